@@ -1,0 +1,74 @@
+# The few commands of this repository. Needs git, make and Python 3.11 or newer; Java is optional.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help sync demo up down test check fmt lock
+
+VENV := .venv
+BIN := $(VENV)/bin
+MEMBERS := shared services/ingress services/token_tracker services/stage_runner services/status \
+	client infra/local
+PACKAGES := waybill-shared waybill-ingress waybill-token-tracker waybill-stage-runner \
+	waybill-status waybill-client waybill-local
+PYPROJECTS := $(addsuffix /pyproject.toml,$(MEMBERS))
+JARS_LOCK := infra/local/src/local_stack/jars.lock
+UV := $(BIN)/uv
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 10
+
+sync: $(VENV)/.jars ## Set up .venv from the hashed locks, and the jars; a second run takes no time
+
+demo: sync ## The whole story on this machine: start, send, follow tokens, read the rows, stop
+	@$(BIN)/waybill demo
+
+up: sync ## Start the local stack and keep it running (ARGS=--detach: in the background)
+	@$(BIN)/waybill up $(ARGS)
+
+down: sync ## Stop the local stack
+	@$(BIN)/waybill down
+
+test: check ## Everything that CI runs: check, then all tiers of tests (ARGS: for pytest)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: sync ## Lint, format, types, import rules; changes nothing
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: sync ## Format, and fix what lint can fix
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+lock: $(VENV)/.bootstrap ## Choose versions anew: Python packages, then what builds them
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11 \
+		--all-extras --group pyproject.toml:dev $(addprefix --no-emit-package ,$(PACKAGES)) \
+		$(PYPROJECTS) -o requirements.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11 \
+		requirements.build.in -o requirements.build.txt
+
+# Each step leaves a stamp that is newer than all it was made from.
+
+$(VENV)/.bootstrap: requirements.bootstrap.lock
+	@python=; for name in python3.11 python3.12 python3.13 python3; do \
+		if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			python=$$name; break; fi; done; \
+	if [ -z "$$python" ]; then \
+		echo 'no Python 3.11 or newer on PATH: install one, then run make again' >&2; exit 1; fi; \
+	echo "python    $$($$python --version) into $(VENV)"; \
+	$$python -m venv $(VENV)
+	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes \
+		--only-binary :all: -r requirements.bootstrap.lock
+	@touch $@
+
+$(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $(PYPROJECTS)
+	@echo 'packages  from requirements.lock (the first time about 700 MB, most of it Spark)'
+	@$(UV) pip install --python $(BIN)/python --require-hashes \
+		--build-constraints requirements.build.txt -r requirements.lock
+	@$(UV) pip install --python $(BIN)/python --quiet --no-deps $(addprefix -e ,$(MEMBERS))
+	@touch $@
+
+$(VENV)/.jars: $(VENV)/.packages $(JARS_LOCK)
+	@$(BIN)/python -m local_stack.jars
+	@touch $@

@@ -1,0 +1,1 @@
+"""The `waybill` command. Owns what is typed and printed; the SDK does the rest."""

@@ -1,0 +1,73 @@
+"""The command `waybill`: names its commands, in the order a newcomer meets them."""
+
+import typer
+
+from waybill.cli import pipelines, send, stack
+from waybill.cli.render import Output, OutputOption, as_json, data
+from waybill.cli.session import Commands
+from waybill.cli.tokens import tokens
+from waybill.version import client_version
+
+app = typer.Typer(
+    name="waybill",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def waybill() -> None:
+    """Know when data put into Kafka has really arrived.
+
+    \b
+    The first minutes:
+      waybill up --detach
+      waybill apply -f examples/orders.yaml && waybill wait orders
+      waybill send orders orders '{"order_id": 1, "amount": 12.5}' --wait 60
+      waybill down
+
+    It talks to WAYBILL_URL, else to the stack of this folder or one above, else to
+    http://127.0.0.1:8080. Answers go to stdout, all else to stderr; -o json for scripts;
+    NO_COLOR is respected.
+
+    \b
+    Exit codes of every command:
+      0 complete, or done · 1 error · 2 usage · 3 dead-lettered or lost ·
+      4 still in progress · 5 unknown now
+    """
+
+
+def version(output: OutputOption = Output.TABLE) -> None:
+    """Print the version of this client.
+
+    \b
+    Example:
+      waybill version
+
+    Exit codes: 0 ok
+    """
+    if output is Output.JSON:
+        as_json({"client": client_version()})
+    else:
+        data([f"waybill {client_version()}"])
+
+
+for command in (
+    stack.up,
+    stack.down,
+    stack.ps,
+    stack.env,
+    pipelines.apply,
+    pipelines.wait,
+    pipelines.get,
+    pipelines.describe,
+    pipelines.start,
+    pipelines.stop,
+    pipelines.delete,
+    send.send,
+):
+    app.command()(command)
+app.add_typer(tokens, name="token")
+app.command()(version)

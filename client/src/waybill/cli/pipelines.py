@@ -1,0 +1,216 @@
+"""The commands about pipelines: apply, get, describe, start, stop, delete, wait."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.describe import describe_lines
+from waybill.cli.exits import ExitCode
+from waybill.cli.render import Output, OutputOption
+from waybill.cli.session import PipelineArgument, connect
+from waybill.errors import ProblemError
+from waybill.models import Fault, Operation
+from waybill.pipelines import Pipeline
+
+if TYPE_CHECKING:
+    from waybill.client import Client
+
+OPERATION_WAIT_S = 30.0
+HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
+
+
+def apply(
+    file: Annotated[
+        Path,
+        typer.Option(
+            "-f", "--file", metavar="FILE", help="the manifest, YAML or JSON; - for stdin"
+        ),
+    ],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Create or change a pipeline from a manifest, and start it.
+
+    Waits up to 30 s. What is wrong is told as file:line:column with a hint; then nothing changed.
+
+    \b
+    Example:
+      waybill apply -f examples/orders.yaml && waybill wait orders
+
+    \b
+    Exit codes: 0 applied · 1 error · 2 usage · 4 not done after 30 s
+    """
+    text = _manifest(file)
+    try:
+        with connect() as client:
+            operation = _settled(client, client.apply(text))
+    except ProblemError as problem:
+        if not problem.errors:
+            raise
+        _tell_faults(problem.errors, str(file))
+        raise typer.Exit(ExitCode.ERROR) from problem
+    _tell_operation(operation, str(file), output)
+
+
+def get(
+    name: Annotated[str | None, typer.Argument(metavar="PIPELINE", help="only this one")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the pipelines, or show one.
+
+    \b
+    Example:
+      waybill get
+      waybill get orders -o json | jq .phase
+
+    Exit codes: 0 ok · 1 error, also when there is no such pipeline
+    """
+    with connect() as client:
+        found = client.pipelines() if name is None else (client.pipeline(name),)
+    if output is Output.JSON:
+        items = [pipeline.raw for pipeline in found]
+        render.as_json({"items": items} if name is None else items[0])
+    elif not found:
+        render.talk("no pipelines yet: create one with `waybill apply -f FILE`")
+    else:
+        render.data(render.table([_row(pipeline) for pipeline in found], header=HEADER))
+
+
+def describe(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show all there is to know of a pipeline.
+
+    Its inputs, stages and sinks, its manifest, and what is wrong with it.
+
+    \b
+    Example:
+      waybill describe orders
+
+    Exit codes: 0 ok · 1 error, also when there is no such pipeline
+    """
+    with connect() as client:
+        pipeline = client.pipeline(name)
+    if output is Output.JSON:
+        render.as_json(pipeline.raw)
+    else:
+        render.data(describe_lines(pipeline))
+
+
+def start(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+    """Start a stopped pipeline; it goes on where it stopped.
+
+    \b
+    Example:
+      waybill start orders && waybill wait orders
+
+    Exit codes: 0 asked for and accepted · 1 error · 4 not done after 30 s
+    """
+    _change(lambda client: client.start(name), output)
+
+
+def stop(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+    """Stop a pipeline after its running batch; tokens stay answerable.
+
+    \b
+    Example:
+      waybill stop orders && waybill wait orders --for Stopped
+
+    Exit codes: 0 asked for and accepted · 1 error · 4 not done after 30 s
+    """
+    _change(lambda client: client.stop(name), output)
+
+
+def delete(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+    """Delete a pipeline; its topics and tables stay.
+
+    Tokens that are not complete by then end as lost.
+
+    \b
+    Example:
+      waybill delete orders
+
+    Exit codes: 0 deleted · 1 error · 4 not done after 30 s
+    """
+    _change(lambda client: client.delete(name), output)
+
+
+def wait(
+    name: PipelineArgument,
+    phase: Annotated[
+        str, typer.Option("--for", metavar="PHASE", help="as `waybill get` prints it")
+    ] = "Running",
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="at most so long")
+    ] = 60.0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Wait until a pipeline is Running, or in another phase.
+
+    \b
+    Example:
+      waybill wait orders
+      waybill wait orders --for Stopped --timeout 30
+
+    \b
+    Exit codes: 0 it is in the phase · 1 error, also when it came to Failed instead ·
+      4 in another phase when the time was over
+    """
+    with connect() as client:
+        pipeline = client.wait_pipeline(name, phase, timeout)
+    if output is Output.JSON:
+        render.as_json(pipeline.raw)
+    else:
+        render.data([render.words(pipeline.name, pipeline.phase)])
+
+
+def _change(ask: "Callable[[Client], Operation]", output: Output) -> None:
+    with connect() as client:
+        operation = _settled(client, ask(client))
+    _tell_operation(operation, operation.pipeline, output)
+
+
+def _settled(client: "Client", operation: Operation) -> Operation:
+    return client.operation(operation.id, wait_s=OPERATION_WAIT_S)
+
+
+def _tell_operation(operation: Operation, file: str, output: Output) -> None:
+    if output is Output.JSON:
+        render.as_json(operation.raw)
+    for warning in operation.warnings:
+        render.talk(f"warning: {warning}")
+    _tell_faults(operation.errors, file)
+    if operation.failed:
+        render.talk(render.words("error:", f"{operation.action} {operation.pipeline}", "failed"))
+        raise typer.Exit(ExitCode.ERROR)
+    if operation.pending:
+        render.talk(f"{operation.action} {operation.pipeline} is not done after 30 s: it goes on")
+        raise typer.Exit(ExitCode.IN_PROGRESS)
+    if output is Output.TABLE:
+        render.data([render.words(operation.pipeline, operation.action, operation.state)])
+
+
+def _tell_faults(faults: tuple[Fault, ...], file: str) -> None:
+    render.talk(*(render.fault_text(fault, file) for fault in faults))
+
+
+def _manifest(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"cannot read {file}: {error.strerror}"
+    except UnicodeDecodeError:
+        message = f"{file} is not text in UTF-8"
+    raise typer.BadParameter(message, param_hint="--file")
+
+
+def _row(pipeline: Pipeline) -> tuple[str, ...]:
+    return (
+        pipeline.name,
+        pipeline.phase,
+        pipeline.desired or "",
+        "" if pipeline.generation is None else str(pipeline.generation),
+        "" if pipeline.since is None else pipeline.since.isoformat(timespec="seconds"),
+        pipeline.reason or "",
+    )

@@ -1,0 +1,92 @@
+"""Shows how far a token has come, stage by stage and sink by sink.
+
+On a terminal one block that is redrawn; elsewhere one line per change. Never prints to stdout.
+"""
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from waybill.cli import render
+from waybill.outcomes import Outcome, SinkProgress, StageProgress
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+Row = tuple[str, ...]
+
+
+class Progress:
+    """Shows the outcomes of one token as they come."""
+
+    def __init__(self) -> None:
+        self._shown: set[Row] = set()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        printer = render.console(sys.stderr)
+        if printer.is_terminal and not printer.is_dumb_terminal:
+            from rich.live import Live
+
+            self._live = Live(console=printer, transient=True, refresh_per_second=8)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, outcome: Outcome) -> None:
+        rows = progress_rows(outcome)
+        if not rows and not outcome.final:
+            rows = [(outcome.kind.value,)]
+        if self._live is not None:
+            self._live.update(_block(rows), refresh=True)
+            return
+        changed = [row for row in rows if row not in self._shown]
+        self._shown = set(rows)
+        render.talk(*(render.words(*filter(None, row)) for row in changed))
+
+
+def progress_rows(outcome: Outcome) -> list[Row]:
+    """A row per sink: stage, sink, state, and whatever more is known."""
+    return [_row(stage, sink) for stage in outcome.stages for sink in (stage.sinks or (None,))]
+
+
+def _row(stage: StageProgress, sink: SinkProgress | None) -> Row:
+    if sink is None:
+        return (stage.stage, "", stage.state, _more(stage, None))
+    return (stage.stage, sink.name, sink.state, _more(stage, sink))
+
+
+def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
+    facts = []
+    if sink is not None and sink.behind:
+        facts.append(f"{sink.behind} to come")
+    if sink is not None and sink.batch_rows is not None:
+        facts.append(f"{sink.batch_rows} rows")
+    if stage.batch is not None:
+        facts.append(f"batch {stage.batch}")
+    if sink is not None and sink.version:
+        facts.extend(f"{_spelled(name)} {value}" for name, value in sink.version.items())
+    if sink is not None and sink.detail:
+        facts.append(sink.detail)
+    if stage.blocked_by:
+        facts.append(f"blocked by {stage.blocked_by}")
+    return ", ".join(facts)
+
+
+def _spelled(name: str) -> str:
+    return name.removesuffix("_id").replace("_", " ")
+
+
+def _block(rows: list[Row]) -> "Text":
+    from rich.text import Text
+
+    return Text("\n").join(render.table(rows))

@@ -1,0 +1,114 @@
+"""Prints: data to stdout, talk to stderr, colour only on a terminal and without NO_COLOR.
+
+Never asks Waybill anything. Text from elsewhere loses its control characters here.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from waybill.errors import ProblemError, WaybillError
+from waybill.models import Fault
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+STYLES = {
+    "green": "complete committed done Running ready running",
+    "red": "dead_lettered lost failed Failed error:",
+    "yellow": "in_progress waiting blocked pending Starting Stopping Recovering hint:",
+    "magenta": "unknown Unknown",
+}
+STYLE_BY_WORD = {word: style for style, words in STYLES.items() for word in words.split()}
+
+
+class Output(StrEnum):
+    """How data is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputOption = Annotated[Output, typer.Option("-o", "--output", help="how to print the answer")]
+
+
+def data(lines: "Iterable[Text | str]") -> None:
+    """Lines for stdout, at once: a reader of a pipe sees each as it comes."""
+    _print(lines, sys.stdout)
+    sys.stdout.flush()
+
+
+def talk(*lines: "Text | str") -> None:
+    _print(lines, sys.stderr)
+
+
+def as_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def failure(error: WaybillError) -> None:
+    """What went wrong, the hint, and the request id to ask an operator about."""
+    talk(words("error:", str(error)))
+    if isinstance(error, ProblemError):
+        if error.hint:
+            talk(words("hint:", error.hint))
+        if error.request_id:
+            talk(f"request id {error.request_id}")
+
+
+def fault_text(fault: Fault, file: str) -> str:
+    """`file:line:column: message` as editors and people read it, the hint below."""
+    place = ":".join(str(part) for part in (file, fault.line, fault.column) if part is not None)
+    path = f"{fault.path}: " if fault.path else ""
+    hint = f"\n    hint: {fault.hint}" if fault.hint else ""
+    return f"{place}: {path}{fault.message}{hint}"
+
+
+def words(*parts: str) -> "Text":
+    """Words of one line, each in its colour."""
+    from rich.text import Text
+
+    return Text(" ").join(Text(clean(part), style=STYLE_BY_WORD.get(part, "")) for part in parts)
+
+
+def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = ()) -> "list[Text]":
+    """Aligned columns, two spaces between them, no borders; empty last cells leave no blanks."""
+    from rich.text import Text
+
+    cells = [[clean(cell) for cell in row] for row in ([header] if header else []) + list(rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        line = Text("  ").join(
+            Text(cell.ljust(width), style=STYLE_BY_WORD.get(cell, ""))
+            for cell, width in zip(row, widths, strict=True)
+        )
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def clean(text: str) -> str:
+    """The text with its control characters shown instead of obeyed by the terminal."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def console(stream: TextIO) -> "Console":
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _print(lines: "Iterable[Text | str]", stream: TextIO) -> None:
+    printer = console(stream)
+    for line in lines:
+        printer.print(clean(line) if isinstance(line, str) else line, soft_wrap=True)

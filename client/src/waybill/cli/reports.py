@@ -1,0 +1,65 @@
+"""Shows what the local stack tells while it starts and stops, one line per step.
+
+On a terminal a step that takes long is shown as it goes; elsewhere at most every few seconds.
+"""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from waybill.cli import render
+
+if TYPE_CHECKING:
+    from local_stack.reports import Report
+    from rich.status import Status
+
+WORKING_INTERVAL_S = 5.0  # of lines about one step where they cannot be redrawn
+NEVER = float("-inf")
+
+
+class Reports:
+    """Shows each report as it comes, on stderr."""
+
+    def __init__(self) -> None:
+        self._status: Status | None = None
+        self._told_at: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        printer = render.console(sys.stderr)
+        if printer.is_terminal and not printer.is_dumb_terminal:
+            self._status = printer.status("starting")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        """Nothing is going on any more that a terminal should show as such."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def show(self, report: "Report") -> None:
+        from local_stack.reports import ReportKind, line
+
+        text = render.clean(line(report))
+        if report.kind is not ReportKind.WORKING:
+            self._print(text)
+        elif self._status is not None:
+            self._status.update(text)
+        elif time.monotonic() - self._told_at.get(report.name, NEVER) >= WORKING_INTERVAL_S:
+            self._told_at[report.name] = time.monotonic()
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        if self._status is not None:
+            self._status.console.print(text, soft_wrap=True)
+        else:
+            render.talk(text)

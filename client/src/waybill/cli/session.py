@@ -1,0 +1,49 @@
+"""What the commands share: the connection, common arguments, the one boundary of errors."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from waybill.cli import exits, render
+from waybill.errors import WaybillError
+
+if TYPE_CHECKING:
+    import typer.models
+
+    from waybill.client import Client
+
+
+def _not_empty(value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise typer.BadParameter("is empty")
+    return value
+
+
+PipelineArgument = Annotated[
+    str, typer.Argument(metavar="PIPELINE", help="the pipeline's name", callback=_not_empty)
+]
+InputArgument = Annotated[
+    str, typer.Argument(metavar="INPUT", help="the input's name", callback=_not_empty)
+]
+TokenArgument = Annotated[
+    str, typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=_not_empty)
+]
+
+
+class Commands(TyperGroup):
+    """A group of commands in which an error of the SDK is told on stderr, with its exit code."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except WaybillError as error:
+            render.failure(error)
+            raise typer.Exit(exits.of_error(error)) from error
+
+
+def connect() -> "Client":
+    """A client for WAYBILL_URL or the stack around this folder; imports HTTP only now."""
+    from waybill.client import Client
+
+    return Client()

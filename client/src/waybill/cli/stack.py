@@ -1,0 +1,200 @@
+"""The commands of the local stack: `up`, `down`, `ps`, `env`.
+
+Only shows what the package `local_stack` does; without that package it says how to install it.
+"""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.exits import ExitCode
+from waybill.cli.render import Output, OutputOption
+from waybill.cli.reports import Reports
+from waybill.errors import WaybillError
+
+if TYPE_CHECKING:
+    from local_stack.reports import Report
+    from local_stack.state import StackState
+
+HEADER = ("NAME", "STATE", "ADDRESS", "VERSION", "PID")
+
+
+def up(
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="return when it is ready, and leave it running")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Start the local stack of this folder: Kafka, Valkey and the services.
+
+    It listens on 127.0.0.1 only and keeps everything in ./.waybill; a port that is taken is
+    replaced by a free one. Without --detach it runs until Ctrl-C. A stack that runs already is
+    only shown.
+
+    \b
+    Example:
+      waybill up --detach
+      eval "$(waybill env)"
+
+    Exit codes: 0 it runs, or ran until Ctrl-C · 1 error · 2 usage
+    """
+    folder = Path.cwd()
+    with _local_stack():
+        from local_stack.state import AlreadyRunning, read_state
+
+        running = read_state(folder)
+        try:
+            if running is None:
+                _start(folder, detach, output)
+        except AlreadyRunning as found:
+            running = found.state
+            if running is None:
+                raise WaybillError(
+                    "a stack of this folder is just starting: see `waybill ps`"
+                ) from found
+        if running is not None:
+            render.talk("already running")
+            _tell(running, output)
+
+
+def down() -> None:
+    """Stop the local stack of this folder, or of the nearest one above.
+
+    No process is left behind; what is in ./.waybill stays for the next `waybill up`.
+
+    \b
+    Example:
+      waybill down
+
+    Exit codes: 0 stopped, or none ran · 1 error
+    """
+    with _local_stack(), Reports() as reports:
+        from local_stack.stack import down as stop
+
+        stopped = stop(Path.cwd(), reports.show)
+    if not stopped:
+        render.talk("no stack runs in this folder or above")
+
+
+def ps(output: OutputOption = Output.TABLE) -> None:
+    """List the processes of the running local stack, and its addresses.
+
+    \b
+    Example:
+      waybill ps
+      waybill ps -o json | jq -r .url
+
+    Exit codes: 0 it runs · 1 none runs, or another error
+    """
+    with _local_stack():
+        _tell(_running(), output)
+
+
+def env(output: OutputOption = Output.TABLE) -> None:
+    """Print the addresses of the running local stack as lines for a shell.
+
+    \b
+    Example:
+      eval "$(waybill env)"
+      curl "$WAYBILL_URL/v1/pipelines"
+
+    Exit codes: 0 it runs · 1 none runs, or another error
+    """
+    with _local_stack():
+        state = _running()
+    values = {"WAYBILL_URL": state.url, "WAYBILL_KAFKA": state.kafka, "WAYBILL_REDIS": state.redis}
+    if output is Output.JSON:
+        render.as_json(values)
+    else:
+        render.data(f"export {name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _start(folder: Path, detach: bool, output: Output) -> None:
+    from local_stack import stack
+    from local_stack.reports import STACK, ReportKind
+
+    render.talk(f"local stack in {folder / '.waybill'}")
+    with Reports() as reports:
+        if detach:
+            state = stack.up(folder, reports.show)
+            reports.settle()
+            _tell(state, output)
+            return
+
+        def show(report: "Report") -> None:
+            reports.show(report)
+            if report.name == STACK and report.kind is ReportKind.READY:
+                reports.settle()
+                _tell(_running(), output)
+                render.talk("Ctrl-C stops it")
+
+        stack.run(folder, stack.Options(), show)
+
+
+def _running() -> "StackState":
+    from local_stack.state import read_state
+
+    state = read_state(Path.cwd())
+    if state is None:
+        raise WaybillError("no stack runs in this folder or above: start one with `waybill up`")
+    return state
+
+
+@contextmanager
+def _local_stack() -> Iterator[None]:
+    """The package is there, and its errors are told in their three parts."""
+    if find_spec("local_stack") is None:
+        raise WaybillError("the local stack is not installed: pip install 'waybill-client[local]'")
+    from local_stack.errors import StackError
+
+    try:
+        yield
+    except StackError as error:
+        render.talk(
+            render.words("error:", error.what), f"  why: {error.why}", f"  fix: {error.fix}"
+        )
+        raise typer.Exit(ExitCode.ERROR) from error
+
+
+def _tell(state: "StackState", output: Output) -> None:
+    if output is Output.JSON:
+        render.as_json(_as_json(state))
+        return
+    processes = [
+        (each.name, each.state.value, each.address, each.version, str(each.pid))
+        for each in state.processes
+    ]
+    addresses = [
+        ("", "url", state.url),
+        ("", "docs", f"{state.url}/docs"),
+        ("", "kafka", state.kafka),
+        ("", "redis", state.redis),
+        ("", "data", f"kept in {state.folder}"),
+    ]
+    render.data([*render.table(processes, header=HEADER), "", *render.table(addresses)])
+
+
+def _as_json(state: "StackState") -> dict[str, object]:
+    return {
+        "phase": state.phase.value,
+        "url": state.url,
+        "kafka": state.kafka,
+        "redis": state.redis,
+        "folder": str(state.folder),
+        "processes": [
+            {
+                "name": each.name,
+                "state": each.state.value,
+                "address": each.address,
+                "version": each.version,
+                "pid": each.pid,
+            }
+            for each in state.processes
+        ],
+    }

@@ -1,0 +1,130 @@
+"""The commands about tokens: `token show`, `token wait`, `token for`."""
+
+from typing import Annotated
+
+import typer
+
+from waybill.cli import exits, render
+from waybill.cli.arrival import outcome_lines, watch
+from waybill.cli.render import Output, OutputOption
+from waybill.cli.session import Commands, PipelineArgument, TokenArgument, connect
+from waybill.models import Position
+from waybill.outcomes import Outcome
+
+tokens = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Ask what became of records: show, wait for, and make tokens.",
+)
+
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="how long to wait at most")
+]
+
+
+@tokens.command("show")
+def show(token: TokenArgument, output: OutputOption = Output.TABLE) -> None:
+    """Say what became of a token's records, as it is now.
+
+    \b
+    Example:
+      waybill token show wb1.AbC…
+      waybill token show wb1.AbC… -o json | jq .outcome
+
+    \b
+    Exit codes: 0 complete · 1 error, also for a token that is none of ours ·
+      3 dead-lettered or lost · 4 still in progress · 5 unknown now
+    """
+    with connect() as client:
+        outcome = client.outcome(token)
+    _tell(outcome, output)
+
+
+@tokens.command("wait")
+def wait(
+    token: TokenArgument, timeout: TimeoutOption = 60.0, output: OutputOption = Output.TABLE
+) -> None:
+    """Follow a token until all its records have arrived, or never will.
+
+    Progress goes to stderr, one line per change; the outcome goes to stdout and names the Iceberg
+    snapshot that holds the records.
+
+    \b
+    Example:
+      waybill token wait wb1.AbC… --timeout 120
+      waybill token wait $(waybill send orders orders rows.ndjson) && run-the-report
+
+    \b
+    Exit codes: 0 complete · 1 error · 3 dead-lettered or lost ·
+      4 still in progress when the time was over · 5 unknown when the time was over
+    """
+    with connect() as client:
+        outcome = watch(client, token, timeout)
+    _tell(outcome, output)
+
+
+@tokens.command("for")
+def make(
+    pipeline: PipelineArgument,
+    input: Annotated[
+        str | None,
+        typer.Argument(metavar="INPUT", help="the input: all that it holds now"),
+    ] = None,
+    position: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--position",
+            metavar="TOPIC:TOPIC_ID:PARTITION:OFFSET",
+            help="a record's place in Kafka, from its delivery report; may be repeated",
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make a token for records that went straight to Kafka.
+
+    Name an input for all that it holds now, or the positions of your own records.
+
+    \b
+    Example:
+      waybill token for orders orders
+      waybill token for orders --position orders.in:Hb0c2kS1TJmAqf3Ydm0Q2w:0:41
+
+    \b
+    Exit codes: 0 the token is on stdout · 1 error, also for a position beyond the topic's end ·
+      2 usage
+    """
+    if (input is None) == (not position):
+        raise typer.BadParameter("name either an INPUT or at least one --position")
+    with connect() as client:
+        if position:
+            issued = client.token_for(pipeline, positions=[_position(text) for text in position])
+        else:
+            issued = client.token_for(pipeline, input=input)
+    if output is Output.JSON:
+        render.as_json(issued.raw)
+    else:
+        render.data([issued.token])
+
+
+def _position(text: str) -> Position:
+    parts = text.rsplit(":", 3)
+    try:
+        topic, topic_id, partition, offset = parts
+        return Position(
+            topic=topic, topic_id=topic_id, partition=int(partition), offset=int(offset)
+        )
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} should be TOPIC:TOPIC_ID:PARTITION:OFFSET, as in "
+            "orders.in:Hb0c2kS1TJmAqf3Ydm0Q2w:0:41",
+            param_hint="--position",
+        ) from None
+
+
+def _tell(outcome: Outcome, output: Output) -> None:
+    if output is Output.JSON:
+        render.as_json(outcome.raw)
+    else:
+        render.data(outcome_lines(outcome))
+    raise typer.Exit(exits.of_outcome(outcome))

@@ -1,0 +1,137 @@
+"""What can go wrong, split by who acts.
+
+WaybillError
+├── Unreachable            nothing answers at the URL: start it, or correct the URL
+│   └── NoAnswer           the connection stands, the answer did not come in time
+├── UnexpectedAnswer       what answers is not Waybill, or is of another version
+├── ProblemError           Waybill answered with a problem (RFC 9457)
+│   ├── Invalid            400, 422: the request is wrong; `errors` and `rejected` say where
+│   ├── NotFound           404: no such pipeline, input, operation, or no token of ours
+│   ├── Conflict           409: not allowed in the present state
+│   ├── Expired            410: the token is older than tokens live
+│   ├── TooLarge           413: send less at once
+│   └── NotReady           429, 502, 503, 504: try again after `retry_after_s`
+├── PipelineFailed         a pipeline waited for is Failed: `pipeline.error` says why
+└── WaitEnded              the time given to a wait is over
+    ├── StillInProgress    the token's `outcome` is not final yet
+    ├── StillUnknown       nobody can judge the token now; `outcome` is unknown
+    └── PhaseNotReached    the `pipeline` is in another phase
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from waybill.models import Fault, Rejected
+    from waybill.outcomes import Outcome
+    from waybill.pipelines import Pipeline
+
+
+class WaybillError(Exception):
+    """Whatever this SDK raises on purpose."""
+
+
+class Unreachable(WaybillError):
+    """Nobody answers at `url`."""
+
+    def __init__(self, message: str, *, url: str) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class NoAnswer(Unreachable):
+    """The connection stands, the answer did not come in time."""
+
+
+class UnexpectedAnswer(WaybillError):
+    """An answer that Waybill does not give."""
+
+
+class ProblemError(WaybillError):
+    """A problem document; `members` holds all of it, whatever its type adds."""
+
+    def __init__(
+        self,
+        *,
+        status: int,
+        type: str,
+        title: str,
+        detail: str | None = None,
+        hint: str | None = None,
+        errors: "tuple[Fault, ...]" = (),
+        rejected: "tuple[Rejected, ...]" = (),
+        retry_after_s: float | None = None,
+        request_id: str | None = None,
+        members: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(detail or title)
+        self.status = status
+        self.type = type
+        self.title = title
+        self.detail = detail
+        self.hint = hint
+        self.errors = errors
+        self.rejected = rejected
+        self.retry_after_s = retry_after_s
+        self.request_id = request_id
+        self.members: Mapping[str, object] = members or {}
+
+
+class Invalid(ProblemError):
+    """The request is wrong and stays wrong."""
+
+
+class NotFound(ProblemError):
+    """No such thing, or a token that is not ours: forged, foreign and truncated look the same."""
+
+
+class Conflict(ProblemError):
+    """Not allowed in the present state."""
+
+
+class Expired(ProblemError):
+    """The token is older than tokens live."""
+
+
+class TooLarge(ProblemError):
+    """The request is over a cap."""
+
+
+class NotReady(ProblemError):
+    """Not now."""
+
+
+class PipelineFailed(WaybillError):
+    """A pipeline waited for came to Failed."""
+
+    def __init__(self, message: str, *, pipeline: "Pipeline") -> None:
+        super().__init__(message)
+        self.pipeline = pipeline
+
+
+class WaitEnded(WaybillError):
+    """The time given to a wait is over."""
+
+
+class StillInProgress(WaitEnded):
+    """The token is not final yet."""
+
+    def __init__(self, message: str, *, outcome: "Outcome") -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class StillUnknown(WaitEnded):
+    """Nobody can judge the token now."""
+
+    def __init__(self, message: str, *, outcome: "Outcome") -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class PhaseNotReached(WaitEnded):
+    """The pipeline is in another phase."""
+
+    def __init__(self, message: str, *, pipeline: "Pipeline") -> None:
+        super().__init__(message)
+        self.pipeline = pipeline

@@ -1,0 +1,172 @@
+"""The answers about records, tokens being made, and operations, as values.
+
+Each top-level answer keeps the JSON it came from in `raw`, for whoever needs a field that this
+version does not name. Never talks to anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from waybill.fields import Fields, no_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A record that was not taken; `index` counts from 0 in what was sent."""
+
+    index: int
+    reason: str
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Rejected":
+        return cls(index=fields.whole("index"), reason=fields.text("reason"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of one `send`."""
+
+    token: str
+    accepted: int
+    rejected: tuple[Rejected, ...]
+    request_id: str | None
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Receipt":
+        return cls(
+            token=fields.text("token"),
+            accepted=fields.whole("accepted"),
+            rejected=tuple(Rejected.read(row) for row in fields.objects("rejected")),
+            request_id=fields.text_or_none("request_id"),
+            raw=fields.raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """One record's place in Kafka, as its delivery report names it."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "topic": self.topic,
+            "topic_id": self.topic_id,
+            "partition": self.partition,
+            "offset": self.offset,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A run of records in one partition, `end` exclusive."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "topic": self.topic,
+            "topic_id": self.topic_id,
+            "partition": self.partition,
+            "start": self.start,
+            "end": self.end,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedToken:
+    """A token made for positions, or for all that an input holds now."""
+
+    token: str
+    pipeline: str
+    issued_at: datetime | None
+    request_id: str | None
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, fields: Fields) -> "IssuedToken":
+        return cls(
+            token=fields.text("token"),
+            pipeline=fields.text("pipeline"),
+            issued_at=fields.moment_or_none("issued_at"),
+            request_id=fields.text_or_none("request_id"),
+            raw=fields.raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong with a manifest, with its place where that is known."""
+
+    message: str
+    line: int | None
+    column: int | None
+    path: str | None
+    hint: str | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Fault":
+        return cls(
+            message=fields.text("message"),
+            line=fields.whole_or_none("line"),
+            column=fields.whole_or_none("column"),
+            path=fields.text_or_none("path"),
+            hint=fields.text_or_none("hint"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A change that takes time: apply, start, stop, delete."""
+
+    id: str
+    pipeline: str
+    action: str
+    state: str
+    at: datetime | None = None
+    errors: tuple[Fault, ...] = ()
+    warnings: tuple[str, ...] = ()
+    result: Mapping[str, object] | None = None
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @property
+    def pending(self) -> bool:
+        return self.state == "pending"
+
+    @property
+    def failed(self) -> bool:
+        return self.state == "failed"
+
+    @classmethod
+    def accepted(cls, fields: Fields) -> "Operation":
+        """An operation as the change itself is answered: it has an id and is pending."""
+        return cls(
+            id=fields.text("operation"),
+            pipeline=fields.text("pipeline"),
+            action=fields.text("action"),
+            state="pending",
+            raw=fields.raw,
+        )
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Operation":
+        return cls(
+            id=fields.text("id"),
+            pipeline=fields.text("pipeline"),
+            action=fields.text("action"),
+            state=fields.text("state"),
+            at=fields.moment_or_none("at"),
+            errors=tuple(Fault.read(fault) for fault in fields.objects("errors")),
+            warnings=fields.texts("warnings"),
+            result=fields.mapping_or_none("result"),
+            raw=fields.raw,
+        )

@@ -1,0 +1,166 @@
+"""What a token's status says: the outcome, and how far each stage and sink has come.
+
+Never talks to anything, and never turns missing knowledge into another outcome.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from waybill.errors import UnexpectedAnswer
+from waybill.fields import Fields, no_json
+
+
+class OutcomeKind(StrEnum):
+    """What a token's status says. Only `complete` means: all of it is visible in every sink."""
+
+    COMPLETE = "complete"
+    DEAD_LETTERED = "dead_lettered"
+    LOST = "lost"
+    IN_PROGRESS = "in_progress"
+    UNKNOWN = "unknown"
+
+
+FINAL_KINDS = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED, OutcomeKind.LOST})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkProgress:
+    """How far a token has come in one sink; `behind` counts its records still to come."""
+
+    name: str
+    state: str
+    batch_rows: int | None
+    behind: int | None
+    version: Mapping[str, object] | None
+    detail: str | None = None
+
+    @property
+    def iceberg_snapshot_id(self) -> int | None:
+        """The snapshot from which the token's records are visible in this Iceberg table."""
+        snapshot = (self.version or {}).get("iceberg_snapshot_id")
+        return None if snapshot is None else int(str(snapshot))
+
+    @classmethod
+    def read(cls, fields: Fields) -> "SinkProgress":
+        return cls(
+            name=fields.text("name"),
+            state=fields.text("state"),
+            batch_rows=fields.whole_or_none("batch_rows"),
+            behind=fields.whole_or_none("behind"),
+            version=fields.mapping_or_none("version"),
+            detail=fields.text_or_none("detail"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageProgress:
+    """How far a token has come in one stage, and what blocks it."""
+
+    stage: str
+    state: str
+    batch: int | None
+    committed_at: datetime | None
+    blocked_by: str | None
+    sinks: tuple[SinkProgress, ...]
+
+    @classmethod
+    def read(cls, fields: Fields) -> "StageProgress":
+        return cls(
+            stage=fields.text("stage"),
+            state=fields.text("state"),
+            batch=fields.whole_or_none("batch"),
+            committed_at=fields.moment_or_none("committed_at"),
+            blocked_by=fields.text_or_none("blocked_by"),
+            sinks=tuple(SinkProgress.read(sink) for sink in fields.objects("sinks")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostSpan:
+    """Records that can never be processed, and why; `end` is exclusive."""
+
+    reason: str
+    topic: str | None
+    partition: int | None
+    start: int | None
+    end: int | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "LostSpan":
+        return cls(
+            reason=fields.text("reason"),
+            topic=fields.text_or_none("topic"),
+            partition=fields.whole_or_none("partition"),
+            start=fields.whole_or_none("start"),
+            end=fields.whole_or_none("end"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a token's status says, with the progress of each stage and sink."""
+
+    kind: OutcomeKind
+    reason: str | None = None
+    pipeline: str | None = None
+    accepted: int | None = None
+    issued_at: datetime | None = None
+    completed_at: datetime | None = None
+    stages: tuple[StageProgress, ...] = ()
+    lost: tuple[LostSpan, ...] = ()
+    dead: tuple[Mapping[str, object], ...] = ()
+    dropped: tuple[Mapping[str, object], ...] = ()
+    eta_s: float | None = None
+    retry_after_s: float | None = None
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @property
+    def complete(self) -> bool:
+        """Every effect of every record of the token is visible in every required sink."""
+        return self.kind is OutcomeKind.COMPLETE
+
+    @property
+    def final(self) -> bool:
+        """It will not change any more."""
+        return self.kind in FINAL_KINDS
+
+    @property
+    def iceberg_snapshots(self) -> dict[str, int]:
+        """Sink name to the Iceberg snapshot id from which the records are visible."""
+        return {
+            sink.name: sink.iceberg_snapshot_id
+            for stage in self.stages
+            for sink in stage.sinks
+            if sink.iceberg_snapshot_id is not None
+        }
+
+    @classmethod
+    def read(cls, fields: Fields, *, retry_after_s: float | None = None) -> "Outcome":
+        return cls(
+            kind=_kind(fields),
+            reason=fields.text_or_none("reason"),
+            pipeline=fields.text_or_none("pipeline"),
+            accepted=fields.whole_or_none("accepted"),
+            issued_at=fields.moment_or_none("issued_at"),
+            completed_at=fields.moment_or_none("completed_at"),
+            stages=tuple(StageProgress.read(stage) for stage in fields.objects("stages")),
+            lost=tuple(LostSpan.read(span) for span in fields.objects("lost")),
+            dead=tuple(entry.raw for entry in fields.objects("dead")),
+            dropped=tuple(entry.raw for entry in fields.objects("dropped")),
+            eta_s=fields.number_or_none("eta_s"),
+            retry_after_s=retry_after_s,
+            raw=fields.raw,
+        )
+
+
+def _kind(fields: Fields) -> OutcomeKind:
+    word = fields.text("outcome")
+    try:
+        return OutcomeKind(word)
+    except ValueError:
+        known = ", ".join(OutcomeKind)
+        raise UnexpectedAnswer(
+            f"{fields.where}.outcome is {word!r}, this client knows {known}: update waybill-client"
+        ) from None

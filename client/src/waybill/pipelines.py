@@ -1,0 +1,140 @@
+"""What Waybill says of a pipeline, as values.
+
+The list of pipelines fills the first fields only; asking for one pipeline fills all. Never talks
+to anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from waybill.errors import PhaseNotReached, PipelineFailed
+from waybill.fields import Fields, no_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineFailure:
+    """Why a pipeline is not well, and what to do."""
+
+    domain: str | None
+    message: str
+    hint: str | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineFailure":
+        return cls(
+            domain=fields.text_or_none("domain"),
+            message=fields.text("message"),
+            hint=fields.text_or_none("hint"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineInput:
+    """A topic the pipeline reads; `bases` has the offset it began at, by partition."""
+
+    name: str
+    topic: str
+    topic_id: str | None
+    partitions: int | None
+    bases: Mapping[int, int]
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineInput":
+        bases = fields.object_or_none("bases")
+        return cls(
+            name=fields.text("name"),
+            topic=fields.text("topic"),
+            topic_id=fields.text_or_none("topic_id"),
+            partitions=fields.whole_or_none("partitions"),
+            bases={} if bases is None else {int(key): bases.whole(key) for key in bases.raw},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSink:
+    """Where a stage writes; a terminal sink is one that tokens wait for."""
+
+    name: str
+    kind: str
+    target: str | None
+    terminal: bool
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineSink":
+        return cls(
+            name=fields.text("name"),
+            kind=fields.text("kind"),
+            target=fields.text_or_none("target"),
+            terminal=fields.flag("terminal"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStage:
+    """One streaming query of the pipeline."""
+
+    name: str
+    inputs: tuple[str, ...]
+    sinks: tuple[PipelineSink, ...]
+    last_batch: Mapping[str, object] | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineStage":
+        return cls(
+            name=fields.text("name"),
+            inputs=fields.texts("inputs"),
+            sinks=tuple(PipelineSink.read(sink) for sink in fields.objects("sinks")),
+            last_batch=fields.mapping_or_none("last_batch"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A pipeline: what is wanted (`desired`), what is (`phase`), and since when."""
+
+    name: str
+    phase: str
+    desired: str | None = None
+    uid: str | None = None
+    generation: int | None = None
+    reason: str | None = None
+    since: datetime | None = None
+    error: PipelineFailure | None = None
+    inputs: tuple[PipelineInput, ...] = ()
+    stages: tuple[PipelineStage, ...] = ()
+    manifest: str | None = None
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @property
+    def failed(self) -> bool:
+        return self.phase == "Failed"
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Pipeline":
+        error = fields.object_or_none("error")
+        return cls(
+            name=fields.text("name"),
+            phase=fields.text("phase"),
+            desired=fields.text_or_none("desired"),
+            uid=fields.text_or_none("uid"),
+            generation=fields.whole_or_none("generation"),
+            reason=fields.text_or_none("reason"),
+            since=fields.moment_or_none("since"),
+            error=None if error is None else PipelineFailure.read(error),
+            inputs=tuple(PipelineInput.read(item) for item in fields.objects("inputs")),
+            stages=tuple(PipelineStage.read(stage) for stage in fields.objects("stages")),
+            manifest=fields.text_or_none("manifest"),
+            raw=fields.raw,
+        )
+
+
+def in_phase(pipeline: Pipeline, phase: str) -> Pipeline:
+    """The pipeline, when it is in the phase; else the error that says where it is and why."""
+    if pipeline.phase == phase:
+        return pipeline
+    reason = pipeline.error.message if pipeline.error else pipeline.reason
+    told = f"pipeline {pipeline.name} is {pipeline.phase}" + (f": {reason}" if reason else "")
+    if pipeline.failed:
+        raise PipelineFailed(told, pipeline=pipeline)
+    raise PhaseNotReached(f"{told}; not {phase} yet", pipeline=pipeline)

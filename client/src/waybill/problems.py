@@ -1,0 +1,69 @@
+"""Turns a problem document (RFC 9457) into the error that names who acts.
+
+Never raises: what is no problem document is told by None.
+"""
+
+from collections.abc import Mapping
+
+from waybill.errors import (
+    Conflict,
+    Expired,
+    Invalid,
+    NotFound,
+    NotReady,
+    ProblemError,
+    TooLarge,
+    UnexpectedAnswer,
+)
+from waybill.fields import Fields
+from waybill.models import Fault, Rejected
+
+KIND_BY_STATUS: Mapping[int, type[ProblemError]] = {
+    400: Invalid,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    413: TooLarge,
+    422: Invalid,
+    429: NotReady,
+    502: NotReady,
+    503: NotReady,
+    504: NotReady,
+}
+GATEWAY_STATUSES = frozenset({502, 503, 504})  # a load balancer's page is HTML
+
+
+def problem_from(
+    status: int, headers: Mapping[str, str], body: Fields | None
+) -> ProblemError | None:
+    """The error for an answer that is no success; None when Waybill does not answer so."""
+    kind = KIND_BY_STATUS.get(status, ProblemError)
+    wait_s = retry_after_s(headers)
+    if body is None:
+        if status not in GATEWAY_STATUSES:
+            return None
+        title = f"the service behind the gateway does not answer (HTTP {status})"
+        return NotReady(status=status, type="about:blank", title=title, retry_after_s=wait_s)
+    try:
+        return kind(
+            status=status,
+            type=body.text_or_none("type") or "about:blank",
+            title=body.text_or_none("title") or f"HTTP {status}",
+            detail=body.text_or_none("detail"),
+            hint=body.text_or_none("hint"),
+            errors=tuple(Fault.read(fault) for fault in body.objects("errors")),
+            rejected=tuple(Rejected.read(row) for row in body.objects("rejected")),
+            retry_after_s=wait_s,
+            request_id=headers.get("X-Request-Id"),
+            members=body.raw,
+        )
+    except UnexpectedAnswer:
+        return None
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Retry-After in seconds; its date form is not used by Waybill and reads as absent."""
+    try:
+        return max(0.0, float(headers["Retry-After"]))
+    except (KeyError, ValueError):
+        return None

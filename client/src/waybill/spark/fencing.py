@@ -1,0 +1,80 @@
+"""Decides whether a batch is to be written into a sink. Never does I/O, never reads the clock.
+
+The decision compares vectors, never batch ids: a checkpoint that lost its last files comes back
+with the same id and a longer range, and skipping that by its id would lose rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shared.events import Fence, Range, to_vector
+from shared.vectors import TopicPartition, Vector, join
+from waybill.spark.checkpoint import TopicOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageInput:
+    """A topic that the stage reads, as this incarnation of it, and where the stage began in it."""
+
+    name: str
+    topic: str
+    topic_id: str
+    bases: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """The batch follows the fence: write it; the fence becomes (sequence, frontier)."""
+
+    sequence: int
+    frontier: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyDone:
+    """The sink holds this very range; report its fence again."""
+
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diverged:
+    """The batch neither repeats nor follows what the sink holds."""
+
+    detail: str
+
+
+Decision = Write | AlreadyDone | Diverged
+
+
+def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
+    return {(i.topic_id, p): offset for i in inputs for p, offset in i.bases.items()}
+
+
+def batch_ranges(
+    inputs: tuple[StageInput, ...], starts: TopicOffsets, ends: TopicOffsets
+) -> tuple[Range, ...]:
+    """What the batch takes, empty runs left out. A partition that is new starts at its base."""
+    return tuple(
+        Range(topic=i.topic, topic_id=i.topic_id, partition=partition, start=start, end=end)
+        for i in inputs
+        for partition, end in sorted(ends.get(i.topic, {}).items())
+        if (start := starts.get(i.topic, {}).get(partition, i.bases.get(partition, 0))) < end
+    )
+
+
+def decide(fence: Fence | None, ranges: tuple[Range, ...], bases: Vector) -> Decision:
+    """`bases` is where the stage began; a sink without a fence must be written from there."""
+    if fence is not None and fence.inputs == ranges:
+        return AlreadyDone(fence=fence)
+    held = join(bases, to_vector(fence.frontier)) if fence is not None else dict(bases)
+    for run in ranges:
+        expected = held.get((run.topic_id, run.partition), run.start)
+        if run.start != expected:
+            detail = (
+                f"{run.topic}[{run.partition}]: the batch takes {run.start} to {run.end},"
+                f" the sink holds everything below {expected}"
+            )
+            return Diverged(detail=detail)
+    ends = {(run.topic_id, run.partition): run.end for run in ranges}
+    return Write(sequence=fence.sequence + 1 if fence else 0, frontier=join(held, ends))

@@ -1,0 +1,45 @@
+"""What a sink must do so that a batch takes effect in it once."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from shared.events import Fence
+
+
+class SinkSuperseded(Exception):
+    """Another writer has moved the fence since it was read: this driver must end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The fence as it now stands in the sink, and the sink's own name for this version of it."""
+
+    fence: Fence
+    version: dict[str, int]
+
+
+class Sink(Protocol):
+    """Rows and fence become visible together or not at all, whatever dies in between."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    def claim(self) -> None:
+        """Shut out every earlier writer of this sink, where it knows how; may be repeated."""
+
+    def last(self) -> Written | None:
+        """The newest fence, read after `claim`; None if nothing was ever written."""
+
+    def write(self, rows: pa.Table, fence: Fence) -> Written:
+        """Write `rows` and move the fence in one atomic step.
+
+        Raises SinkSuperseded if the fence has moved since `last` or the previous `write`. The
+        returned fence holds what only the sink knows (the outputs of a Kafka sink).
+        """
+
+    def close(self) -> None: ...

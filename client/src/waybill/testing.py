@@ -1,0 +1,158 @@
+"""For tests of code that uses this SDK: an HTTP server with a script, a clock turned by hand.
+
+The server listens on 127.0.0.1 only and never judges a request: the test reads `requests`.
+"""
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qsl, urlsplit
+
+STOP_NOTICED_S = 0.002  # a test with a server should not cost more than one without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One answer: `json` or `content`; `cut` ends the connection before all of it was sent."""
+
+    status: int = 200
+    json: object = None
+    content: bytes = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+    @property
+    def body(self) -> bytes:
+        return self.content if self.json is None else json.dumps(self.json).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """One request as it came."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def problem(status: int, detail: str, **members: object) -> Reply:
+    """A problem document as Waybill answers it."""
+    body = {"type": f"urn:waybill:problem:{status}", "title": "problem", "status": status}
+    return Reply(
+        status=status,
+        json={**body, "detail": detail, **members},
+        content_type="application/problem+json",
+    )
+
+
+def event_stream(*outcomes: Mapping[str, object], cut: bool = False) -> Reply:
+    """Outcomes as server-sent events; the ids count from 1, or are the outcome's `version`."""
+    events = (
+        f"event: outcome\nid: {outcome.get('version', number)}\ndata: {json.dumps(outcome)}\n\n"
+        for number, outcome in enumerate(outcomes, start=1)
+    )
+    content = "".join(events).encode()
+    return Reply(content=content, content_type="text/event-stream", cut=cut)
+
+
+class ManualClock:
+    """Time that passes only when somebody sleeps, or the test sets `now`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+class ScriptedServer:
+    """Answers each route with its replies in their order, then again and again with the last."""
+
+    def __init__(self) -> None:
+        self.requests: list[Received] = []
+        self._replies: dict[tuple[str, str], list[Reply]] = defaultdict(list)
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.script = self
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": STOP_NOTICED_S}
+        )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def answer(self, method: str, path: str, *replies: Reply) -> None:
+        self._replies[method, path].extend(replies)
+
+    def asked(self, method: str, path: str) -> Sequence[Received]:
+        return [r for r in self.requests if (r.method, r.path) == (method, path)]
+
+    def reply_to(self, received: Received) -> Reply:
+        self.requests.append(received)
+        replies = self._replies.get((received.method, received.path))
+        if not replies:
+            return problem(404, f"{received.method} {received.path} is not in the script")
+        return replies.pop(0) if len(replies) > 1 else replies[0]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    script: ScriptedServer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def _handle(self) -> None:
+        address = urlsplit(self.path)
+        received = Received(
+            method=self.command,
+            path=address.path,
+            params=dict(parse_qsl(address.query)),
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=self.rfile.read(int(self.headers.get("Content-Length", 0))),
+        )
+        self._send(self.server.script.reply_to(received))
+
+    def _send(self, reply: Reply) -> None:
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.content_type)
+        # One byte more than is sent makes the client see a broken connection.
+        self.send_header("Content-Length", str(len(reply.body) + (1 if reply.cut else 0)))
+        self.send_header("Connection", "close")
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 - names of http.server
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests read `requests` instead."""

@@ -1,0 +1,109 @@
+"""Decides how long a wait goes on and how long it pauses between two tries.
+
+Owns no connection. Time comes from a Clock, so that tests need not wait.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from waybill.errors import NotReady, Unreachable
+from waybill.outcomes import Outcome
+
+LONG_POLL_S_MAX = 30.0  # what one request may be held; proxies cut idle connections at 60 s
+POLL_INTERVAL_S_MIN = 0.25  # between two looks when the server does not hold the request
+BACKOFF_S_FIRST = 0.1
+BACKOFF_S_MAX = 2.0  # a restarted stack is noticed within this
+RETRY_AFTER_S_MAX = 30.0  # a larger Retry-After is looked at sooner
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Time that a test can replace; both count in seconds, `monotonic` never goes back."""
+
+    def monotonic(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class Patience:
+    """The time left for one wait, and its pauses."""
+
+    def __init__(self, clock: Clock, timeout_s: float) -> None:
+        self._clock = clock
+        self._ends_at = clock.monotonic() + timeout_s
+        self._backoff_s = BACKOFF_S_FIRST
+        self._asked_at = clock.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._ends_at - self._clock.monotonic())
+
+    @property
+    def over(self) -> bool:
+        return self.left_s <= 0.0
+
+    def long_poll_s(self) -> float:
+        """How long the next request may be held; starts the interval that `pace` keeps."""
+        self._asked_at = self._clock.monotonic()
+        return min(LONG_POLL_S_MAX, self.left_s)
+
+    def pace(self, retry_after_s: float | None = None) -> None:
+        """Pause after an answer that was not final."""
+        self.settled()
+        spent_s = self._clock.monotonic() - self._asked_at
+        wanted_s = retry_after_s if retry_after_s is not None else POLL_INTERVAL_S_MIN - spent_s
+        self._pause(wanted_s)
+
+    def settled(self) -> None:
+        """Waybill has answered: the next failure is a first one again."""
+        self._backoff_s = BACKOFF_S_FIRST
+
+    def endure(self, error: Unreachable | NotReady) -> None:
+        """Pause before another try; raises `error` when no time is left for one."""
+        if self.over:
+            raise error
+        asked_s = error.retry_after_s if isinstance(error, NotReady) else None
+        self._pause(self._backoff_s if asked_s is None else asked_s)
+        self._backoff_s = min(BACKOFF_S_MAX, self._backoff_s * 2)
+
+    def _pause(self, seconds: float) -> None:
+        bounded_s = min(seconds, RETRY_AFTER_S_MAX, self.left_s)
+        if bounded_s > 0.0:
+            self._clock.sleep(bounded_s)
+
+
+def look_until(
+    look: Callable[[float], T],
+    done: Callable[[T], bool],
+    patience: Patience,
+    *,
+    heard: Callable[[], bool],
+) -> T:
+    """The first answer that is `done`, or the last one before the patience was over.
+
+    Rides out dropped connections and services that are not ready, save when nothing was ever
+    `heard` of the other side: then it is not there, and the caller should know at once.
+    """
+    while True:
+        try:
+            answer = look(patience.long_poll_s())
+        except (Unreachable, NotReady) as error:
+            if not heard():
+                raise
+            patience.endure(error)
+            continue
+        if done(answer) or patience.over:
+            return answer
+        patience.pace(answer.retry_after_s if isinstance(answer, Outcome) else None)

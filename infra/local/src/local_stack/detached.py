@@ -1,0 +1,123 @@
+"""A supervisor in a session of its own, followed by whoever started it until it is ready.
+
+`python -m local_stack.detached FOLDER OPTIONS` is that supervisor: one JSON line per report.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TextIO
+
+from local_stack import reports
+from local_stack.errors import StackError, log_tail
+from local_stack.folders import make_private, state_folder
+from local_stack.processes import die_with
+from local_stack.reports import STACK, Report, Reporter, ReportKind
+from local_stack.services import Service
+from local_stack.state import AlreadyRunning, load
+from local_stack.supervisor import Options, run
+
+LOG = "supervisor.log"
+
+
+def start(folder: Path, options: Options, report: Reporter, *, tied: bool) -> None:
+    """Start a supervisor and return when its stack is ready. `tied`: it ends with this process.
+
+    Raises what the supervisor raised, and takes the supervisor down when this call is interrupted.
+    """
+    logs = make_private(state_folder(folder) / "logs")
+    log = logs / LOG
+    reading, writing = os.pipe()
+    pid = _spawn(folder, options, writing, log, parent=os.getpid() if tied else 0)
+    os.close(writing)
+    try:
+        with open(reading, encoding="utf-8") as lines:
+            _follow(lines, report, log)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        raise
+
+
+def _spawn(folder: Path, options: Options, writing: int, log: Path, *, parent: int) -> int:
+    """By posix_spawn: the supervisor is to outlive us, so there is nothing to hold on to."""
+    chosen = json.dumps({**asdict(options), "parent": parent})
+    command = [sys.executable, "-m", "local_stack.detached", str(folder.resolve()), chosen]
+    mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, writing, 1),
+        (os.POSIX_SPAWN_OPEN, 2, str(log), mode, 0o600),
+    ]
+    return os.posix_spawn(sys.executable, command, os.environ, file_actions=actions)
+
+
+def _follow(lines: Iterator[str], report: Reporter, log: Path) -> None:
+    for text in lines:
+        message = json.loads(text)
+        if "error" in message:
+            raise StackError(**message["error"])
+        if "running" in message:
+            raise AlreadyRunning(load(Path(message["running"])))
+        told = reports.from_json(text)
+        report(told)
+        if told.name == STACK and told.kind is ReportKind.READY:
+            return
+    raise StackError(
+        "the stack's supervisor ended while starting",
+        why=log_tail(log),
+        fix="`waybill up` without --detach shows more",
+    )
+
+
+def main() -> int:
+    folder, chosen = Path(sys.argv[1]), json.loads(sys.argv[2])
+    parent = chosen.pop("parent")
+    services = tuple(Service(**service) for service in chosen.pop("services"))
+    os.setsid()
+    if parent:
+        die_with(parent, signal.SIGTERM)()
+    try:
+        run(folder, Options(**chosen, services=services), _Teller(sys.stdout))
+    except AlreadyRunning:
+        _write(sys.stdout, json.dumps({"running": str(state_folder(folder))}))
+        return 1
+    except StackError as error:
+        told = {"what": error.what, "why": error.why, "fix": error.fix}
+        _write(sys.stdout, json.dumps({"error": told}))
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+class _Teller:
+    """Reports as JSON to whoever started us; once ready, as text to the log."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+        self.followed = True
+
+    def __call__(self, report: Report) -> None:
+        if not self.followed:
+            print(reports.line(report), file=sys.stderr, flush=True)
+            return
+        _write(self.out, reports.to_json(report))
+        if report.name == STACK and report.kind is ReportKind.READY:
+            self.followed = False
+            os.dup2(sys.stderr.fileno(), self.out.fileno())
+
+
+def _write(out: TextIO, line: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # nobody follows any more
+        print(line, file=out, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,55 @@
+"""What the stack tells whoever started it, one small fact at a time.
+
+Says nothing itself: a callback renders each report, or writes it down.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+
+class ReportKind(StrEnum):
+    """What happened to the thing that the report names."""
+
+    WORKING = "working"
+    READY = "ready"
+    RESTARTING = "restarting"
+    STOPPED = "stopped"
+    KILLED = "killed"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """`seconds` is how long the step took; `text` is for people."""
+
+    kind: ReportKind
+    name: str
+    version: str = ""
+    address: str = ""
+    seconds: float | None = None
+    text: str = ""
+
+
+Reporter = Callable[[Report], None]
+
+STACK = "stack"
+"""The name in the reports about the whole: ready is the last one of a start."""
+
+
+def line(report: Report) -> str:
+    """One aligned line, such as `kafka          4.3.1  127.0.0.1:9092   ready  2.4 s`."""
+    took = "" if report.seconds is None else f"{report.seconds:5.1f} s"
+    told = report.text or report.kind
+    head = f"{report.name:<14} {report.version:<8} {report.address:<22}"
+    return f"{head} {told:<12} {took}".rstrip()
+
+
+def to_json(report: Report) -> str:
+    return json.dumps(asdict(report))
+
+
+def from_json(text: str) -> Report:
+    fields = json.loads(text)
+    return Report(**{**fields, "kind": ReportKind(fields["kind"])})

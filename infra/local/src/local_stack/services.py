@@ -1,0 +1,96 @@
+"""The Python processes of the stack as data, and the environment that all of them share.
+
+Knows their names and modules, never their code.
+"""
+
+import http.client
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from local_stack import archives, jars
+from local_stack.java import Java
+from local_stack.ports import HOST, address
+from local_stack.processes import ChildSpec
+
+READY_TIMEOUT_S = 60
+PROBE_TIMEOUT_S = 2.0
+DEFAULT_TOPIC_PREFIX = "waybill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A process that serves /readyz on its own port."""
+
+    name: str
+    module: str
+    stop_timeout_s: float = 10.0
+
+
+SERVICES = (
+    Service(name="ingress", module="ingress"),
+    Service(name="token_tracker", module="token_tracker"),
+    # It ends its Spark drivers first, and those finish the batch they are in.
+    Service(name="stage_runner", module="stage_runner", stop_timeout_s=45.0),
+    Service(name="status", module="status"),
+    Service(name="gateway", module="local_stack.gateway"),
+)
+
+
+def environment(state_folder: Path, ports: Mapping[str, int], java: Java) -> dict[str, str]:
+    """The caller's environment, with this stack's addresses and folders in it."""
+    spark_jars = jars.jar_set(jars.SPARK).folder
+    ours = {
+        "KAFKA": address(ports["kafka"]),
+        "REDIS": f"redis://{address(ports['valkey'])}/0",
+        "TOPIC_PREFIX": topic_prefix(),
+        "TOKEN_KEYS_FILE": state_folder / "keys.json",
+        "STAGE_RUNNER_STATE_FOLDER": state_folder / "stage_runner",
+        "STAGE_RUNNER_LAKEHOUSE": state_folder / "lakehouse",
+        "STAGE_RUNNER_JAVA": java.path,
+        "STAGE_RUNNER_SPARK_JARS": spark_jars,
+        "STAGE_RUNNER_SPARK_ARCHIVE": archives.archive("spark", java, spark_jars).path,
+        "LOG_FORMAT": os.environ.get("WAYBILL_LOG_FORMAT", "console"),
+        **{f"{name.upper()}_PORT": port for name, port in ports.items()},
+    }
+    named = {f"WAYBILL_{name}": str(value) for name, value in ours.items()}
+    return {**os.environ, "PYTHONUNBUFFERED": "1", **named}
+
+
+def topic_prefix() -> str:
+    return os.environ.get("WAYBILL_TOPIC_PREFIX", DEFAULT_TOPIC_PREFIX)
+
+
+def spec(service: Service, port: int, shared: Mapping[str, str]) -> ChildSpec:
+    """How to run `service` on `port`."""
+    return ChildSpec(
+        name=service.name,
+        version=version("waybill-local"),
+        address=address(port),
+        command=(sys.executable, "-m", service.module),
+        environment=shared,
+        wrong=_probe(port),
+        ready_timeout_s=READY_TIMEOUT_S,
+        stop_timeout_s=service.stop_timeout_s,
+        restarts=True,
+        fix="read its log; `waybill down` and `waybill up` start afresh with the same data",
+    )
+
+
+def _probe(port: int) -> Callable[[], str | None]:
+    def wrong() -> str | None:
+        connection = http.client.HTTPConnection(HOST, port, timeout=PROBE_TIMEOUT_S)
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            text = answer.read().decode(errors="replace")
+            return None if answer.status == 200 else f"/readyz: {answer.status} {text}"
+        except (OSError, http.client.HTTPException) as error:
+            return f"/readyz: {error}"
+        finally:
+            connection.close()
+
+    return wrong

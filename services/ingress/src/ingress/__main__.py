@@ -1,0 +1,87 @@
+"""Runs ingress: reads settings, connects Kafka, serves HTTP until a signal."""
+
+import logging
+import sys
+from contextlib import ExitStack
+
+import uvicorn
+from confluent_kafka.admin import AdminClient
+from fastapi import FastAPI
+
+from ingress.adapters.http import add_refusals, pipelines_router, records_router, tokens_router
+from ingress.adapters.kafka import AdminTopics, ProducerLog
+from ingress.adapters.mint import RandomMint
+from ingress.app.commands import Commands
+from ingress.app.records import Records
+from ingress.app.registry import Registry
+from ingress.app.tokens import Tokens
+from ingress.settings import Settings
+from shared import logs
+from shared.clock import SystemClock
+from shared.errors import UserError
+from shared.events import PipelineRecord
+from shared.follower import TopicFollower
+from shared.health import Health
+from shared.http import create_app, serve
+from shared.kafka import KafkaAdmin
+from shared.pipelines import PipelineDirectory
+from shared.process import shutdown_on_signals
+from shared.tokens import KeyRing, load_key_ring
+from shared.version import VERSION
+
+logger = logging.getLogger("ingress")
+
+
+def main() -> int:
+    settings = Settings()
+    logs.configure("ingress", settings.log_format)
+    logger.info("starting", extra={"version": VERSION, "port": settings.ingress_port})
+    try:
+        ring = load_key_ring(settings.token_keys_file)
+    except UserError as error:
+        logger.error("cannot start", extra={"reason": str(error)})
+        return 2
+    servers: list[uvicorn.Server] = []
+    faults: list[str] = []
+
+    def end(reason: str) -> None:
+        logger.critical("producer failed for good", extra={"reason": reason})
+        faults.append(reason)
+        for server in servers:
+            server.should_exit = True
+
+    with ExitStack() as stack:
+        log = stack.enter_context(
+            ProducerLog(settings.kafka, settings.producer_options(), on_fatal=end)
+        )
+        app = build(settings, ring, log, stack)
+        stack.enter_context(shutdown_on_signals())
+        up = serve(app, host=settings.host, port=settings.ingress_port, on_server=servers.append)
+    return 1 if faults or not up else 0
+
+
+def build(settings: Settings, ring: KeyRing, log: ProducerLog, stack: ExitStack) -> FastAPI:
+    """The application over real adapters; `stack` ends what it starts."""
+    directory = PipelineDirectory()
+    follower = stack.enter_context(
+        TopicFollower(settings.kafka, settings.topic("pipelines"), PipelineRecord, directory.accept)
+    )
+    topics = AdminTopics(KafkaAdmin(AdminClient({"bootstrap.servers": settings.kafka})))
+    mint = RandomMint(ring, SystemClock())
+    registry = Registry(directory, topics, mint)
+    records = Records(registry, log, topics, mint, settings.row_limits)
+    commands = Commands(registry, log, mint, settings.topic("commands"))
+    bytes_max = settings.ingress_body_bytes_max
+    routers = [
+        records_router(records, body_bytes_max=bytes_max),
+        tokens_router(Tokens(registry, topics, mint), body_bytes_max=bytes_max),
+        pipelines_router(commands),
+    ]
+    health = Health(checks={"kafka": log.check, "pipelines": follower.check})
+    app = create_app("ingress", routers, health)
+    add_refusals(app)
+    return app
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Routes of ingress: HTTP in, use case, HTTP out. Decides only what a status code is."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
+
+from ingress.adapters.models import OperationAnswer, RecordsAnswer, TokenAnswer, TokenRequest
+from ingress.app.commands import Action, Commands
+from ingress.app.records import Format, Records, as_json
+from ingress.app.tokens import Tokens
+from ingress.core.refusals import Refusal
+from shared import metrics
+from shared.http import Problem, problem_response, read_body, request_id
+from shared.operations import Operation
+from shared.yaml_source import SIZE_BYTES_MAX
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "application/x-ndjson": "ndjson",
+    "application/json": "array",
+}
+STATUS_OF: Final = {
+    "body_not_json": 422,
+    "input_not_found": 404,
+    "input_not_ready": 503,
+    "no_records": 422,
+    "partition_unknown": 400,
+    "pipeline_not_found": 404,
+    "pipeline_not_ready": 503,
+    "position_beyond_end": 400,
+    "records_rejected": 422,
+    "too_many_records": 413,
+    "topic_id_unknown": 400,
+    "topic_not_an_input": 400,
+    "topic_recreated": 503,
+}
+NDJSON_EXAMPLE = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
+RECORDS_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-ndjson": {"schema": {"type": "string"}, "example": NDJSON_EXAMPLE},
+            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+        },
+    }
+}
+TOKEN_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": TokenRequest.model_json_schema()}},
+    }
+}
+MANIFEST_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/yaml": {"schema": {"type": "string"}}},
+    }
+}
+
+
+def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["records"])
+
+    @router.post(
+        "/pipelines/{pipeline}/inputs/{input}/records",
+        summary="Send records and get the token that tells when they have arrived",
+        response_model=RecordsAnswer,
+        openapi_extra=RECORDS_BODY,
+    )
+    async def post_records(request: Request, pipeline: str, input: str) -> Response:
+        form = _format_of(request)
+        body = await read_body(request, bytes_max=body_bytes_max)
+        receipt = await records.write(pipeline, input, body, form)
+        labels = {"pipeline": pipeline, "input": input}
+        metrics.count("waybill_records_accepted_total", receipt.accepted, **labels)
+        metrics.count("waybill_records_rejected_total", len(receipt.rejected), **labels)
+        metrics.count("waybill_tokens_issued_total", born="records")
+        return JSONResponse(
+            {
+                "token": receipt.token,
+                "accepted": receipt.accepted,
+                "rejected": as_json(receipt.rejected),
+                "request_id": request_id(request),
+            }
+        )
+
+    return router
+
+
+def tokens_router(tokens: Tokens, *, body_bytes_max: int) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["tokens"])
+
+    @router.post(
+        "/tokens",
+        summary="Get a token for records that came into Kafka by other ways",
+        response_model=TokenAnswer,
+        openapi_extra=TOKEN_BODY,
+    )
+    async def post_token(request: Request) -> Response:
+        raw = await read_body(request, bytes_max=body_bytes_max)
+        try:
+            wanted = TokenRequest.model_validate_json(raw)
+        except ValidationError as error:
+            raise RequestValidationError(error.errors(include_context=False)) from error
+        if wanted.input is not None:
+            sealed = await tokens.for_input(wanted.pipeline, wanted.input)
+        else:
+            positions = [body.position() for body in wanted.positions or ()]
+            sealed = await tokens.for_positions(wanted.pipeline, positions)
+        born = "positions" if wanted.input is None else "input"
+        metrics.count("waybill_tokens_issued_total", born=born)
+        return JSONResponse(
+            {
+                "token": sealed.token,
+                "pipeline": wanted.pipeline,
+                "issued_at": _moment(sealed.issued_at),
+                "request_id": request_id(request),
+            }
+        )
+
+    return router
+
+
+def pipelines_router(commands: Commands) -> APIRouter:
+    router = APIRouter(
+        prefix="/v1/pipelines/{pipeline}",
+        tags=["pipelines"],
+        responses={202: {"model": OperationAnswer}},
+    )
+
+    @router.put(
+        "",
+        summary="Create or change a pipeline by its manifest",
+        status_code=202,
+        openapi_extra=MANIFEST_BODY,
+    )
+    async def apply(request: Request, pipeline: str) -> Response:
+        raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
+        try:
+            manifest = raw.decode()
+        except UnicodeDecodeError as error:
+            raise Problem(422, "invalid", f"byte {error.start + 1} is not UTF-8") from error
+        return _accepted(await commands.apply(pipeline, manifest, request_id(request)))
+
+    def add(action: Action, method: str, path: str, summary: str) -> None:
+        @router.api_route(
+            path, methods=[method], status_code=202, summary=summary, name=f"{action}_pipeline"
+        )
+        async def act(request: Request, pipeline: str) -> Response:
+            return _accepted(await commands.act(pipeline, action, request_id(request)))
+
+    add("start", "POST", "/start", "Start a stopped pipeline from its checkpoint")
+    add("stop", "POST", "/stop", "Stop a pipeline; what it has not processed waits")
+    add("delete", "DELETE", "", "Delete a pipeline; tokens of what it has not processed end lost")
+    return router
+
+
+def add_refusals(app: FastAPI) -> None:
+    """Let `app` answer refusals as problems."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refusal)
+        members = {**error.members, "request_id": request_id(request)}
+        return problem_response(STATUS_OF[error.slug], error.slug, error.detail, **members)
+
+    app.add_exception_handler(Refusal, answer)
+
+
+def _format_of(request: Request) -> Format:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        detail = f"content encoding {encoding!r} is not taken: send the body as it is"
+        raise Problem(415, "unsupported_encoding", detail)
+    named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    form = FORMATS.get(named)
+    if form is None:
+        detail = f"content type {named!r} is not taken: send {' or '.join(FORMATS)}"
+        raise Problem(415, "unsupported_media_type", detail, taken=list(FORMATS))
+    return form
+
+
+def _accepted(operation: Operation) -> Response:
+    return JSONResponse(
+        {
+            "operation": str(operation),
+            "pipeline": operation.pipeline,
+            "action": operation.action,
+        },
+        status_code=202,
+        headers={"Location": f"/v1/operations/{operation}"},
+    )
+
+
+def _moment(ms: int) -> str:
+    moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

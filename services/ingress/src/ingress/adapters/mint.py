@@ -1,0 +1,32 @@
+"""The clock and the dice of ingress: fulfils `Mint`."""
+
+import os
+import secrets
+from collections.abc import Sequence
+
+from ingress.app.ports import Sealed
+from shared.clock import Clock
+from shared.settings import DEFAULT_TENANT
+from shared.tokens import NONCE_BYTES, REQUEST_ID_BYTES, KeyRing, Part, Token, seal
+
+
+class RandomMint:
+    def __init__(self, ring: KeyRing, clock: Clock) -> None:
+        self._ring = ring
+        self._clock = clock
+
+    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed:
+        token = Token(
+            issued_at=self._clock.now_ms(),
+            request_id=secrets.token_hex(REQUEST_ID_BYTES),
+            parts=tuple(parts),
+            identity_assumed=identity_assumed,
+        )
+        text = seal(token, self._ring, tenant=DEFAULT_TENANT, nonce=os.urandom(NONCE_BYTES))
+        return Sealed(token=text, issued_at=token.issued_at)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def nonce(self) -> str:
+        return secrets.token_hex(16)

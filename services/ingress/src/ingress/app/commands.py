@@ -1,0 +1,62 @@
+"""Takes what people want of pipelines. Promise: a command that was answered with an id is in Kafka
+and will be answered once; ingress itself changes no pipeline."""
+
+from typing import Literal
+
+from ingress.app.ports import Log, Mint
+from ingress.app.records import one
+from ingress.app.registry import Registry
+from shared.codec import encode
+from shared.errors import Retryable, UserError
+from shared.events import Command, Problem, pipeline_key
+from shared.manifest import parse_manifest
+from shared.operations import Operation
+from shared.settings import DEFAULT_TENANT
+
+Action = Literal["apply", "start", "stop", "delete"]
+ACTOR = "http"  # until callers are told apart
+
+
+class Commands:
+    def __init__(self, registry: Registry, log: Log, mint: Mint, topic: str) -> None:
+        self._registry = registry
+        self._log = log
+        self._mint = mint
+        self._topic = topic
+
+    async def apply(self, name: str, manifest: str, request_id: str) -> Operation:
+        declared = parse_manifest(manifest).name
+        if declared != name:
+            message = f"the manifest is called {declared!r}, the address says {name!r}"
+            hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
+            raise UserError([Problem(message=message, path="name", hint=hint)])
+        operation = await self._send("apply", name, request_id, manifest)
+        self._registry.applied(name)
+        return operation
+
+    async def act(self, name: str, action: Action, request_id: str) -> Operation:
+        """Start, stop or delete a pipeline that exists."""
+        self._registry.pipeline(name)
+        return await self._send(action, name, request_id, None)
+
+    async def _send(
+        self, action: Action, name: str, request_id: str, manifest: str | None
+    ) -> Operation:
+        operation = Operation(action=action, pipeline=name, nonce=self._mint.nonce())
+        uid = self._registry.uid_for(name)
+        command = Command(
+            tenant=DEFAULT_TENANT,
+            pipeline_uid=uid,
+            id=str(operation),
+            pipeline=name,
+            action=action,
+            manifest=manifest,
+            actor=ACTOR,
+            request_id=request_id,
+            at=self._mint.now_ms(),
+        )
+        key = pipeline_key(DEFAULT_TENANT, uid)
+        appended = await self._log.append(self._topic, one(encode(command), key))
+        if appended.failed:
+            raise Retryable(f"{action} of {name} was not taken: {appended.failed[0].reason}")
+        return operation

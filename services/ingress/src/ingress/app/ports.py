@@ -1,0 +1,68 @@
+"""What the use cases need of the world. `adapters` fulfil these; tests bring fakes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ingress.core.rows import Record, Rejection
+from shared.events import PipelineRecord
+from shared.kafka import TopicIdentity
+from shared.tokens import Part
+
+
+class Directory(Protocol):
+    """The pipelines that are known here."""
+
+    def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
+
+    def living(self, tenant: str) -> list[PipelineRecord]: ...
+
+    def uid_for(self, tenant: str, name: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """(partition, offset) of what Kafka acknowledged, in no order, and what it did not."""
+
+    delivered: Sequence[tuple[int, int]]
+    failed: Sequence[Rejection]
+
+
+class Log(Protocol):
+    async def append(self, topic: str, records: Sequence[Record]) -> Appended:
+        """Write the records, each acknowledged by all replicas or named as failed."""
+        ...
+
+
+class Topics(Protocol):
+    """Each call raises Retryable when Kafka does not answer in time."""
+
+    def last_seen(self, topic: str) -> TopicIdentity | None:
+        """What the newest description said; None if there was none."""
+        ...
+
+    async def describe(self, topic: str) -> TopicIdentity | None:
+        """What Kafka says to a question put after this call; None if there is no such topic."""
+        ...
+
+    async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """One past the last record of each partition, asked after this call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    token: str
+    issued_at: int
+
+
+class Mint(Protocol):
+    """The clock and the dice of this process."""
+
+    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed: ...
+
+    def now_ms(self) -> int: ...
+
+    def nonce(self) -> str:
+        """32 hexadecimal digits that were never given before."""
+        ...

@@ -1,0 +1,89 @@
+"""Takes records for an input. Promise: a token covers exactly what Kafka has acknowledged, and
+what it does not cover is named with its reason."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from ingress.app.ports import Appended, Log, Mint, Topics
+from ingress.app.registry import Registry
+from ingress.core.births import delivered_spans, part_of, unplaced
+from ingress.core.inputs import row_rules
+from ingress.core.refusals import Refusal
+from ingress.core.rows import (
+    Record,
+    Rejection,
+    RowLimits,
+    RowRule,
+    Rows,
+    read_array,
+    read_ndjson,
+)
+from shared.errors import Retryable
+from shared.events import InputDefinition
+from shared.vectors import Span
+
+LARGE_BODY_BYTES = 200_000  # parsed in a thread, so that small requests are answered meanwhile
+
+Format = Literal["ndjson", "array"]
+READERS: dict[Format, Callable[[bytes, RowRule, RowLimits], Rows]] = {
+    "ndjson": read_ndjson,
+    "array": read_array,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    token: str
+    accepted: int
+    rejected: list[Rejection]
+
+
+class Records:
+    def __init__(
+        self, registry: Registry, log: Log, topics: Topics, mint: Mint, limits: RowLimits
+    ) -> None:
+        self._registry = registry
+        self._log = log
+        self._topics = topics
+        self._mint = mint
+        self._limits = limits
+
+    async def write(self, pipeline: str, input_name: str, body: bytes, form: Format) -> Receipt:
+        record, source = self._registry.input(pipeline, input_name)
+        rows = await self._read(body, row_rules(record.manifest)[input_name], form)
+        if not rows.records:
+            reason = f"none of {len(rows.rejected)} records is one of input {input_name}"
+            raise Refusal("records_rejected", reason, rejected=as_json(rows.rejected))
+        await self._registry.present(source, fresh=False)
+        appended = await self._log.append(source.topic, rows.records)
+        if not appended.delivered:
+            reason = f"kafka acknowledged none of {len(rows.records)} records"
+            raise Retryable(f"{reason}: {appended.failed[0].reason}")
+        spans = await self._spans(source, appended)
+        sealed = self._mint.seal([part_of(record, source, spans)])
+        rejected = sorted([*rows.rejected, *appended.failed])
+        return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
+
+    async def _read(self, body: bytes, rule: RowRule, form: Format) -> Rows:
+        read = READERS[form]
+        if len(body) < LARGE_BODY_BYTES:
+            return read(body, rule, self._limits)
+        return await asyncio.to_thread(read, body, rule, self._limits)
+
+    async def _spans(self, source: InputDefinition, appended: Appended) -> tuple[Span, ...]:
+        """What was delivered, in a topic that was the same before and after."""
+        missing = unplaced(appended.delivered)
+        ends = await self._topics.ends(source.topic, missing) if missing else {}
+        identity = await self._registry.present(source, fresh=True)
+        return delivered_spans(identity.topic_id, appended.delivered, ends)
+
+
+def as_json(rejected: list[Rejection]) -> list[dict[str, object]]:
+    return [asdict(rejection) for rejection in rejected]
+
+
+def one(value: bytes, key: str) -> list[Record]:
+    """A single record for `Log.append`."""
+    return [Record(0, key.encode(), value)]

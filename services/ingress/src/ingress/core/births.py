@@ -1,0 +1,116 @@
+"""Decides what a new token covers: delivered records, given positions, or all of an input.
+
+Never talks to Kafka: ends, ids and partitions come in as values.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ingress.core.refusals import Refusal
+from shared.events import InputDefinition, PartitionOffset, PipelineRecord
+from shared.tokens import Part, input_id
+from shared.vectors import Span, merge_spans, record_spans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What a producer says of its own records: [start, end) of one partition of a topic."""
+
+    topic: str
+    topic_id: str | None
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} [{self.start}, {self.end})"
+
+
+def part_of(record: PipelineRecord, source: InputDefinition, spans: Sequence[Span]) -> Part:
+    return Part(
+        input_id=input_id(record.tenant, record.pipeline_uid, source.name),
+        generation=record.generation,
+        spans=tuple(spans),
+    )
+
+
+def unplaced(delivered: Iterable[tuple[int, int]]) -> set[int]:
+    """Partitions in which an acknowledged record has no offset."""
+    return {partition for partition, offset in delivered if offset < 0}
+
+
+def delivered_spans(
+    topic_id: str, delivered: Sequence[tuple[int, int]], ends: Mapping[int, int]
+) -> tuple[Span, ...]:
+    """Exact where offsets were reported; else all of the partition up to its end after the ack."""
+    exact = record_spans(
+        (topic_id, partition, offset) for partition, offset in delivered if partition not in ends
+    )
+    upper = tuple(
+        Span(topic_id=topic_id, partition=partition, start=None, end=end)
+        for partition, end in ends.items()
+    )
+    return exact + upper
+
+
+def held_spans(source: InputDefinition, ends: Mapping[int, int]) -> tuple[Span, ...]:
+    """All that the input holds; where that is nothing at all, where it begins."""
+    held = [
+        Span(topic_id=source.topic_id, partition=partition, start=None, end=end)
+        for partition, end in sorted(ends.items())
+        if end > 0
+    ]
+    return tuple(held) or tuple(_base_span(base) for base in source.bases)
+
+
+def _base_span(base: PartitionOffset) -> Span:
+    return Span(topic_id=base.topic_id, partition=base.partition, start=None, end=base.offset)
+
+
+def inputs_of(record: PipelineRecord, topic: str) -> list[InputDefinition]:
+    """The root inputs that read `topic`: it may be several, and then all of them must arrive."""
+    roots = record.root_inputs().values()
+    found = [source for source in roots if source.topic == topic and source.bases]
+    if not found:
+        known = sorted({source.topic for source in roots})
+        detail = f"topic {topic!r} is no input of pipeline {record.name}"
+        hint = f"its inputs: {', '.join(known)}"
+        raise Refusal("topic_not_an_input", detail, hint=hint, known=known)
+    return found
+
+
+def check_identity(position: Position, topic_id: str) -> None:
+    """Refuse a position in a topic that is not the one of that name now."""
+    if position.topic_id not in (None, topic_id):
+        detail = (
+            f"position {position}: topic id {position.topic_id} is not that of the present topic,"
+            f" which is {topic_id}: the topic was created again, or the id is of another cluster"
+        )
+        raise Refusal("topic_id_unknown", detail)
+
+
+def check_partitions(positions: Sequence[Position], partitions: Iterable[int]) -> None:
+    present = set(partitions)
+    for position in positions:
+        if position.partition not in present:
+            detail = f"position {position}: the topic has partitions {_runs(present)} only"
+            raise Refusal("partition_unknown", detail)
+
+
+def beyond(positions: Sequence[Position], ends: Mapping[int, int]) -> Refusal | None:
+    """The refusal of the first position that the partition has not come to."""
+    for position in positions:
+        if position.end > ends[position.partition]:
+            detail = f"position {position}: the partition ends at {ends[position.partition]}"
+            return Refusal("position_beyond_end", detail, partition_end=ends[position.partition])
+    return None
+
+
+def _runs(partitions: set[int]) -> str:
+    return f"0 to {max(partitions)}" if partitions else "none"
+
+
+def given_spans(topic_id: str, positions: Iterable[Position]) -> tuple[Span, ...]:
+    return merge_spans(
+        Span(topic_id=topic_id, partition=p.partition, start=p.start, end=p.end) for p in positions
+    )

@@ -1,0 +1,174 @@
+"""Driver processes: one group per pipeline, spawned from the main thread, gone before the next.
+
+Fulfils `Drivers`. What drivers tell arrives in `events`, in order, for the main loop.
+"""
+
+import logging
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+from pydantic import ValidationError
+
+from shared.events import PipelineRecord
+from stage_runner.driver_protocol import DriverEvent, DriverSpec
+from stage_runner.settings import StageRunnerSettings
+
+logger = logging.getLogger(__name__)
+
+GROUP_POLL_S: Final = 0.02
+GROUP_TIMEOUT_S: Final = 30.0  # after SIGKILL; longer means a process that the kernel holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A driver said something."""
+
+    pipeline_uid: str
+    event: DriverEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """No process of the driver's group is left."""
+
+    pipeline_uid: str
+    exit_code: int
+
+
+class DriverProcesses:
+    def __init__(self, settings: StageRunnerSettings) -> None:
+        self.events: queue.SimpleQueue[Told | Ended] = queue.SimpleQueue()
+        self._settings = settings
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, record: PipelineRecord, epoch: int) -> None:
+        folder = self._folder(record.pipeline_uid)
+        folder.mkdir(parents=True, exist_ok=True)
+        _end_group_of(folder)
+        spec = self._spec(record, epoch, run_id=uuid.uuid4().hex)
+        spec_path = folder / "spec.json"
+        spec_path.write_text(spec.model_dump_json())
+        reader, writer = os.pipe()
+        with (folder / "driver.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "stage_runner.driver", str(spec_path)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(writer,),
+                env={**os.environ, "WAYBILL_DRIVER_EVENTS_FD": str(writer)},
+                start_new_session=True,
+            )
+        os.close(writer)
+        (folder / "group").write_text(str(process.pid))
+        self._processes[record.pipeline_uid] = process
+        follow = threading.Thread(
+            target=self._follow, args=(record.pipeline_uid, process, reader), daemon=True
+        )
+        follow.start()
+
+    def stop(self, pipeline_uid: str, *, force: bool) -> None:
+        process = self._processes.get(pipeline_uid)
+        if process is not None:
+            _signal_group(process.pid, signal.SIGKILL if force else signal.SIGTERM, force)
+
+    def stop_all(self, timeout_s: float) -> None:
+        """SIGTERM to every driver, SIGKILL to what is left when the time is over."""
+        for uid in list(self._processes):
+            self.stop(uid, force=False)
+        deadline = time.monotonic() + timeout_s
+        for process in list(self._processes.values()):
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _signal_group(process.pid, signal.SIGKILL, True)
+            _await_empty(process.pid)
+
+    def _follow(self, uid: str, process: subprocess.Popen[bytes], reader: int) -> None:
+        with os.fdopen(reader, "rb") as lines:
+            for line in lines:
+                try:
+                    self.events.put(
+                        Told(pipeline_uid=uid, event=DriverEvent.model_validate_json(line))
+                    )
+                except ValidationError as error:
+                    logger.error("driver told nonsense", extra={"reason": str(error)})
+        exit_code = process.wait()
+        _signal_group(process.pid, signal.SIGKILL, True)
+        _await_empty(process.pid)
+        self._processes.pop(uid, None)
+        self.events.put(Ended(pipeline_uid=uid, exit_code=exit_code))
+
+    def _folder(self, pipeline_uid: str) -> Path:
+        return self._settings.stage_runner_state_folder.resolve() / pipeline_uid
+
+    def _spec(self, record: PipelineRecord, epoch: int, *, run_id: str) -> DriverSpec:
+        settings = self._settings
+        return DriverSpec(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            pipeline=record.name,
+            generation=record.generation,
+            epoch=epoch,
+            run_id=run_id,
+            manifest=record.manifest,
+            stages=record.stages,
+            kafka=settings.kafka,
+            topic_prefix=settings.topic_prefix,
+            checkpoint_folder=self._folder(record.pipeline_uid) / "checkpoints",
+            lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
+            java=settings.stage_runner_java,
+            spark_jars=settings.stage_runner_spark_jars,
+            spark_archive=settings.stage_runner_spark_archive,
+            master=settings.stage_runner_master,
+        )
+
+
+def _end_group_of(folder: Path) -> None:
+    """The driver of a runner that was killed may still be ending: it must be gone first."""
+    path = folder / "group"
+    if not path.exists():
+        return
+    group = int(path.read_text())
+    if any(str(folder) in " ".join(process.cmdline()) for process in _members(group)):
+        _signal_group(group, signal.SIGKILL, True)
+        _await_empty(group)
+
+
+def _members(group: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def _signal_group(group: int, number: int, whole: bool) -> None:
+    """To the whole group, or to its leader alone, who then stops Spark in good order."""
+    send: Callable[[int, int], None] = os.killpg if whole else os.kill
+    try:
+        send(group, number)
+    except ProcessLookupError:
+        pass
+
+
+def _await_empty(group: int) -> None:
+    deadline = time.monotonic() + GROUP_TIMEOUT_S
+    while _members(group):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"processes of driver group {group} do not end")
+        time.sleep(GROUP_POLL_S)

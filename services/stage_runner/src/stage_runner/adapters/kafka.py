@@ -1,0 +1,254 @@
+"""Kafka for the runner: commands in, records and facts out. Fulfils `Publisher` and `Topics`."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from shared import codec
+from shared.clock import Clock
+from shared.errors import InvalidMessage, Retryable
+from shared.events import (
+    Command,
+    Definition,
+    Fact,
+    LifecycleEvent,
+    Message,
+    PipelineRecord,
+    Problem,
+    Reply,
+    pipeline_key,
+)
+from shared.kafka import (
+    KafkaAdmin,
+    TopicIdentity,
+    position_of,
+    produce_and_wait,
+    read_to_end,
+)
+from shared.topics import create_missing
+from stage_runner.core.planning import TopicPlan, TopicState
+from stage_runner.core.supervision import PipelineState
+
+logger = logging.getLogger(__name__)
+
+NEW_TOPIC_TIMEOUT_S: Final = 10.0
+NEW_TOPIC_POLL_S: Final = 0.02
+ACTOR: Final = "stage_runner"
+EventKind = Literal["claim", "transition", "heartbeat"]
+
+
+class KafkaPublisher:
+    def __init__(self, producer: Producer, prefix: str, run_id: str, clock: Clock) -> None:
+        self._producer = producer
+        self._prefix = prefix
+        self._run_id = run_id
+        self._clock = clock
+
+    def record(self, record: PipelineRecord) -> None:
+        self._send("pipelines", record.tenant, record.pipeline_uid, record)
+
+    def definition(self, record: PipelineRecord, body: Definition) -> None:
+        fact = Fact(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            generation=record.generation,
+            at=self._clock.now_ms(),
+            body=body,
+        )
+        self._send("commits", record.tenant, record.pipeline_uid, fact)
+
+    def claim(self, record: PipelineRecord) -> int:
+        event = self._event(PipelineState(record=record), "claim", None)
+        return self._send("lifecycle", record.tenant, record.pipeline_uid, event)
+
+    def phase(self, state: PipelineState, phase_from: str | None) -> None:
+        kind: EventKind = "heartbeat" if phase_from is None else "transition"
+        event = self._event(state, kind, phase_from)
+        self._send("lifecycle", state.record.tenant, state.record.pipeline_uid, event)
+
+    def answer(
+        self,
+        command: Command,
+        state: str,
+        errors: tuple[Problem, ...],
+        warnings: tuple[str, ...],
+    ) -> None:
+        reply = Reply(
+            tenant=command.tenant,
+            pipeline_uid=command.pipeline_uid,
+            id=command.id,
+            pipeline=command.pipeline,
+            action=command.action,
+            state="done" if state == "done" else "failed",
+            errors=errors,
+            warnings=warnings,
+            at=self._clock.now_ms(),
+        )
+        self._send("replies", command.tenant, command.pipeline_uid, reply)
+
+    def _event(
+        self, state: PipelineState, kind: EventKind, phase_from: str | None
+    ) -> LifecycleEvent:
+        record = state.record
+        return LifecycleEvent(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            pipeline=record.name,
+            generation=record.generation,
+            kind=kind,
+            phase_from=phase_from,
+            phase=state.phase,
+            reason=state.reason,
+            error=state.error,
+            actor=ACTOR,
+            run_id=self._run_id,
+            attempt=state.attempt,
+            next_at=state.next_at,
+            at=self._clock.now_ms(),
+        )
+
+    def _send(self, topic: str, tenant: str, pipeline_uid: str, message: Message) -> int:
+        """The offset at which the message stands."""
+        key = pipeline_key(tenant, pipeline_uid)
+        value = codec.encode(message)
+        report = produce_and_wait(self._producer, f"{self._prefix}.{topic}", key, value)
+        return position_of(report)[1]
+
+
+class KafkaTopics:
+    def __init__(self, admin: KafkaAdmin, replication: int) -> None:
+        self._admin = admin
+        self._replication = replication
+
+    def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
+        wanted = {plan.topic: plan for plan in plans}
+        present = self._admin.identify(wanted)
+        missing = [
+            NewTopic(plan.topic, plan.partitions, self._replication)
+            for plan in wanted.values()
+            if plan.topic not in present
+        ]
+        if missing:
+            create_missing(self._admin.client, missing)
+            present = self._await_topics(wanted)
+        return {name: self._state(identity, wanted[name]) for name, identity in present.items()}
+
+    def _await_topics(self, names: Iterable[str]) -> dict[str, TopicIdentity]:
+        """A topic that was just created takes a moment until every broker knows it."""
+        wanted = set(names)
+        deadline = time.monotonic() + NEW_TOPIC_TIMEOUT_S
+        while time.monotonic() < deadline:
+            present = self._admin.identify(wanted)
+            if present.keys() == wanted:
+                return present
+            time.sleep(NEW_TOPIC_POLL_S)
+        raise Retryable(
+            f"topics {', '.join(sorted(wanted))} were created, but are not there after"
+            f" {NEW_TOPIC_TIMEOUT_S} s"
+        )
+
+    def _state(self, identity: TopicIdentity, plan: TopicPlan) -> TopicState:
+        read = self._admin.ends if plan.starting == "latest" else self._admin.starts
+        starts = read(identity.name, identity.partitions)
+        return TopicState(topic_id=identity.topic_id, starts=starts)
+
+
+class CommandQueue:
+    """Commands of the partitions that this runner owns. An offset is committed only when every
+    command up to it has been answered, so a restart carries out again what was left open."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        topic: str,
+        *,
+        acquire: Callable[[list[int]], None],
+        release: Callable[[list[int]], None],
+    ) -> None:
+        self._consumer = consumer
+        self._topic = topic
+        self._open: dict[int, dict[int, str]] = {}
+        self._next: dict[int, int] = {}
+        self._acquire = acquire
+        self._release = release
+        self._assigned: list[int] = []
+        self._held: tuple[int, Command] | None = None
+        consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def next(self, timeout_s: float) -> tuple[int, Command] | None:
+        """The next command with its partition; the same one again until `done` says it is held."""
+        if self._held is None:
+            self._held = self._poll(timeout_s)
+        return self._held
+
+    def done(self) -> None:
+        self._held = None
+
+    def commit(self, unanswered: set[str]) -> None:
+        """Commit up to the first command that is still to be answered."""
+        if self._held is not None:
+            unanswered = unanswered | {self._held[1].id}
+        positions = []
+        for partition, after in list(self._next.items()):
+            opened = self._open.setdefault(partition, {})
+            for offset in [o for o, command_id in opened.items() if command_id not in unanswered]:
+                del opened[offset]
+            positions.append(TopicPartition(self._topic, partition, min([after, *opened])))
+            if not opened:
+                del self._next[partition]
+        if not positions:
+            return
+        try:
+            self._consumer.commit(offsets=positions, asynchronous=False)
+        except KafkaException as error:
+            logger.warning("offsets not committed", extra={"reason": str(error)})
+
+    def _poll(self, timeout_s: float) -> tuple[int, Command] | None:
+        message = self._consumer.poll(timeout_s)
+        fresh, self._assigned = self._assigned, []
+        if fresh:
+            self._acquire(fresh)  # outside the callback: it reads topics and starts drivers
+        if message is None:
+            return None
+        error = message.error()
+        if error is not None:
+            raise Retryable(f"topic {self._topic}: {error.str()}")
+        (partition, offset), value = position_of(message), message.value()
+        self._next[partition] = offset + 1
+        try:
+            command = codec.decode(Command, value or b"")
+        except InvalidMessage as invalid:
+            logger.error("command skipped", extra={"offset": offset, "reason": str(invalid)})
+            return None
+        self._open.setdefault(partition, {})[offset] = command.id
+        return partition, command
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._assigned = [p.partition for p in partitions]
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        lost = [p.partition for p in partitions]
+        for partition in lost:
+            self._open.pop(partition, None)
+            self._next.pop(partition, None)
+        self._release(lost)
+
+
+def read_records(
+    bootstrap: str, topic: str, partitions: Iterable[int]
+) -> dict[int, list[PipelineRecord]]:
+    """The newest record of each pipeline, by partition."""
+    newest: dict[str, tuple[int, PipelineRecord]] = {}
+    for message in read_to_end(bootstrap, topic, partitions):
+        value = message.value()
+        if value is not None:
+            record = codec.decode(PipelineRecord, value)
+            newest[record.pipeline_uid] = (position_of(message)[0], record)
+    grouped: dict[int, list[PipelineRecord]] = {}
+    for partition, record in newest.values():
+        grouped.setdefault(partition, []).append(record)
+    return grouped

@@ -1,0 +1,131 @@
+"""The Iceberg sink: one snapshot per batch, with the fence as a table property in the same commit.
+
+The commit requires the snapshot that was current when the fence was read, and never retries by
+itself: a driver that lost its turn is refused instead of doubling rows.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+)
+from pyiceberg.table import Table
+from sqlalchemy.exc import SQLAlchemyError
+
+from shared import codec
+from shared.errors import Retryable, UserError
+from shared.events import Fence, Problem
+from waybill.spark.sinks import SinkSuperseded, Written
+
+FENCE_PROPERTY: Final = "waybill.fence."
+SEQUENCE_PROPERTY: Final = "waybill.sequence."
+TABLE_PROPERTIES: Final = {"commit.retry.num-retries": "0"}
+CONFLICTS_MAX: Final = 10  # other writers of the same table, e.g. compaction
+
+
+class IcebergSink:
+    kind = "iceberg"
+
+    def __init__(
+        self, name: str, catalog: Catalog, table: str, *, schema: pa.Schema, fence_key: str
+    ) -> None:
+        self.name = name
+        self._catalog = catalog
+        self._identifier = table
+        self._schema = schema
+        self._fence_key = fence_key
+        self._table: Table | None = None
+
+    def claim(self) -> None:
+        """Nothing to shut out: the commit's own requirement refuses a writer of the past."""
+        try:
+            self._table = self._load_or_create()
+        except SQLAlchemyError as error:
+            raise Retryable(f"sink {self.name}: the catalog does not answer: {error}") from error
+        missing = [f.name for f in self._schema if f.name not in self._table.schema().column_names]
+        if missing:
+            names = ", ".join(self._table.schema().column_names)
+            message = (
+                f"sink {self.name}: table {self._identifier} has no column {', '.join(missing)}"
+            )
+            raise UserError([Problem(message=message, hint=f"its columns: {names}")])
+
+    def last(self) -> Written | None:
+        table = self._current()
+        fence = self._fence(table)
+        if fence is None:
+            return None
+        return Written(fence=fence, version=_version(self._snapshot_of(table, fence.sequence)))
+
+    def write(self, rows: pa.Table, fence: Fence) -> Written:
+        """An empty batch makes a snapshot too: only a new snapshot refuses a paused driver."""
+        before = self._fence(self._current())
+        for _ in range(CONFLICTS_MAX):
+            try:
+                return self._commit(rows, fence)
+            except CommitFailedException as error:
+                self._table = self._catalog.load_table(self._identifier)
+                if self._fence(self._table) != before:
+                    raise SinkSuperseded(
+                        f"sink {self.name}: {self._identifier}: {error}"
+                    ) from error
+            except (SQLAlchemyError, OSError) as error:
+                raise Retryable(f"sink {self.name}: {self._identifier}: {error}") from error
+        raise Retryable(
+            f"sink {self.name}: others changed {self._identifier} {CONFLICTS_MAX} times meanwhile"
+        )
+
+    def _commit(self, rows: pa.Table, fence: Fence) -> Written:
+        table = self._current()
+        with table.transaction() as transaction:
+            transaction.set_properties({FENCE_PROPERTY + self._fence_key: codec.to_json(fence)})
+            transaction.append(
+                rows.select(self._schema.names),
+                {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)},
+            )
+        snapshot = table.current_snapshot()
+        return Written(fence=fence, version=_version(snapshot.snapshot_id if snapshot else None))
+
+    def close(self) -> None:
+        self._table = None
+
+    def _current(self) -> Table:
+        assert self._table is not None, "claim comes first"
+        return self._table
+
+    def _load_or_create(self) -> Table:
+        try:
+            return self._catalog.load_table(self._identifier)
+        except NoSuchTableError:
+            pass
+        try:
+            self._catalog.create_namespace(self._identifier.rsplit(".", 1)[0])
+        except NamespaceAlreadyExistsError:
+            pass
+        return self._catalog.create_table(
+            self._identifier, schema=self._schema, properties=TABLE_PROPERTIES
+        )
+
+    def _fence(self, table: Table) -> Fence | None:
+        text = table.properties.get(FENCE_PROPERTY + self._fence_key)
+        return codec.from_json(Fence, text) if text is not None else None
+
+    def _snapshot_of(self, table: Table, sequence: int) -> int | None:
+        """The snapshot that the fence's batch made; None once it has been expired."""
+        wanted = str(sequence)
+        for snapshot in reversed(table.metadata.snapshots):
+            summary = snapshot.summary
+            if (
+                summary
+                and summary.additional_properties.get(SEQUENCE_PROPERTY + self._fence_key) == wanted
+            ):
+                return snapshot.snapshot_id
+        return None
+
+
+def _version(snapshot_id: int | None) -> dict[str, int]:
+    return {"iceberg_snapshot_id": snapshot_id} if snapshot_id is not None else {}

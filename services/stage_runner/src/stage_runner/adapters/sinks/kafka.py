@@ -1,0 +1,167 @@
+"""The Kafka sink: one transaction per batch holds the rows and the fence, in `waybill.fences`.
+
+Claiming is `init_transactions`, which shuts out a paused driver of the same stage and sink.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from shared import codec
+from shared.errors import Retryable
+from shared.events import Fence, Output
+from shared.kafka import KafkaAdmin, make_producer, position_of, read_to_end
+from stage_runner.core.rows import KEY, VALUE
+from waybill.spark.sinks import SinkSuperseded, Written
+
+TRANSACTION_TIMEOUT_S: Final = 60.0
+FLUSH_TIMEOUT_S: Final = 60.0
+QUEUE_WAIT_S: Final = 0.05
+T = TypeVar("T")
+SUPERSEDED: Final = frozenset(
+    {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSinkTarget:
+    bootstrap: str
+    topic_prefix: str
+    topic: str
+    topic_id: str
+
+
+class KafkaSink:
+    kind = "kafka"
+
+    def __init__(
+        self, name: str, target: KafkaSinkTarget, *, fence_key: str, admin: KafkaAdmin
+    ) -> None:
+        self.name = name
+        self._target = target
+        self._fence_key = fence_key
+        self._fences_topic = f"{target.topic_prefix}.fences"
+        self._admin = admin
+        self._producer: Producer | None = None
+
+    def claim(self) -> None:
+        transactional_id = f"{self._target.topic_prefix}/{self._fence_key}"
+        self._producer = make_producer(
+            self._target.bootstrap,
+            **{
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+            },
+        )
+        self._guarded(lambda producer: producer.init_transactions(TRANSACTION_TIMEOUT_S))
+
+    def last(self) -> Written | None:
+        identity = self._admin.identify([self._fences_topic])[self._fences_topic]
+        newest: Fence | None = None
+        key = self._fence_key.encode()
+        for message in read_to_end(self._target.bootstrap, self._fences_topic, identity.partitions):
+            value = message.value()
+            if message.key() == key and value is not None:
+                newest = codec.decode(Fence, value)
+        return Written(fence=newest, version={}) if newest is not None else None
+
+    def write(self, rows: pa.Table, fence: Fence) -> Written:
+        return self._guarded(lambda producer: self._write(producer, rows, fence))
+
+    def close(self) -> None:
+        self._producer = None
+
+    def _write(self, producer: Producer, rows: pa.Table, fence: Fence) -> Written:
+        producer.begin_transaction()
+        try:
+            placed = self._produce_rows(producer, rows)
+            self._check_topic()
+            complete = replace(fence, outputs=self._outputs(fence.outputs, placed))
+            producer.produce(self._fences_topic, key=self._fence_key, value=codec.encode(complete))
+            producer.commit_transaction(TRANSACTION_TIMEOUT_S)
+        except Retryable:
+            producer.abort_transaction(TRANSACTION_TIMEOUT_S)
+            raise
+        return Written(fence=complete, version={})
+
+    def _produce_rows(self, producer: Producer, rows: pa.Table) -> dict[int, tuple[int, int]]:
+        """Produce and flush; first offset and end by partition, as Kafka reported them."""
+        placed: dict[int, tuple[int, int]] = {}
+        failures: list[KafkaError] = []
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+                return
+            partition, offset = position_of(message)
+            first, end = placed.get(partition, (offset, offset + 1))
+            placed[partition] = (min(first, offset), max(end, offset + 1))
+
+        keys, values = rows.column(KEY).to_pylist(), rows.column(VALUE).to_pylist()
+        for key, value in zip(keys, values, strict=True):
+            _produce(producer, self._target.topic, key, value, on_delivery)
+        left = producer.flush(FLUSH_TIMEOUT_S)
+        if failures or left:
+            reason = failures[0].str() if failures else f"{left} not acknowledged in time"
+            raise Retryable(f"sink {self.name}, topic {self._target.topic}: {reason}")
+        return placed
+
+    def _check_topic(self) -> None:
+        topic, wanted = self._target.topic, self._target.topic_id
+        found = self._admin.identify([topic]).get(topic)
+        if found is None or found.topic_id != wanted:
+            raise Retryable(
+                f"sink {self.name}: topic {topic} is no longer the one with id {wanted}"
+            )
+
+    def _outputs(
+        self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]
+    ) -> tuple[Output, ...]:
+        """Cumulative: a partition without rows in this batch keeps its end."""
+        ends = {output.partition: output.end for output in before}
+        partitions = sorted(ends.keys() | placed.keys())
+        return tuple(
+            Output(
+                sink=self.name,
+                topic=self._target.topic,
+                topic_id=self._target.topic_id,
+                partition=partition,
+                first=placed[partition][0] if partition in placed else ends[partition],
+                end=placed[partition][1] if partition in placed else ends[partition],
+            )
+            for partition in partitions
+        )
+
+    def _guarded(self, action: Callable[[Producer], T]) -> T:
+        """Run `action`, telling a newer driver's claim from the world's faults.
+
+        After an error whose effect is not known the producer is dropped: the stage ends, and the
+        next `claim` finds out by reading the fence.
+        """
+        assert self._producer is not None, "claim comes first"
+        try:
+            return action(self._producer)
+        except KafkaException as error:
+            self._producer = None
+            cause = error.args[0]
+            if cause.code() in SUPERSEDED:
+                raise SinkSuperseded(f"sink {self.name}: {cause.str()}") from error
+            raise Retryable(f"sink {self.name}: {cause.str()}") from error
+
+
+def _produce(
+    producer: Producer,
+    topic: str,
+    key: str | None,
+    value: str,
+    on_delivery: Callable[[KafkaError | None, Message], None],
+) -> None:
+    while True:
+        try:
+            producer.produce(topic, key=key, value=value, on_delivery=on_delivery)
+            return
+        except BufferError:
+            producer.poll(QUEUE_WAIT_S)

@@ -1,0 +1,247 @@
+"""Runs pipelines: carries out commands, supervises drivers, and says what has happened.
+
+Promise: what is recorded as wanted is brought about, through any number of restarts, and each
+command is answered once it is true or known to be impossible.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol, assert_never
+
+from shared import metrics
+from shared.clock import Clock
+from shared.errors import UserError
+from shared.events import Command, Definition, LifecycleError, PipelineRecord, Problem
+from shared.manifest import Manifest, parse_manifest
+from stage_runner.core.planning import (
+    TopicPlan,
+    TopicState,
+    define,
+    refuse_incompatible,
+    topics_of,
+)
+from stage_runner.core.supervision import (
+    Action,
+    Announce,
+    Answer,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    Event,
+    PipelineState,
+    StartDriver,
+    StopDriver,
+    Tick,
+    Wanted,
+    decide,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Topics(Protocol):
+    def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
+        """Create what is missing and say how the topics stand. Raises Retryable."""
+
+
+class Publisher(Protocol):
+    """Each call returns after Kafka has acknowledged; raises Retryable. May be repeated."""
+
+    def record(self, record: PipelineRecord) -> None: ...
+
+    def definition(self, record: PipelineRecord, body: Definition) -> None: ...
+
+    def claim(self, record: PipelineRecord) -> int:
+        """Announce that a driver is about to run; the lease's epoch."""
+
+    def phase(self, state: PipelineState, phase_from: str | None) -> None:
+        """A transition, or with `phase_from` None a heartbeat."""
+
+    def answer(
+        self, command: Command, state: str, errors: tuple[Problem, ...], warnings: tuple[str, ...]
+    ) -> None: ...
+
+
+class Drivers(Protocol):
+    """Driver processes by pipeline uid. None of these waits for a driver to start or end."""
+
+    def start(self, record: PipelineRecord, epoch: int) -> None:
+        """Only after every process of an earlier driver of this pipeline is gone."""
+
+    def stop(self, pipeline_uid: str, *, force: bool) -> None: ...
+
+
+class Runner:
+    def __init__(
+        self, topics: Topics, publisher: Publisher, drivers: Drivers, clock: Clock
+    ) -> None:
+        self._topics = topics
+        self._publisher = publisher
+        self._drivers = drivers
+        self._clock = clock
+        self._states: dict[str, PipelineState] = {}
+
+    def adopt(self, record: PipelineRecord) -> None:
+        """A pipeline that was recorded before this process began."""
+        if record.desired == "deleted":
+            # Said again at each start: this process may follow one that died just before saying it.
+            self._publisher.definition(record, _final_definition(record))
+            return
+        self._states[record.pipeline_uid] = PipelineState(record=record)
+        self._apply(record.pipeline_uid, Wanted(record=record, command=None))
+
+    def release(self, pipeline_uid: str) -> None:
+        """Another runner owns this pipeline from now on."""
+        if self._states.pop(pipeline_uid, None) is not None:
+            self._drivers.stop(pipeline_uid, force=True)
+
+    def handle(self, command: Command) -> None:
+        try:
+            record = self._recorded(command)
+        except UserError as error:
+            self._answer(Answer(command=command, state="failed", errors=error.problems))
+            return
+        uid = record.pipeline_uid
+        self._states.setdefault(uid, PipelineState(record=record))
+        self._apply(uid, Wanted(record=record, command=command))
+        if record.desired == "deleted":
+            self._finish_deletion(uid)
+
+    def driver_runs(self, pipeline_uid: str) -> None:
+        self._apply(pipeline_uid, DriverRuns())
+
+    def driver_failed(
+        self, pipeline_uid: str, problems: tuple[Problem, ...], error: LifecycleError | None
+    ) -> None:
+        self._apply(pipeline_uid, DriverFailed(problems=problems, error=error))
+
+    def driver_ended(self, pipeline_uid: str, exit_code: int) -> None:
+        self._apply(pipeline_uid, DriverEnded(exit_code=exit_code))
+        self._finish_deletion(pipeline_uid)
+
+    def tick(self) -> None:
+        for uid in list(self._states):
+            self._apply(uid, Tick())
+        metrics.gauge("waybill_pipelines", len(self._states))
+
+    def beat(self) -> None:
+        for state in self._states.values():
+            self._publisher.phase(state, None)
+
+    def unanswered(self) -> set[str]:
+        """Ids of the commands still to be answered; their offsets must not be committed."""
+        return {command.id for state in self._states.values() for command in state.pending}
+
+    def _recorded(self, command: Command) -> PipelineRecord:
+        """The record that the command asks for, published if it is new."""
+        state = self._states.get(command.pipeline_uid)
+        before = state.record if state is not None else None
+        record = self._asked_for(command, before)
+        if record != before:
+            self._publisher.record(record)
+        if record.desired != "deleted":  # a deleted one is closed when its driver has ended
+            body = Definition(name=record.name, deleted=False, stages=record.stages)
+            self._publisher.definition(record, body)
+        return record
+
+    def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
+        now = self._clock.now_ms()
+        if command.action == "apply":
+            return self._applied(command, before, now)
+        if before is None:
+            message = f"pipeline {command.pipeline} does not exist any more"
+            raise UserError([Problem(message=message, hint="apply it anew")])
+        match command.action:
+            case "start":
+                return replace(before, desired="running", updated_at=now)
+            case "stop":
+                return replace(before, desired="stopped", updated_at=now)
+            case "delete":
+                return replace(before, desired="deleted", updated_at=now)
+            case _:
+                assert_never(command.action)
+
+    def _applied(self, command: Command, before: PipelineRecord | None, now: int) -> PipelineRecord:
+        assert command.manifest is not None
+        manifest = parse_manifest(command.manifest)
+        stages = define(manifest, self._topics.prepare(topics_of(manifest)), before)
+        desired = manifest.state
+        if before is None:
+            return PipelineRecord(
+                tenant=command.tenant,
+                pipeline_uid=command.pipeline_uid,
+                name=command.pipeline,
+                generation=1,
+                desired=desired,
+                manifest=command.manifest,
+                stages=stages,
+                created_at=now,
+                updated_at=now,
+            )
+        if command.manifest == before.manifest and stages == before.stages:
+            return before if desired == before.desired else replace(before, desired=desired)
+        refuse_incompatible(before, stages)
+        return replace(
+            before,
+            generation=before.generation + 1,
+            desired=desired,
+            manifest=command.manifest,
+            stages=stages,
+            updated_at=now,
+        )
+
+    def _finish_deletion(self, pipeline_uid: str) -> None:
+        """When the driver of a deleted pipeline is gone, its last definition closes its facts."""
+        state = self._states.get(pipeline_uid)
+        if state is None or state.record.desired != "deleted" or state.driver:
+            return
+        self._publisher.definition(state.record, _final_definition(state.record))
+        del self._states[pipeline_uid]
+
+    def _apply(self, pipeline_uid: str, event: Event) -> None:
+        state = self._states.get(pipeline_uid)
+        if state is None:
+            return
+        after, actions = decide(state, event, self._clock.now_ms())
+        self._states[pipeline_uid] = after
+        for action in actions:
+            self._act(after, action)
+
+    def _act(self, state: PipelineState, action: Action) -> None:
+        record = state.record
+        match action:
+            case StartDriver():
+                metrics.count("waybill_driver_starts_total", reason=state.reason.split(" ")[0])
+                self._drivers.start(record, self._publisher.claim(record))
+            case StopDriver(force=force):
+                self._drivers.stop(record.pipeline_uid, force=force)
+            case Announce(phase_from=phase_from):
+                logger.info(
+                    "phase changed",
+                    extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
+                )
+                self._publisher.phase(state, phase_from)
+            case Answer():
+                self._answer(action)
+            case _:
+                assert_never(action)
+
+    def _answer(self, answer: Answer) -> None:
+        command = answer.command
+        metrics.count("waybill_commands_total", action=command.action, state=answer.state)
+        self._publisher.answer(command, answer.state, answer.errors, _warnings(command))
+
+
+def _final_definition(record: PipelineRecord) -> Definition:
+    return Definition(name=record.name, deleted=True, stages=record.stages)
+
+
+def _warnings(command: Command) -> tuple[str, ...]:
+    if command.manifest is None:
+        return ()
+    try:
+        manifest: Manifest = parse_manifest(command.manifest)
+    except UserError:
+        return ()
+    return manifest.warnings()

@@ -1,0 +1,120 @@
+"""A driver process: `python -m stage_runner.driver SPEC`. Started and supervised by the runner.
+
+Tells the runner what happens as JSON lines on the pipe that it was given. Dies with the runner.
+"""
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from shared import logs
+from shared.clock import SystemClock
+from shared.errors import UserError, WaybillError
+from shared.kafka import KafkaAdmin, make_producer
+from shared.manifest import parse_manifest
+from shared.process import shutdown_on_signals
+from stage_runner.driver.app import RunningStage, StageFailed, Surroundings, describe, watch
+from stage_runner.driver.compile import compile_pipeline
+from stage_runner.driver.jvm import JvmOptions, start_jvm
+from stage_runner.driver.session import open_session, spark_conf
+from stage_runner.driver.sinks import open_sinks
+from stage_runner.driver_protocol import DriverEvent, DriverSpec
+from waybill.spark.commits import CommitEmitter, Identity
+
+logger = logging.getLogger(__name__)
+
+EVENTS_FD = int(os.environ.get("WAYBILL_DRIVER_EVENTS_FD", "1"))
+WATCH_INTERVAL_S = 0.2
+HEAP = "1g"
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    spec = DriverSpec.model_validate_json(Path(sys.argv[1]).read_text())
+    _die_with_parent()
+    logs.configure("stage_runner.driver", "json")
+    try:
+        with ExitStack() as stack:
+            _run(spec, stack)
+    except UserError as error:
+        _tell(DriverEvent(kind="failed", problems=error.problems, error=describe(error, None)))
+        return 1
+    except StageFailed as error:
+        cause = error.__cause__ or error
+        _tell(DriverEvent(kind="failed", error=describe(cause, error.stage)))
+        return 1
+    except WaybillError as error:
+        _tell(DriverEvent(kind="failed", error=describe(error, None)))
+        return 1
+    return 0
+
+
+def _run(spec: DriverSpec, stack: ExitStack) -> None:
+    manifest = parse_manifest(spec.manifest)
+    options = JvmOptions(
+        java=spec.java,
+        jars=spec.spark_jars,
+        archive=spec.spark_archive,
+        heap=HEAP,
+        log4j=Path(__file__).parent / "log4j2.properties",
+    )
+    jvm = start_jvm(options, spark_conf(spec.master, f"waybill {spec.pipeline}"))
+    stack.callback(jvm.stop)
+    spark = open_session()
+    stop = stack.enter_context(shutdown_on_signals())  # after Spark, which takes SIGINT for itself
+    compiled = compile_pipeline(spark, manifest)
+    identity = Identity(
+        tenant=spec.tenant,
+        pipeline_uid=spec.pipeline_uid,
+        generation=spec.generation,
+        epoch=spec.epoch,
+    )
+    clock = SystemClock()
+    admin = KafkaAdmin(AdminClient({"bootstrap.servers": spec.kafka}))
+    emitter = CommitEmitter(
+        make_producer(spec.kafka), f"{spec.topic_prefix}.commits", identity, clock
+    )
+    around = Surroundings(
+        spark=spark,
+        kafka=spec.kafka,
+        admin=admin,
+        emitter=stack.enter_context(emitter),
+        identity=identity,
+        clock=clock,
+        checkpoint_folder=spec.checkpoint_folder,
+    )
+    definitions = {definition.name: definition for definition in spec.stages}
+    stages = []
+    for stage in compiled:
+        definition = definitions[stage.stage.name]
+        running = RunningStage(
+            stage, definition, open_sinks(spec, stage, definition, admin), around
+        )
+        stack.callback(running.stop)
+        running.start()
+        stages.append(running)
+    _tell(DriverEvent(kind="running"))
+    logger.info("pipeline runs", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
+    watch(stages, stop, WATCH_INTERVAL_S)
+
+
+def _tell(event: DriverEvent) -> None:
+    os.write(EVENTS_FD, event.model_dump_json().encode() + b"\n")
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when its runner ends, however it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

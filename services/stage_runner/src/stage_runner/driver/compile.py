@@ -1,0 +1,197 @@
+"""From a stage of a manifest to frames: views for its inputs, its SQL steps, rows for its sinks.
+
+Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
+"""
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from shared.errors import UserError
+from shared.events import Problem
+from shared.manifest import Manifest, Sink, Stage
+from stage_runner.core.rows import KEY, VALUE
+from stage_runner.driver.decode import DecodedInput, decode, refuse_malformed
+
+TIMESTAMP_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
+RAW_COLUMNS = "topic STRING, partition INT, offset BIGINT, value BINARY"
+STATELESS = frozenset({
+    "Project", "Filter", "SubqueryAlias", "View", "Union", "Generate", "Expand", "LocalRelation",
+    "OneRowRelation", "CollectMetrics", "StreamingRelation", "StreamingRelationV2", "LogicalRDD",
+    "StreamingExecutionRelation", "WithCTE", "CTERelationDef", "CTERelationRef", "LateralJoin",
+})  # fmt: skip
+POSITION = re.compile(r"\(?line (\d+), pos (\d+)\)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledStage:
+    """A stage whose SQL has been analyzed; `schemas` is by sink name."""
+
+    stage: Stage
+    inputs: tuple[DecodedInput, ...]
+    columns: dict[str, str]
+    schemas: dict[str, pa.Schema]
+
+    def rows(self, frame: DataFrame) -> dict[str, pa.Table]:
+        """The rows of each sink in one batch; one Spark action per distinct view."""
+        tables: dict[str, pa.Table] = {}
+        by_source: dict[str, pa.Table] = {}
+        for sink in self.stage.sinks:
+            source = self.stage.source_of(sink)
+            if source not in by_source:
+                by_source[source] = self._collect(frame, source)
+            tables[sink.name] = _for_sink(by_source[source], sink)
+        return tables
+
+    def _collect(self, frame: DataFrame, source: str) -> pa.Table:
+        spark = frame.sparkSession
+        _register(spark, frame, self.inputs, self.stage)
+        sinks = [sink for sink in self.stage.sinks if self.stage.source_of(sink) == source]
+        wanted = _with_kafka_columns(spark.table(source), sinks)
+        table = wanted.toArrow()
+        refuse_malformed(wanted, self.inputs)
+        return table
+
+
+def compile_pipeline(spark: SparkSession, manifest: Manifest) -> tuple[CompiledStage, ...]:
+    """All stages in the order of their data; UserError with the place in the manifest if not."""
+    columns = {i.name: i.columns for i in manifest.inputs}
+    topics = {i.name: i.kafka.topic for i in manifest.inputs}
+    topics |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
+    compiled: list[CompiledStage] = []
+    for stage in manifest.stages_in_order():
+        inputs = tuple(
+            DecodedInput(
+                name=name,
+                topic=topics[name],
+                columns=columns[name],
+                own_output=manifest.input(name) is None,
+            )
+            for name in stage.inputs
+        )
+        compiled.append(_compile_stage(spark, manifest, stage, inputs))
+        columns |= compiled[-1].columns
+    return tuple(compiled)
+
+
+def _compile_stage(
+    spark: SparkSession, manifest: Manifest, stage: Stage, inputs: tuple[DecodedInput, ...]
+) -> CompiledStage:
+    at = manifest.stages.index(stage)
+    session = spark.newSession()
+    raw = _streaming_raw(session)
+    _register(session, raw, inputs, stage, at)
+    columns, schemas = {}, {}
+    for k, sink in enumerate(stage.sinks):
+        frame = session.table(stage.source_of(sink))
+        _refuse_key(frame, sink, path=f"stages.{at}.sinks.{k}.kafka.key")
+        columns[sink.name] = _ddl(frame)
+        schemas[sink.name] = to_arrow_schema(frame.schema, timestamp_utc=True)
+    return CompiledStage(stage=stage, inputs=inputs, columns=columns, schemas=schemas)
+
+
+def _streaming_raw(spark: SparkSession) -> DataFrame:
+    """A streaming frame of raw records that needs no Kafka: it is analyzed, never run."""
+    rate = spark.readStream.format("rate").load()
+    fields = [field.strip().split(" ") for field in RAW_COLUMNS.split(",")]
+    return rate.select(*(F.lit(None).cast(kind).alias(name) for name, kind in fields))
+
+
+def _register(
+    spark: SparkSession,
+    raw: DataFrame,
+    inputs: tuple[DecodedInput, ...],
+    stage: Stage,
+    at: int | None = None,
+) -> None:
+    """Views for inputs and steps in `spark`; with `at`, steps are checked to be stateless."""
+    for source in inputs:
+        decode(raw, source).createOrReplaceTempView(source.name)
+    for number, step in enumerate(stage.steps):
+        path = f"stages.{at}.steps.{number}.sql"
+        try:
+            frame = spark.sql(step.sql)
+            if at is not None:
+                _refuse_stateful(frame, path)
+        except (AnalysisException, ParseException) as error:
+            raise UserError([_sql_problem(error, path)]) from error
+        frame.createOrReplaceTempView(step.name)
+
+
+def _refuse_stateful(frame: DataFrame, path: str) -> None:
+    plan = frame._jdf.queryExecution().analyzed()
+    if not frame.isStreaming:
+        message = "the query reads none of the stage's inputs"
+        raise UserError(
+            [Problem(message=message, path=path, hint="select from an input or a step")]
+        )
+    for name in _node_names(plan):
+        if name not in STATELESS:
+            message = f"{name} needs rows of more than one batch, which stages do not keep yet"
+            hint = "use SELECT, WHERE, UNION ALL, LATERAL VIEW and expressions of one row"
+            raise UserError([Problem(message=message, path=path, hint=hint)])
+
+
+def _node_names(plan: JavaObject) -> list[str]:
+    names = [plan.nodeName()]
+    for children in (plan.children(), plan.innerChildren()):
+        for i in range(children.size()):
+            child = children.apply(i)
+            if "plans.logical" in child.getClass().getName():
+                names += _node_names(child)
+    return names
+
+
+def _sql_problem(error: PySparkException, path: str) -> Problem:
+    text = str(error).split("\n\n")[0].split(";\n")[0].strip()
+    lines = text.splitlines()
+    found = POSITION.search(str(error))
+    place = f" (line {found[1]}, column {int(found[2]) + 1} of the SQL)" if found else ""
+    hint = next((line.strip() for line in lines if "Did you mean" in line), "")
+    return Problem(message=f"{lines[0]}{place}", path=path, hint=hint)
+
+
+def _refuse_key(frame: DataFrame, sink: Sink, path: str) -> None:
+    if (
+        sink.kafka is not None
+        and sink.kafka.key is not None
+        and sink.kafka.key not in frame.columns
+    ):
+        message = f"sink {sink.name}: key {sink.kafka.key!r} is not a column"
+        hint = f"columns: {', '.join(frame.columns)}"
+        raise UserError([Problem(message=message, path=path, hint=hint)])
+
+
+def _ddl(frame: DataFrame) -> str:
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema)
+
+
+def _with_kafka_columns(frame: DataFrame, sinks: list[Sink]) -> DataFrame:
+    """Every row once more as JSON and key, when a Kafka sink wants it, so one pass serves all."""
+    kafka = [sink for sink in sinks if sink.kafka is not None]
+    if not kafka:
+        return frame
+    value = F.to_json(
+        F.struct(*(F.col(f"`{n}`") for n in frame.columns)), {"timestampFormat": TIMESTAMP_TEXT}
+    )
+    keys = [_key(sink).alias(KEY + sink.name) for sink in kafka]
+    rows = frame if len(kafka) < len(sinks) else frame.select()
+    return frame.select(*rows.columns, value.alias(VALUE), *keys)
+
+
+def _key(sink: Sink) -> Column:
+    assert sink.kafka is not None
+    key = F.lit(None) if sink.kafka.key is None else F.col(f"`{sink.kafka.key}`")
+    return key.cast("string")
+
+
+def _for_sink(table: pa.Table, sink: Sink) -> pa.Table:
+    if sink.kafka is None:
+        return table
+    return table.select([KEY + sink.name, VALUE]).rename_columns([KEY, VALUE])

@@ -1,0 +1,93 @@
+"""From raw Kafka records to the columns of an input. A record that does not parse never becomes
+a row of nulls: it is counted in the same pass, and the batch is refused before any sink."""
+
+import json
+from dataclasses import dataclass
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shared.columns import FROM_JSON_OPTIONS
+
+PREVIEW_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedInput:
+    """How an input is decoded; `own_output` when a stage of this pipeline writes the topic."""
+
+    name: str
+    topic: str
+    columns: str
+    own_output: bool
+
+
+class MalformedRecord(Exception):
+    """A record that is not of its input's schema, with the first one's position."""
+
+    def __init__(
+        self, source: DecodedInput, count: int, partition: int, offset: int, text: str
+    ) -> None:
+        self.position = f"{source.topic}[{partition}]@{offset}"
+        self.input_name = source.name
+        super().__init__(
+            f"input {source.name}: {count} record(s) do not parse; the first is"
+            f" {self.position}: {text}"
+        )
+
+
+def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
+    """The rows of one input's topic in `raw`, observed under the input's name."""
+    options = dict(FROM_JSON_OPTIONS)
+    if source.own_output:
+        options["allowNonNumericNumbers"] = "true"  # our own sink may have written NaN
+    text = F.col("value").cast("string")
+    # As the only element of an array, text behind the record makes it malformed instead of ignored.
+    listed = F.from_json(
+        F.concat(F.lit("["), text, F.lit("]")), f"array<struct<{source.columns}>>", options
+    )
+    parsed = raw.where(F.col("topic") == source.topic).select(
+        "partition", "offset", text.alias("text"), listed.alias("parsed")
+    )
+    observed = parsed.observe(observation(source), *_counts(_malformed()))
+    return observed.select(F.col("parsed")[0].alias("row")).select("row.*")
+
+
+def observation(source: DecodedInput) -> str:
+    return f"decode:{source.name}"
+
+
+def refuse_malformed(executed: DataFrame, sources: tuple[DecodedInput, ...]) -> None:
+    """After `executed` has run: raise MalformedRecord if one of its inputs held such a record."""
+    metrics = executed._jdf.queryExecution().observedMetrics()
+    for source in sources:
+        found = metrics.get(observation(source))
+        if found.isDefined():
+            _refuse(source, found.get())
+
+
+def _malformed() -> Column:
+    parsed = F.col("parsed")
+    return (
+        parsed.isNull()
+        | (F.size(parsed) != 1)
+        | parsed[0].isNull()
+        | ~F.is_valid_utf8(F.col("text"))
+    )
+
+
+def _counts(malformed: Column) -> tuple[Column, Column]:
+    preview = F.coalesce(F.substring("text", 1, PREVIEW_CHARACTERS), F.lit("<null>"))
+    position = F.struct("partition", "offset", F.make_valid_utf8(preview).alias("text"))
+    first = F.to_json(F.min(F.when(malformed, position)))
+    return F.count_if(malformed).alias("malformed"), first.alias("first")
+
+
+def _refuse(source: DecodedInput, row: JavaObject) -> None:
+    count = row.getLong(0)
+    if count:
+        first = json.loads(row.getString(1))
+        raise MalformedRecord(
+            source, count, first["partition"], first["offset"], first.get("text", "")
+        )

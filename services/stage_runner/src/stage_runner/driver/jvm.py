@@ -1,0 +1,126 @@
+"""Starts Spark's JVM: our flags, our process group, any Java 17+, and a class archive.
+
+Spark's own launcher asks for a module that small Java runtimes lack and goes through a shell.
+"""
+
+import os
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 20.0  # includes writing the class archive, once
+POLL_S: Final = 0.01
+GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
+OPENS: Final = (
+    "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect",
+    "java.base/java.io", "java.base/java.net", "java.base/java.nio", "java.base/java.util",
+    "java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic",
+    "java.base/sun.nio.ch", "java.base/sun.nio.cs", "java.base/sun.security.action",
+    "java.base/sun.util.calendar", "java.security.jgss/sun.security.krb5",
+)  # fmt: skip
+
+
+class JvmFailed(Exception):
+    """Spark's JVM did not start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JvmOptions:
+    java: Path
+    jars: Path
+    archive: Path
+    heap: str
+    log4j: Path
+
+
+class SparkJvm:
+    """Ends when its standard input closes, so it never outlives this process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], archive: Path, draft: Path | None) -> None:
+        self._process = process
+        self._archive = archive
+        self._draft = draft
+
+    def stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._draft is not None and self._draft.exists():
+            self._draft.rename(self._archive)
+
+
+def start_jvm(options: JvmOptions, conf: Mapping[str, str]) -> SparkJvm:
+    """A JVM with a Py4J gateway; `PYSPARK_GATEWAY_PORT` and `_SECRET` are set for PySpark."""
+    with tempfile.TemporaryDirectory() as folder:
+        info = Path(folder) / "connection"
+        draft = None if options.archive.exists() else _draft_of(options.archive)
+        process = subprocess.Popen(
+            _command(options, conf, draft),
+            stdin=subprocess.PIPE,
+            env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
+        )
+        port, secret = _await_connection(process, info)
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+    return SparkJvm(process, options.archive, draft)
+
+
+def _draft_of(archive: Path) -> Path:
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    return archive.with_suffix(f".{os.getpid()}.draft")
+
+
+def _command(options: JvmOptions, conf: Mapping[str, str], draft: Path | None) -> list[str]:
+    bundled = Path(pyspark.__file__).parent / "jars"
+    jars = [*sorted(bundled.glob("*.jar")), *sorted(options.jars.glob("*.jar"))]
+    sharing = (
+        f"-XX:SharedArchiveFile={options.archive}"
+        if draft is None
+        else f"-XX:ArchiveClassesAtExit={draft}"
+    )
+    return [
+        str(options.java),
+        f"-Xmx{options.heap}",
+        "-Xss8m",
+        "-XX:+UseParallelGC",
+        "-Xlog:cds=off",
+        "-Xlog:cds+dynamic=off",
+        sharing,
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENS),
+        "-Djdk.reflect.useDirectMethodHandle=false",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        "-Dorg.apache.kafka.automatic.config.providers=none",
+        f"-Dlog4j2.configurationFile={options.log4j}",
+        *(f"-D{key}={value}" for key, value in conf.items()),
+        "-cp",
+        ":".join(str(jar) for jar in jars),
+        GATEWAY,
+    ]
+
+
+def _await_connection(process: subprocess.Popen[bytes], info: Path) -> tuple[int, str]:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not info.exists():
+        if process.poll() is not None:
+            raise JvmFailed(
+                f"java ended with exit code {process.returncode} before Spark was there"
+            )
+        if time.monotonic() > deadline:
+            process.kill()
+            raise JvmFailed(f"Spark's JVM was not there within {START_TIMEOUT_S} s")
+        time.sleep(POLL_S)
+    raw = info.read_bytes()
+    port, length = struct.unpack(">ii", raw[:8])
+    return port, raw[8 : 8 + length].decode()

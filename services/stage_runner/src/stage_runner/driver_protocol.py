@@ -1,0 +1,39 @@
+"""What the runner tells a driver to run, as a file; and what the driver tells back, as lines."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.events import LifecycleError, Problem, StageDefinition
+
+
+class DriverSpec(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    tenant: str
+    pipeline_uid: str
+    pipeline: str
+    generation: int
+    epoch: int
+    run_id: str
+    manifest: str
+    stages: tuple[StageDefinition, ...]
+    kafka: str
+    topic_prefix: str
+    checkpoint_folder: Path
+    lakehouse_folder: Path
+    java: Path
+    spark_jars: Path
+    spark_archive: Path
+    master: str
+
+
+class DriverEvent(BaseModel):
+    """One line on the pipe from driver to runner."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["running", "failed"]
+    problems: tuple[Problem, ...] = ()
+    error: LifecycleError | None = None

@@ -1,0 +1,48 @@
+"""Runs status: reads settings, connects Kafka and Redis, serves HTTP until a signal."""
+
+import logging
+import sys
+
+import uvicorn
+
+from shared import logs
+from shared.errors import UserError
+from shared.http import serve
+from shared.process import shutdown_on_signals
+from shared.tokens import load_key_ring
+from shared.version import VERSION
+from status.adapters.service import Service
+from status.settings import Settings
+
+logger = logging.getLogger("status")
+
+
+def main() -> int:
+    settings = Settings()
+    logs.configure("status", settings.log_format)
+    logger.info("starting", extra={"version": VERSION, "port": settings.status_port})
+    try:
+        ring = load_key_ring(settings.token_keys_file)
+    except UserError as error:
+        logger.error("cannot start", extra={"reason": str(error)})
+        return 2
+    servers: list[uvicorn.Server] = []
+
+    def end() -> None:
+        for server in servers:
+            server.should_exit = True
+
+    service = Service(settings, ring, on_fault=end)
+    with shutdown_on_signals():
+        up = serve(
+            service.app,
+            host=settings.host,
+            port=settings.status_port,
+            on_server=servers.append,
+            on_stop=service.close,
+        )
+    return 0 if up and not service.failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

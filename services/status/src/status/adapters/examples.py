@@ -1,0 +1,116 @@
+"""Answers as the documentation shows them; a test holds each against its model."""
+
+from typing import Any, Final
+
+JsonObject = dict[str, Any]
+
+COMPLETE: Final[JsonObject] = {
+    "outcome": "complete",
+    "pipeline": "orders",
+    "accepted": 3,
+    "issued_at": "2026-11-21T09:00:00.120Z",
+    "completed_at": "2026-11-21T09:00:00.634Z",
+    "stages": [
+        {
+            "stage": "enrich",
+            "state": "done",
+            "batch": 41,
+            "committed_at": "2026-11-21T09:00:00.301Z",
+            "blocked_by": None,
+            "sinks": [
+                {
+                    "name": "enriched_topic",
+                    "state": "committed",
+                    "batch_rows": 3,
+                    "behind": 0,
+                    "version": None,
+                }
+            ],
+        },
+        {
+            "stage": "load",
+            "state": "done",
+            "batch": 12,
+            "committed_at": "2026-11-21T09:00:00.634Z",
+            "blocked_by": None,
+            "sinks": [
+                {
+                    "name": "lake",
+                    "state": "committed",
+                    "batch_rows": 3,
+                    "behind": 0,
+                    "version": {"iceberg_snapshot_id": 6150272777574668285},
+                }
+            ],
+        },
+    ],
+    "dead": [],
+    "dropped": [],
+    "lost": [],
+    "eta_s": None,
+}
+SUMMARY: Final[JsonObject] = {
+    "name": "orders",
+    "uid": "0d4f7a52-6f0e-5c0e-9d5b-0a7b6c1c5e11",
+    "generation": 2,
+    "desired": "running",
+    "phase": "Running",
+    "reason": None,
+    "since": "2026-11-21T08:59:31.004Z",
+}
+PIPELINES: Final[JsonObject] = {"items": [SUMMARY], "next_cursor": None}
+PIPELINE: Final[JsonObject] = {
+    **SUMMARY,
+    "error": None,
+    "inputs": [
+        {
+            "name": "orders",
+            "topic": "orders.in",
+            "topic_id": "bM1xJ0yQRbm2a0Yw3oJm5w",
+            "partitions": 2,
+            "bases": {"0": 0, "1": 0},
+        }
+    ],
+    "stages": [
+        {
+            "name": "load",
+            "inputs": ["orders"],
+            "sinks": [
+                {
+                    "name": "lake",
+                    "kind": "iceberg",
+                    "target": "lakehouse.raw.orders",
+                    "terminal": True,
+                }
+            ],
+            "last_batch": {
+                "batch": 12,
+                "committed_at": "2026-11-21T09:00:00.634Z",
+                "rows": 3,
+                "version": {"iceberg_snapshot_id": 6150272777574668285},
+            },
+        }
+    ],
+    "graph": {
+        "nodes": [
+            {"id": "input/orders", "kind": "input"},
+            {"id": "stage/load", "kind": "stage"},
+            {"id": "sink/lake", "kind": "sink"},
+        ],
+        "edges": [
+            {"from": "input/orders", "to": "stage/load"},
+            {"from": "stage/load", "to": "sink/lake"},
+        ],
+    },
+    "manifest": "version: 1\nname: orders\n",
+}
+OPERATION: Final[JsonObject] = {
+    "id": "apply.orders.8f14e45fceea167a5a36dedd4bea2543",
+    "pipeline": "orders",
+    "action": "apply",
+    "state": "done",
+    "at": "2026-11-21T08:59:20.412Z",
+    "errors": [],
+    "warnings": [],
+    "result": None,
+}

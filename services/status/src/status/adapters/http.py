@@ -1,0 +1,215 @@
+"""Routes of status: HTTP in, use case, HTTP out. Decides only what a status code is."""
+
+import zlib
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import ValidationError
+
+from shared import metrics
+from shared.errors import TokenExpired, TokenRefused
+from shared.http import (
+    Problem,
+    problem_response,
+    read_body,
+    request_id,
+    token_problem,
+)
+from shared.operations import read_operation
+from shared.tokens import Token
+from status.adapters.models import (
+    OperationAnswer,
+    OutcomeAnswer,
+    PipelineAnswer,
+    PipelinesAnswer,
+    QueryAnswer,
+    QueryBody,
+    SummaryAnswer,
+)
+from status.app.hub import TooManyWaiters
+from status.app.operations import Replies
+from status.app.pipelines import Pipelines
+from status.app.tokens import Change, Tokens
+from status.core.outcomes import Kind, Outcome
+
+WAIT_S_MAX = 60
+TOKENS_MAX = 1_000
+PATH_TOKEN_CHARACTERS_MAX = 4_096  # proxies cut longer addresses
+EVENT_STREAM: Final = "text/event-stream"
+STREAM_HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+QUERY_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": QueryBody.model_json_schema()}},
+    }
+}
+UNKNOWN_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
+    503: {"description": "outcome `unknown`: nobody can judge the token now, ask again"}
+}
+
+Wait = Annotated[
+    float,
+    Query(ge=0, le=WAIT_S_MAX, allow_inf_nan=False, description="seconds to hold the request"),
+]
+
+
+def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
+    router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
+
+    @router.get(
+        "/{token}",
+        summary="What has become of a token; held, or as a stream of events, if you like",
+        response_model=OutcomeAnswer,
+        responses=UNKNOWN_ANSWER,
+    )
+    async def get_token(request: Request, token: str, wait: Wait = 0) -> Response:
+        if len(token) > PATH_TOKEN_CHARACTERS_MAX:
+            detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
+            raise Problem(413, "token_too_long", detail)
+        opened = tokens.open(token)
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            told = request.headers.get("last-event-id", "")
+            return await _stream(tokens.follow(opened), told)
+        if wait > 0:
+            return _outcome(request, await tokens.wait(opened, wait))
+        (outcome,) = await tokens.now([opened])
+        if isinstance(outcome, TokenRefused):
+            raise outcome
+        return _outcome(request, outcome)
+
+    @router.post(
+        "/query",
+        summary="What has become of many tokens, or of long ones",
+        response_model=QueryAnswer,
+        openapi_extra=QUERY_BODY,
+    )
+    async def query(request: Request) -> Response:
+        asked = await _asked(request, query_bytes_max)
+        opened = [_opened(tokens, text) for text in asked]
+        found = iter(await tokens.now([each for each in opened if isinstance(each, Token)]))
+        answers = [next(found) if isinstance(each, Token) else each for each in opened]
+        return JSONResponse({"outcomes": [_entry(answer) for answer in answers]})
+
+    return router
+
+
+def pipelines_router(pipelines: Pipelines) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
+
+    @router.get("", summary="All pipelines, and how they are")
+    async def get_pipelines() -> PipelinesAnswer:
+        found = await pipelines.all()
+        return PipelinesAnswer(items=[SummaryAnswer.model_validate(item) for item in found])
+
+    @router.get("/{pipeline}", summary="One pipeline: inputs, stages, graph, manifest")
+    async def get_pipeline(pipeline: str) -> PipelineAnswer:
+        found = await pipelines.one(pipeline)
+        if found is None:
+            known = pipelines.names()
+            hint = f"known pipelines: {', '.join(known)}" if known else "none was applied yet"
+            detail = f"there is no pipeline {pipeline!r}"
+            raise Problem(404, "pipeline_not_found", detail, hint=hint, known=known)
+        return PipelineAnswer.model_validate(found)
+
+    return router
+
+
+def operations_router(replies: Replies) -> APIRouter:
+    router = APIRouter(prefix="/v1/operations", tags=["operations"])
+
+    @router.get("/{id}", summary="How a change of a pipeline went")
+    async def get_operation(id: str, wait: Wait = 0) -> OperationAnswer:
+        asked = read_operation(id)
+        reply = replies.get(id)
+        if asked is None and reply is None:
+            detail = (
+                f"{id[:100]!r} is the id of no operation: take it from the answer to the change"
+            )
+            raise Problem(404, "operation_not_found", detail)
+        if reply is None and wait > 0:
+            reply = await replies.wait(id, wait)
+        if reply is not None:
+            return OperationAnswer.model_validate(reply)
+        assert asked is not None
+        return OperationAnswer(id=id, pipeline=asked.pipeline, action=asked.action, state="pending")
+
+    return router
+
+
+def add_limits(app: FastAPI) -> None:
+    """Let `app` answer 429 when too many requests wait."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        own = request_id(request)
+        return problem_response(429, "too_many_waiters", str(error), request_id=own)
+
+    app.add_exception_handler(TooManyWaiters, answer)
+
+
+def _json(outcome: Outcome) -> str:
+    return OutcomeAnswer.model_validate(outcome).model_dump_json()
+
+
+def _outcome(request: Request, outcome: Outcome) -> Response:
+    metrics.count("waybill_outcomes_total", outcome=outcome.outcome)
+    if outcome.outcome != Kind.UNKNOWN:
+        return Response(_json(outcome), media_type="application/json")
+    members = OutcomeAnswer.model_validate(outcome).model_dump(mode="json")
+    detail = f"nobody can judge the token now: {outcome.reason}"
+    own = request_id(request)
+    return problem_response(503, "outcome_unknown", detail, **members, request_id=own)
+
+
+async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
+    """The first change is awaited here, so that a refusal is still an answer of its own."""
+    first = await anext(changes)
+
+    async def events() -> AsyncIterator[bytes]:
+        digest = told.rpartition(".")[2]
+        change: Change | None = first
+        while True:
+            if change is None:
+                yield KEEPALIVE_COMMENT
+            else:
+                data = _json(change.outcome)
+                before, digest = digest, f"{zlib.crc32(data.encode()):08x}"
+                if digest != before:
+                    metrics.count("waybill_outcomes_total", outcome=change.outcome.outcome)
+                    event_id = f"{change.version}.{digest}"
+                    yield format_sse_event(event="outcome", data_str=data, id=event_id)
+            try:
+                change = await anext(changes)
+            except StopAsyncIteration:
+                return
+
+    return StreamingResponse(events(), media_type=EVENT_STREAM, headers=STREAM_HEADERS)
+
+
+async def _asked(request: Request, bytes_max: int) -> list[str]:
+    raw = await read_body(request, bytes_max=bytes_max)
+    try:
+        asked = QueryBody.model_validate_json(raw).tokens
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_context=False)) from error
+    if len(asked) > TOKENS_MAX:
+        detail = f"{len(asked)} tokens in one query, {TOKENS_MAX} is the most: ask in parts"
+        raise Problem(413, "too_many_tokens", detail, tokens_max=TOKENS_MAX)
+    return asked
+
+
+def _opened(tokens: Tokens, text: str) -> Token | TokenRefused | TokenExpired:
+    try:
+        return tokens.open(text)
+    except (TokenRefused, TokenExpired) as error:
+        return error
+
+
+def _entry(answer: Outcome | TokenRefused | TokenExpired) -> dict[str, Any]:
+    if isinstance(answer, Outcome):
+        metrics.count("waybill_outcomes_total", outcome=answer.outcome)
+        return OutcomeAnswer.model_validate(answer).model_dump(mode="json")
+    return {"error": token_problem(answer)}

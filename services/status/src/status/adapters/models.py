@@ -1,0 +1,194 @@
+"""Answers of status as types: they turn the values of `core` into JSON and document it."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from status.adapters.examples import COMPLETE, OPERATION, PIPELINE, PIPELINES
+
+
+def _moment(ms: int) -> str:
+    moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Moment = Annotated[
+    int,
+    PlainSerializer(_moment, return_type=str),
+    Field(json_schema_extra={"type": "string", "format": "date-time"}),
+]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+def _absent() -> Any:
+    """A member that is left out where it has nothing to say."""
+    return Field(default=None, exclude_if=lambda value: value is None)
+
+
+class SinkAnswer(_Answer):
+    name: str
+    state: str = Field(description="committed | waiting")
+    batch_rows: int | None
+    behind: int = Field(description="records of the token still to come")
+    version: dict[str, int] | None = Field(description="from which the data is visible")
+    detail: str | None = _absent()
+
+
+class StageAnswer(_Answer):
+    stage: str
+    state: str = Field(description="done | waiting | blocked")
+    batch: int | None
+    committed_at: Moment | None
+    blocked_by: str | None = Field(description="stage_stopped | runner_silent | recovering")
+    sinks: list[SinkAnswer]
+
+
+class LostAnswer(_Answer):
+    reason: str = Field(description="before_start | pipeline_deleted")
+    topic: str
+    partition: int
+    start: int
+    end: int = Field(description="exclusive")
+
+
+class PartAnswer(_Answer):
+    pipeline: str
+    outcome: str
+    completed_at: Moment | None
+    stages: list[StageAnswer]
+    lost: list[LostAnswer]
+
+
+class OutcomeAnswer(_Answer):
+    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": COMPLETE})
+
+    outcome: str = Field(description="complete | dead_lettered | lost | in_progress | unknown")
+    reason: str | None = _absent()
+    pipeline: str | None
+    accepted: int | None = Field(description="records; null for a token that says only up to where")
+    issued_at: Moment
+    completed_at: Moment | None
+    stages: list[StageAnswer]
+    dead: list[dict[str, Any]] = Field(default_factory=list)
+    dropped: list[dict[str, Any]] = Field(default_factory=list)
+    lost: list[LostAnswer]
+    eta_s: float | None = None
+    parts: list[PartAnswer] | None = _absent()
+
+
+class TokenError(BaseModel):
+    error: dict[str, Any] = Field(description="a problem, as RFC 9457 has it")
+
+
+class QueryAnswer(BaseModel):
+    outcomes: list[OutcomeAnswer | TokenError]
+
+
+class QueryBody(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    tokens: list[str]
+
+
+class SummaryAnswer(_Answer):
+    name: str
+    uid: str
+    generation: int
+    desired: str = Field(description="running | stopped")
+    phase: str
+    reason: str | None
+    since: Moment | None
+
+
+class PipelinesAnswer(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": PIPELINES})
+
+    items: list[SummaryAnswer]
+    next_cursor: str | None = None
+
+
+class FailureAnswer(_Answer):
+    domain: str = Field(description="user | external | internal")
+    message: str
+    hint: str
+
+
+class InputAnswer(_Answer):
+    name: str
+    topic: str
+    topic_id: str
+    partitions: int
+    bases: dict[str, int]
+
+
+class SinkDetailAnswer(_Answer):
+    name: str
+    kind: str
+    target: str
+    terminal: bool
+
+
+class LastBatchAnswer(_Answer):
+    batch: int
+    committed_at: Moment
+    rows: int
+    version: dict[str, int] | None
+
+
+class StageDetailAnswer(_Answer):
+    name: str
+    inputs: list[str]
+    sinks: list[SinkDetailAnswer]
+    last_batch: LastBatchAnswer | None
+
+
+class NodeAnswer(_Answer):
+    id: str
+    kind: str = Field(description="input | stage | sink")
+
+
+class EdgeAnswer(_Answer):
+    model_config = ConfigDict(from_attributes=True, serialize_by_alias=True)
+
+    source: str = Field(serialization_alias="from")
+    target: str = Field(serialization_alias="to")
+
+
+class GraphAnswer(_Answer):
+    nodes: list[NodeAnswer]
+    edges: list[EdgeAnswer]
+
+
+class PipelineAnswer(SummaryAnswer):
+    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": PIPELINE})
+
+    error: FailureAnswer | None
+    inputs: list[InputAnswer]
+    stages: list[StageDetailAnswer]
+    graph: GraphAnswer
+    manifest: str
+
+
+class PlacedError(_Answer):
+    message: str
+    line: int | None
+    column: int | None
+    path: str
+    hint: str
+
+
+class OperationAnswer(_Answer):
+    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": OPERATION})
+
+    id: str
+    pipeline: str
+    action: str
+    state: str = Field(description="pending | done | failed")
+    at: Moment | None = None
+    errors: list[PlacedError] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    result: dict[str, Any] | None = None

@@ -1,0 +1,116 @@
+"""The parts of status put together, and their life on the server's loop. Takes no decisions."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from fastapi import FastAPI
+from redis.asyncio import Redis
+
+from shared.clock import SystemClock
+from shared.errors import Retryable
+from shared.events import PipelineRecord, Reply
+from shared.follower import TopicFollower
+from shared.health import Health
+from shared.http import create_app
+from shared.pipelines import InputOwner, PipelineDirectory
+from shared.slots import Keys
+from shared.tokens import KeyRing
+from status.adapters.http import add_limits, operations_router, pipelines_router, tokens_router
+from status.adapters.redis import RedisSlots
+from status.app.hub import Hub
+from status.app.operations import Replies
+from status.app.pipelines import Pipelines
+from status.app.tokens import Tokens
+from status.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+PING_TIMEOUT_S = 5.0
+
+
+class Service:
+    """`app` to serve; `close` ends held requests; `failed` says why a part of it has died."""
+
+    def __init__(self, settings: Settings, ring: KeyRing, *, on_fault: Callable[[], None]) -> None:
+        self.failed: BaseException | None = None
+        self._settings = settings
+        self._on_fault = on_fault
+        timeout_s = settings.status_redis_timeout_s
+        self._redis = Redis.from_url(
+            settings.redis, socket_timeout=timeout_s, socket_connect_timeout=timeout_s
+        )
+        clock = SystemClock()
+        self._slots = RedisSlots(self._redis, Keys(settings.topic_prefix))
+        self._hub = Hub(self._slots, clock, waiters_max=settings.status_waiters_max)
+        self._replies = Replies(clock)
+        self._directory = PipelineDirectory()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pipelines = TopicFollower(
+            settings.kafka, settings.topic("pipelines"), PipelineRecord, self._accept_record
+        )
+        self._answers = TopicFollower(
+            settings.kafka, settings.topic("replies"), Reply, self._accept_reply
+        )
+        self._tokens = Tokens(owners=self, store=self._slots, hub=self._hub, ring=ring, clock=clock)
+        routers = [
+            tokens_router(self._tokens, query_bytes_max=settings.status_query_bytes_max),
+            pipelines_router(Pipelines(self._directory, self._slots, clock)),
+            operations_router(self._replies),
+        ]
+        checks = {
+            "pipelines": self._pipelines.check,
+            "replies": self._answers.check,
+            "redis": self._check_redis,
+        }
+        self.app = create_app("status", routers, Health(checks=checks), self._lifespan)
+        add_limits(self.app)
+
+    def close(self) -> None:
+        self._hub.close()
+        self._replies.close()
+
+    def owner_of(self, key: str) -> InputOwner | None:
+        return self._directory.owner_of(key)
+
+    def caught_up(self) -> bool:
+        return self._pipelines.caught_up.is_set()
+
+    @asynccontextmanager
+    async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._redis.aclose)
+            stack.enter_context(self._pipelines)
+            stack.enter_context(self._answers)
+            running = asyncio.create_task(self._hub.run())
+            running.add_done_callback(self._ended)
+            yield
+            running.cancel()
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        """Nobody would be woken any more: better a new process."""
+        if not running.cancelled() and (fault := running.exception()) is not None:
+            logger.critical("hub has died", exc_info=fault)
+            self.failed = fault
+            self._on_fault()
+
+    def _accept_record(self, record: PipelineRecord) -> None:
+        self._directory.accept(record)
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._tokens.directory_changed.notify)
+
+    def _accept_reply(self, reply: Reply) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._replies.take, reply)
+
+    def _check_redis(self) -> str | None:
+        """Called in a thread: the client lives on the loop."""
+        assert self._loop is not None
+        asked = asyncio.run_coroutine_threadsafe(self._slots.ping(), self._loop)
+        try:
+            asked.result(PING_TIMEOUT_S)
+        except (Retryable, TimeoutError) as error:
+            return str(error) or "redis does not answer in time"
+        return None

@@ -1,0 +1,50 @@
+"""Remembers the answers to commands for an hour, and lets requests wait for them."""
+
+import asyncio
+from collections import OrderedDict
+
+from shared.clock import Clock
+from shared.events import Reply
+from status.app.signal import Signal
+
+KEPT_MS = 3_600_000  # as long as the topic keeps them
+KEPT_MAX = 10_000
+
+
+class Replies:
+    """Lives on the loop: `take`, `get` and `wait` are called there."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_id: OrderedDict[str, Reply] = OrderedDict()
+        self._changed = Signal()
+        self._closing = False
+
+    def take(self, reply: Reply) -> None:
+        self._by_id[reply.id] = reply
+        oldest_at = self._clock.now_ms() - KEPT_MS
+        while self._by_id:
+            first = next(iter(self._by_id.values()))
+            if len(self._by_id) <= KEPT_MAX and first.at >= oldest_at:
+                break
+            self._by_id.popitem(last=False)
+        self._changed.notify()
+
+    def get(self, id: str) -> Reply | None:
+        return self._by_id.get(id)
+
+    async def wait(self, id: str, wait_s: float) -> Reply | None:
+        """The answer as soon as it is there; None when the time is over first."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_s
+        while (reply := self.get(id)) is None and not self._closing:
+            left_s = deadline - loop.time()
+            if left_s <= 0:
+                return None
+            await self._changed.wait(left_s)
+        return reply
+
+    def close(self) -> None:
+        """Let every waiting request answer what it knows."""
+        self._closing = True
+        self._changed.notify()

@@ -1,0 +1,53 @@
+"""Tells of pipelines: what is wanted of them, and what the newest life sign says."""
+
+from typing import Protocol
+
+from shared.clock import Clock
+from shared.errors import Retryable
+from shared.events import PipelineRecord
+from shared.settings import DEFAULT_TENANT
+from status.app.ports import SlotStore
+from status.core.pipelines import Detail, Summary, detail_of, summary_of
+from status.core.views import PipelineKey, Reading
+
+
+class Records(Protocol):
+    """The pipelines that are known here."""
+
+    def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
+
+    def living(self, tenant: str) -> list[PipelineRecord]: ...
+
+
+class Pipelines:
+    def __init__(self, records: Records, store: SlotStore, clock: Clock) -> None:
+        self._records = records
+        self._store = store
+        self._clock = clock
+
+    async def all(self) -> list[Summary]:
+        records = self._records.living(DEFAULT_TENANT)
+        readings = await self._read(records)
+        now_ms = self._clock.now_ms()
+        return [summary_of(record, readings.get(_key(record)), now_ms) for record in records]
+
+    async def one(self, name: str) -> Detail | None:
+        record = self._records.by_name(DEFAULT_TENANT, name)
+        if record is None:
+            return None
+        readings = await self._read([record])
+        return detail_of(record, readings.get(_key(record)), self._clock.now_ms())
+
+    def names(self) -> list[str]:
+        return [record.name for record in self._records.living(DEFAULT_TENANT)]
+
+    async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, Reading]:
+        """Without Redis what is wanted is known all the same."""
+        try:
+            return dict(await self._store.read([_key(record) for record in records]))
+        except Retryable:
+            return {}
+
+
+def _key(record: PipelineRecord) -> PipelineKey:
+    return (record.tenant, record.pipeline_uid)

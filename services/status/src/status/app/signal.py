@@ -1,0 +1,26 @@
+"""Wakes whoever waits for something to change in this process. Carries nothing but the news."""
+
+import asyncio
+
+
+class Signal:
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake all that wait now; called on the loop."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Whether it was notified in time."""
+        return await happened(self._event, timeout_s)
+
+
+async def happened(event: asyncio.Event, timeout_s: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,192 @@
+"""Answers what has become of a token: at once, when it is final, or with every change.
+
+Promise: an outcome other than `unknown` follows from a slot that its server vouched for.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from shared.clock import Clock
+from shared.errors import Retryable, TokenRefused
+from shared.pipelines import InputOwner
+from shared.settings import DEFAULT_TENANT
+from shared.slots import Progress
+from shared.tokens import KeyRing, Token, open_token
+from status.app.details import NEWEST, find_batch
+from status.app.hub import Hub, Watch
+from status.app.ports import Owners, Sight, SlotStore
+from status.app.signal import Signal
+from status.core.judge import Claim, ClaimPart, judge
+from status.core.outcomes import FINAL, Judgement, Outcome, describe, kind_of, unknown
+from status.core.views import PipelineKey, View, view_of
+
+DIRECTORY_LAG_MS_MAX = 30_000  # a token this young may know a pipeline before we do
+RETRY_S = 1.0
+PING_S = 15.0  # below the idle time-outs of proxies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """An outcome as it was at some version of the slots it follows from."""
+
+    outcome: Outcome
+    version: str
+
+
+class Tokens:
+    def __init__(
+        self, *, owners: Owners, store: SlotStore, hub: Hub, ring: KeyRing, clock: Clock
+    ) -> None:
+        self.directory_changed = Signal()
+        self._owners = owners
+        self._store = store
+        self._hub = hub
+        self._ring = ring
+        self._clock = clock
+
+    def open(self, text: str) -> Token:
+        return open_token(text, self._ring, tenant=DEFAULT_TENANT, now_ms=self._clock.now_ms())
+
+    async def now(self, tokens: Sequence[Token]) -> list[Outcome | TokenRefused]:
+        """The outcome of each, from one reading of each pipeline."""
+        claims = [self._claims_or_refusal(token) for token in tokens]
+        known = [claim for each in claims if isinstance(each, list) for claim in each]
+        sight = await self._snapshot({claim.pipeline for claim in known})
+        return [
+            each if isinstance(each, TokenRefused) else await self._outcome(token, each, sight)
+            for token, each in zip(tokens, claims, strict=True)
+        ]
+
+    async def wait(self, token: Token, wait_s: float) -> Outcome:
+        """The outcome as soon as it is final, else as it is when the time is over."""
+        deadline = _now_s() + wait_s
+        claims = await self._claims_in_time(token, deadline)
+        if claims is None:
+            return unknown(token, "pipeline_not_known_yet")
+        async with self._hub.watch([claim.pipeline for claim in claims]) as watch:
+            while True:
+                judgements = _judged(claims, watch)
+                left_s = deadline - _now_s()
+                over = left_s <= 0 or self._hub.closing
+                if over or kind_of(judgements) in FINAL:
+                    outcome = await self._described(token, judgements, watch)
+                    if over or outcome.final:
+                        return outcome
+                    left_s = min(left_s, RETRY_S)
+                await watch.changed(left_s)
+
+    async def follow(self, token: Token) -> AsyncIterator[Change | None]:
+        """The outcome now and after each change, up to a final one; None when it is quiet."""
+        claims = await self._claims_in_time(token, _now_s() + PING_S)
+        if claims is None:
+            yield Change(outcome=unknown(token, "pipeline_not_known_yet"), version="0")
+            return
+        async with self._hub.watch([claim.pipeline for claim in claims]) as watch:
+            changed = True
+            while not self._hub.closing:
+                if changed:
+                    judgements = _judged(claims, watch)
+                    outcome = await self._described(token, judgements, watch)
+                    yield Change(outcome=outcome, version=_version(claims, watch))
+                    if outcome.final:
+                        return
+                    undescribed = outcome.outcome != kind_of(judgements)
+                changed = await watch.changed(RETRY_S if undescribed else PING_S)
+                if undescribed:
+                    changed = True
+                elif not changed:
+                    yield None
+
+    async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":
+        now_ms = self._clock.now_ms
+        try:
+            readings = await self._store.read(pipelines)
+            views = {key: view_of(readings[key], now_ms()) for key in pipelines}
+        except Retryable:
+            views = {key: view_of(None, now_ms()) for key in pipelines}
+        return _Snapshot(self._store, views)
+
+    async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
+        if claims is None:
+            return unknown(token, "pipeline_not_known_yet")
+        return await self._described(token, _judged(claims, sight), sight)
+
+    async def _described(
+        self, token: Token, judgements: Sequence[Judgement], sight: Sight
+    ) -> Outcome:
+        batches: dict[tuple[PipelineKey, str], Progress | None] = {}
+        try:
+            for judgement in judgements:
+                pipeline = judgement.pipeline
+                sinks = [sink for stage in judgement.stages for sink in stage.sinks]
+                for sink in (s for s in sinks if s.covered and not s.vacuous):
+                    found = await find_batch(self._store, sight, pipeline, sink.key, sink.wanted)
+                    batches[pipeline, sink.key] = found
+        except Retryable:
+            name = judgements[0].name if len(judgements) == 1 else None
+            return unknown(token, "redis_away", name)
+        return describe(token, judgements, batches)
+
+    def _claims_or_refusal(self, token: Token) -> list[Claim] | TokenRefused | None:
+        try:
+            return self._claims(token)
+        except TokenRefused as refused:
+            return refused
+
+    def _claims(self, token: Token) -> list[Claim] | None:
+        """By pipeline; None while an input may only be unknown here because it is new."""
+        by_pipeline: dict[PipelineKey, tuple[InputOwner, list[ClaimPart]]] = {}
+        for part in token.parts:
+            owner = self._owners.owner_of(part.input_id)
+            if owner is None:
+                young = self._clock.now_ms() - token.issued_at < DIRECTORY_LAG_MS_MAX
+                if young or not self._owners.caught_up():
+                    return None
+                raise TokenRefused
+            key = (owner.record.tenant, owner.record.pipeline_uid)
+            _, mine = by_pipeline.setdefault(key, (owner, []))
+            mine.append(ClaimPart(input_name=owner.input_name, part=part))
+        return [
+            Claim(pipeline=key, name=owner.record.name, parts=tuple(parts))
+            for key, (owner, parts) in by_pipeline.items()
+        ]
+
+    async def _claims_in_time(self, token: Token, deadline: float) -> list[Claim] | None:
+        while (claims := self._claims(token)) is None:
+            left_s = deadline - _now_s()
+            if left_s <= 0 or self._hub.closing:
+                return None
+            await self.directory_changed.wait(min(left_s, RETRY_S))
+        return claims
+
+
+class _Snapshot:
+    """Pipelines as they were read for one request."""
+
+    def __init__(self, store: SlotStore, views: dict[PipelineKey, View]) -> None:
+        self._store = store
+        self._views = views
+        self._newest: dict[tuple[PipelineKey, str], list[Progress]] = {}
+
+    def view(self, pipeline: PipelineKey) -> View:
+        return self._views[pipeline]
+
+    async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]:
+        known = self._newest.get((pipeline, sink))
+        if known is None:
+            known = await self._store.newest(pipeline, sink, NEWEST)
+            self._newest[pipeline, sink] = known
+        return known
+
+
+def _judged(claims: Sequence[Claim], sight: Sight) -> list[Judgement]:
+    return [judge(claim, sight.view(claim.pipeline)) for claim in claims]
+
+
+def _version(claims: Sequence[Claim], watch: Watch) -> str:
+    return "-".join(str(watch.view(claim.pipeline).version) for claim in claims)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

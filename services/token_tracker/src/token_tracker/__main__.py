@@ -1,0 +1,85 @@
+"""The token tracker: wires Kafka and Redis to the tracker, and turns the loop."""
+
+import logging
+import time
+from contextlib import ExitStack
+
+import redis
+from confluent_kafka.admin import AdminClient
+
+from shared import logs
+from shared.clock import SystemClock
+from shared.errors import Retryable
+from shared.health import Health
+from shared.kafka import KafkaAdmin, make_consumer, make_producer
+from shared.monitor import serve_monitor
+from shared.process import shutdown_on_signals
+from shared.slots import Keys
+from token_tracker.adapters.kafka import FactStream, KafkaJournal
+from token_tracker.adapters.redis import RedisStore
+from token_tracker.app import Tracker
+from token_tracker.settings import TokenTrackerSettings
+
+logger = logging.getLogger("token_tracker")
+
+POLL_S = 0.05
+CONFIRM_INTERVAL_S = 1.0  # well below the age at which a slot no longer answers
+REDIS_TIMEOUT_S = 5.0
+
+
+def main() -> None:
+    settings = TokenTrackerSettings()
+    logs.configure("token_tracker", settings.log_format)
+    logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
+    admin = KafkaAdmin(AdminClient({"bootstrap.servers": settings.kafka}))
+    client = redis.Redis.from_url(settings.redis, socket_timeout=REDIS_TIMEOUT_S)
+    store = RedisStore(client, Keys(settings.topic_prefix))
+    consumer = make_consumer(settings.kafka, settings.group("token_tracker"))
+    producer = make_producer(settings.kafka)
+    prefix = settings.topic_prefix
+    tracker = Tracker(store, KafkaJournal(consumer, producer, admin, prefix=prefix), SystemClock())
+    health = Health(
+        {
+            "kafka": admin.reachable,
+            "redis": store.reachable,
+            "assignment": lambda: None if tracker.owns() else "waiting for partitions",
+        }
+    )
+    with ExitStack() as stack:
+        stack.callback(consumer.close)
+        stream = FactStream(consumer, settings.kafka, prefix=prefix, tracker=tracker)
+        port = settings.token_tracker_port
+        stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health))
+        stop = stack.enter_context(shutdown_on_signals())
+        rounds = Rounds(tracker, save_interval_s=settings.token_tracker_snapshot_interval_s)
+        while not stop.is_set():
+            health.beat()
+            try:
+                stream.feed(POLL_S)
+                tracker.flush()
+                rounds.due(time.monotonic())
+            except Retryable as error:
+                logger.warning("will be tried again", extra={"reason": str(error)})
+                stop.wait(CONFIRM_INTERVAL_S)
+        tracker.save()
+
+
+class Rounds:
+    """What the loop does now and then: confirm every slot, save snapshots."""
+
+    def __init__(self, tracker: Tracker, *, save_interval_s: float) -> None:
+        self._tracker = tracker
+        self._save_interval_s = save_interval_s
+        self._confirm_at = self._save_at = 0.0
+
+    def due(self, now: float) -> None:
+        if now >= self._confirm_at:
+            self._tracker.confirm()
+            self._confirm_at = now + CONFIRM_INTERVAL_S
+        if now >= self._save_at:
+            self._tracker.save()
+            self._save_at = now + self._save_interval_s
+
+
+if __name__ == "__main__":
+    main()

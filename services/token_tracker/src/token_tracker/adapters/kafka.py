@@ -1,0 +1,135 @@
+"""Kafka for the tracker: facts and lifecycle in, snapshots out. Fulfils `Journal`.
+
+The group's offset is committed only together with snapshots, so it always means: everything below
+is in them.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from confluent_kafka import (
+    OFFSET_INVALID,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from shared import codec
+from shared.errors import InvalidMessage, Retryable
+from shared.events import Fact, LifecycleEvent, Snapshot, pipeline_key
+from shared.kafka import KafkaAdmin, position_of, read_to_end
+from token_tracker.app import Tracker
+
+logger = logging.getLogger(__name__)
+
+BATCH_MESSAGES_MAX: Final = 500
+FLUSH_TIMEOUT_S: Final = 10.0
+
+
+class KafkaJournal:
+    def __init__(
+        self, consumer: Consumer, producer: Producer, admin: KafkaAdmin, *, prefix: str
+    ) -> None:
+        self._consumer = consumer
+        self._producer = producer
+        self._admin = admin
+        self._commits = f"{prefix}.commits"
+        self._lifecycle = f"{prefix}.lifecycle"
+        self._frontiers = f"{prefix}.frontiers"
+
+    def end(self, partition: int) -> int:
+        return self._admin.ends(self._commits, [partition])[partition]
+
+    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
+        failures: list[KafkaError] = []
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        for snapshot in snapshots:
+            key = pipeline_key(snapshot.tenant, snapshot.pipeline_uid)
+            value = codec.encode(snapshot)
+            self._producer.produce(self._frontiers, key=key, value=value, on_delivery=on_delivery)
+        if self._producer.flush(FLUSH_TIMEOUT_S) or failures:
+            reason = failures[0].str() if failures else "not acknowledged in time"
+            raise Retryable(f"topic {self._frontiers}: {reason}")
+        self._commit(positions)
+
+    def _commit(self, positions: dict[int, int]) -> None:
+        offsets = [TopicPartition(self._commits, p, offset) for p, offset in positions.items()]
+        lifecycle = self._consumer.position(
+            [TopicPartition(self._lifecycle, partition) for partition in positions]
+        )
+        offsets += [at for at in lifecycle if at.offset >= 0]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            raise Retryable(f"offsets not committed: {error.args[0].str()}") from error
+
+
+class FactStream:
+    """Feeds a tracker the messages of the partitions that the group gives this process."""
+
+    def __init__(
+        self, consumer: Consumer, bootstrap: str, *, prefix: str, tracker: Tracker
+    ) -> None:
+        self._consumer = consumer
+        self._bootstrap = bootstrap
+        self._tracker = tracker
+        self._commits = f"{prefix}.commits"
+        self._frontiers = f"{prefix}.frontiers"
+        topics = [self._commits, f"{prefix}.lifecycle"]
+        consumer.subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def feed(self, timeout_s: float) -> None:
+        """Hand over what has come: wait for the first message, then take what else is there."""
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return
+        failure: str | None = None
+        for message in [first, *self._consumer.consume(BATCH_MESSAGES_MAX, 0)]:
+            error = message.error()
+            if error is None:
+                self._take(message)
+            else:
+                failure = error.str()
+        if failure is not None:
+            raise Retryable(f"facts cannot be read: {failure}")
+
+    def _take(self, message: Message) -> None:
+        (partition, offset), value = position_of(message), message.value() or b""
+        is_fact = message.topic() == self._commits
+        try:
+            if is_fact:
+                self._tracker.handle_fact(partition, offset, codec.decode(Fact, value))
+            else:
+                event = codec.decode(LifecycleEvent, value)
+                self._tracker.handle_lifecycle(partition, event)
+        except InvalidMessage as error:
+            place = f"{message.topic()}[{partition}]@{offset}"
+            logger.error("message skipped", extra={"position": place, "reason": str(error)})
+            if is_fact:
+                self._tracker.skip(partition, offset)
+
+    def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        """Start from the snapshots, and from the offset that was committed with them."""
+        committed = consumer.committed(assigned, timeout=FLUSH_TIMEOUT_S)
+        for at in committed:
+            at.offset = 0 if at.offset == OFFSET_INVALID else at.offset
+        facts = {at.partition: at.offset for at in committed if at.topic == self._commits}
+        snapshots: dict[int, dict[str, Snapshot]] = {partition: {} for partition in facts}
+        for message in read_to_end(self._bootstrap, self._frontiers, facts):
+            snapshot = codec.decode(Snapshot, message.value() or b"")
+            snapshots[snapshot.partition][snapshot.pipeline_uid] = snapshot
+        for partition, position in facts.items():
+            self._tracker.acquire(partition, position, snapshots[partition].values())
+        consumer.assign(committed)
+
+    def _on_revoke(self, consumer: Consumer, revoked: list[TopicPartition]) -> None:
+        for at in revoked:
+            self._tracker.release(at.partition)

@@ -1,0 +1,86 @@
+"""Slots in Redis. Fulfils `Store`; every failure of the driver becomes Retryable.
+
+A write counts only on the very server that it was made on: the script compares the server's run id
+with the one in the slot, so a restored dump or a promoted replica is seen as lost.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import redis
+
+from shared.errors import Retryable
+from shared.slots import HISTORY_LENGTH_MAX, Keys, progress_to_json, sink_key, slot_to_json
+from token_tracker.app import SlotWrite, WriteResult
+
+WRITE: Final = """
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local partition, position, at, slot, rebuilt = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local held = redis.call('HMGET', KEYS[1], 'run_id', 'position')
+local valid = held[1] == run_id
+if valid and tonumber(held[2]) > position then return 'newer' end
+if not valid and rebuilt == '0' then return 'lost' end
+redis.call('HSET', KEYS[1], 'at', at, 'partition', partition, 'position', position)
+if slot == '' then return 'written' end
+if rebuilt == '1' then
+  for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
+end
+redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot)
+local version = redis.call('HINCRBY', KEYS[1], 'version', 1)
+local history, limit = (#ARGV - 7) / 2, tonumber(ARGV[7])
+for i = 0, history - 1 do
+  local key = KEYS[tonumber(ARGV[8 + 2 * i])]
+  local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+  redis.call('ZADD', key, (tonumber(newest[2]) or 0) + 1, ARGV[9 + 2 * i])
+  redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
+end
+redis.call('PUBLISH', KEYS[2], ARGV[6])
+return 'written'
+"""
+
+
+class RedisStore:
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._script = client.register_script(WRITE)
+
+    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
+        try:
+            pipeline = self._client.pipeline(transaction=False)
+            for write in writes:
+                keys, arguments = self._call(write)
+                self._script(keys=keys, args=arguments, client=pipeline)
+            return [WriteResult(answer.decode()) for answer in pipeline.execute()]
+        except redis.RedisError as error:
+            raise Retryable(f"redis: {error}") from error
+
+    def reachable(self) -> str | None:
+        try:
+            self._client.ping()
+        except redis.RedisError as error:
+            return str(error)
+        return None
+
+    def _call(self, write: SlotWrite) -> tuple[list[str], list[str | int]]:
+        names = [self._keys.slot(write.tenant, write.pipeline_uid), self._keys.wake()]
+        sinks = {sink_key(p.stage, p.sink) for p in write.progress}
+        if write.rebuilt and write.slot is not None:
+            sinks |= write.slot.sinks.keys()
+        places: dict[str, int] = {}
+        for sink in sorted(sinks):
+            names.append(self._keys.history(write.tenant, write.pipeline_uid, sink))
+            places[sink] = len(names)
+        arguments: list[str | int] = [
+            write.partition,
+            write.position,
+            write.at,
+            slot_to_json(write.slot) if write.slot is not None else "",
+            int(write.rebuilt),
+            f"{write.tenant}/{write.pipeline_uid}",
+            HISTORY_LENGTH_MAX,
+        ]
+        for progress in write.progress:
+            place = places[sink_key(progress.stage, progress.sink)]
+            arguments += [place, progress_to_json(progress)]
+        return names, arguments

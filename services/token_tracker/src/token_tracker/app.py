@@ -1,0 +1,221 @@
+"""Keeps one slot per pipeline in memory, and Redis in step with it.
+
+Promise: a slot in Redis is always what the facts below its position say. When Redis has lost it,
+nothing is written there before every fact that existed at that moment has been applied again.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Protocol
+
+from shared import metrics
+from shared.clock import Clock
+from shared.events import Commit, Fact, LifecycleEvent, Snapshot
+from shared.slots import SLOT_VERSION, Progress, Slot, slot_from_json, slot_to_json
+from token_tracker.core import apply_fact, apply_lifecycle
+
+logger = logging.getLogger(__name__)
+
+HISTORY_IN_MEMORY: Final = 256  # per pipeline; what a rebuilt slot can still tell of past batches
+
+
+class WriteResult(StrEnum):
+    WRITTEN = "written"
+    NEWER = "newer"  # another tracker has come further: leave it
+    LOST = "lost"  # the slot is missing or of another server: rebuild
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotWrite:
+    """`slot` None only confirms the one that is there; `rebuilt` may replace a missing one."""
+
+    tenant: str
+    pipeline_uid: str
+    partition: int
+    position: int
+    at: int
+    slot: Slot | None
+    progress: tuple[Progress, ...] = ()
+    rebuilt: bool = False
+
+
+class Store(Protocol):
+    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
+        """Each write alone is atomic. Idempotent. Raises Retryable, and some may be done then."""
+
+
+class Journal(Protocol):
+    def end(self, partition: int) -> int:
+        """The end of the commits topic's partition now. Raises Retryable."""
+
+    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
+        """Store the snapshots, then the positions from which a restart reads. Raises Retryable."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A pipeline in memory."""
+
+    slot: Slot
+    fresh: list[Progress] = field(default_factory=list)
+    history: deque[Progress] = field(default_factory=lambda: deque(maxlen=HISTORY_IN_MEMORY))
+    changed: bool = False
+    unsaved: bool = False
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class Partition:
+    position: int
+    rebuild_from: int
+    """A lost slot may be written anew once `position` has come here."""
+    pipelines: dict[str, Held] = field(default_factory=dict)
+    saved_position: int = -1
+
+
+class Tracker:
+    def __init__(self, store: Store, journal: Journal, clock: Clock) -> None:
+        self._store = store
+        self._journal = journal
+        self._clock = clock
+        self._partitions: dict[int, Partition] = {}
+
+    def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
+        """Take a partition over: its snapshots hold every fact below `position`."""
+        held = {s.pipeline_uid: Held(slot=slot_from_json(s.slot)) for s in snapshots}
+        self._partitions[partition] = Partition(
+            position=position, rebuild_from=self._journal.end(partition), pipelines=held
+        )
+        for pipeline in held.values():
+            pipeline.changed = True
+
+    def release(self, partition: int) -> None:
+        self._partitions.pop(partition, None)
+
+    def handle_fact(self, partition: int, offset: int, fact: Fact) -> None:
+        own = self._partitions.get(partition)
+        if own is None or offset < own.position:
+            return
+        held = self._held(own, fact.tenant, fact.pipeline_uid)
+        applied = apply_fact(held.slot, fact)
+        if applied.slot != held.slot:
+            held.changed = held.unsaved = True
+        held.slot = applied.slot
+        held.fresh += applied.progress
+        held.history += applied.progress
+        own.position = offset + 1
+        kind = "commit" if isinstance(fact.body, Commit) else "definition"
+        metrics.count("waybill_facts_applied_total", kind=kind)
+        if kind == "commit" and applied.progress:
+            delay_ms = self._clock.now_ms() - max(p.committed_at for p in applied.progress)
+            metrics.observe("waybill_apply_delay_seconds", max(delay_ms, 0) / 1000)
+
+    def skip(self, partition: int, offset: int) -> None:
+        """A message that is no fact."""
+        own = self._partitions.get(partition)
+        if own is not None:
+            own.position = max(own.position, offset + 1)
+
+    def handle_lifecycle(self, partition: int, event: LifecycleEvent) -> None:
+        own = self._partitions.get(partition)
+        if own is None:
+            return
+        held = self._held(own, event.tenant, event.pipeline_uid)
+        slot = apply_lifecycle(held.slot, event)
+        if slot != held.slot:
+            held.slot, held.changed, held.unsaved = slot, True, True
+
+    def flush(self) -> None:
+        """Write every slot that has changed, and every lost one that may be written again."""
+        for number, partition in self._partitions.items():
+            rebuildable = partition.position >= partition.rebuild_from
+            pending = [
+                held
+                for held in partition.pipelines.values()
+                if (held.changed and not held.lost) or (held.lost and rebuildable)
+            ]
+            self._write(number, partition, pending, confirm=False)
+
+    def confirm(self) -> None:
+        """Say of every slot that it still stands; find out which are lost."""
+        for number, partition in self._partitions.items():
+            quiet = [h for h in partition.pipelines.values() if not (h.changed or h.lost)]
+            self._write(number, partition, quiet, confirm=True)
+
+    def save(self) -> None:
+        """Snapshot what has changed, so that a restart reads only the tail of the facts."""
+        now = self._clock.now_ms()
+        snapshots, positions = [], {}
+        for number, partition in self._partitions.items():
+            if partition.position == partition.saved_position:
+                continue
+            positions[number] = partition.position
+            snapshots += [
+                Snapshot(
+                    tenant=held.slot.tenant,
+                    pipeline_uid=held.slot.pipeline_uid,
+                    partition=number,
+                    position=partition.position,
+                    slot_version=SLOT_VERSION,
+                    slot=slot_to_json(held.slot),
+                    at=now,
+                )
+                for held in partition.pipelines.values()
+                if held.unsaved
+            ]
+        if not positions:
+            return
+        self._journal.save(snapshots, positions)
+        for number, position in positions.items():
+            partition = self._partitions[number]
+            partition.saved_position = position
+            for held in partition.pipelines.values():
+                held.unsaved = False
+
+    def owns(self) -> int:
+        return len(self._partitions)
+
+    def _held(self, partition: Partition, tenant: str, pipeline_uid: str) -> Held:
+        held = partition.pipelines.get(pipeline_uid)
+        if held is None:
+            slot = Slot(tenant=tenant, pipeline_uid=pipeline_uid)
+            held = partition.pipelines[pipeline_uid] = Held(slot=slot)
+        return held
+
+    def _write(
+        self, number: int, partition: Partition, pending: list[Held], *, confirm: bool
+    ) -> None:
+        if not pending:
+            return
+        now = self._clock.now_ms()
+        writes = [
+            SlotWrite(
+                tenant=held.slot.tenant,
+                pipeline_uid=held.slot.pipeline_uid,
+                partition=number,
+                position=partition.position,
+                at=now,
+                slot=None if confirm else held.slot,
+                progress=tuple(held.history if held.lost else held.fresh),
+                rebuilt=held.lost,
+            )
+            for held in pending
+        ]
+        results = self._store.write(writes)
+        lost = 0
+        for held, result in zip(pending, results, strict=True):
+            if result is WriteResult.LOST:
+                held.lost = True
+                lost += 1
+            elif not confirm:
+                held.fresh.clear()
+                held.changed = held.lost = False
+        if lost:
+            partition.rebuild_from = self._journal.end(number)
+            logger.info(
+                "slots are missing and will be written whole",
+                extra={"partition": number, "slots": lost},
+            )

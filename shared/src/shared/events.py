@@ -1,0 +1,270 @@
+"""The messages of the `waybill.*` topics as values; `schemas/avro` is their form on the wire.
+
+Times are milliseconds since the epoch. Nothing here reads a clock or talks to Kafka.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from shared.vectors import TopicPartition, Vector
+
+FieldMap = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOffset:
+    topic_id: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    topic: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative."""
+
+    sink: str
+    topic: str
+    topic_id: str
+    partition: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkResult:
+    name: str
+    kind: str
+    outcome: Literal["committed", "failed"]
+    batch_rows: int
+    version: dict[str, int]
+    started_at: int
+    ended_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    name: str
+    kind: str
+    started_at: int
+    ended_at: int
+    rows_in: int
+    rows_out: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    reason: str
+    sink: str | None
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCounts:
+    topic_id: str
+    partition: int
+    dead: int
+    skipped: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Stage `stage` has made the effects of `inputs` durable in the sinks named in `sinks`."""
+
+    stage: str
+    sequence: int
+    lineage: str
+    epoch: int
+    batch_id: int
+    started_at: int
+    committed_at: int
+    inputs: tuple[Range, ...]
+    frontier: tuple[PartitionOffset, ...]
+    outputs: tuple[Output, ...]
+    sinks: tuple[SinkResult, ...]
+    steps: tuple[Step, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
+    counts: tuple[PartitionCounts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDefinition:
+    name: str
+    topic: str
+    topic_id: str
+    root: bool
+    bases: tuple[PartitionOffset, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkDefinition:
+    name: str
+    kind: str
+    target: str
+    topic_id: str | None
+    terminal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDefinition:
+    name: str
+    inputs: tuple[InputDefinition, ...]
+    sinks: tuple[SinkDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    deleted: bool
+    stages: tuple[StageDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    tenant: str
+    pipeline_uid: str
+    generation: int
+    at: int
+    body: Definition | Commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRecord:
+    tenant: str
+    pipeline_uid: str
+    name: str
+    generation: int
+    desired: Literal["running", "stopped", "deleted"]
+    manifest: str
+    stages: tuple[StageDefinition, ...]
+    created_at: int
+    updated_at: int
+
+    def root_inputs(self) -> dict[str, InputDefinition]:
+        """Inputs that no stage of this pipeline writes, by name."""
+        return {i.name: i for stage in self.stages for i in stage.inputs if i.root}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    tenant: str
+    pipeline_uid: str
+    id: str
+    pipeline: str
+    action: Literal["apply", "start", "stop", "delete"]
+    manifest: str | None
+    actor: str
+    request_id: str
+    at: int
+    options: FieldMap = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong, where, and how to mend it."""
+
+    message: str
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    tenant: str
+    pipeline_uid: str
+    id: str
+    pipeline: str
+    action: str
+    state: Literal["done", "failed"]
+    errors: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleError:
+    domain: Literal["user", "external", "internal"]
+    message: str
+    hint: str
+    stage: str | None
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleEvent:
+    tenant: str
+    pipeline_uid: str
+    pipeline: str
+    generation: int
+    kind: Literal["claim", "transition", "heartbeat"]
+    phase_from: str | None
+    phase: str
+    reason: str
+    error: LifecycleError | None
+    actor: str
+    run_id: str
+    attempt: int
+    next_at: int | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Up to where a stage has written in one sink. `frontier` and `outputs` are cumulative."""
+
+    tenant: str
+    pipeline_uid: str
+    stage: str
+    sink: str
+    sequence: int
+    lineage: str
+    batch_id: int
+    epoch: int
+    inputs: tuple[Range, ...]
+    frontier: tuple[PartitionOffset, ...]
+    outputs: tuple[Output, ...]
+    batch_rows: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    tenant: str
+    pipeline_uid: str
+    partition: int
+    position: int
+    slot_version: int
+    slot: str
+    at: int
+
+
+Message = Fact | PipelineRecord | Command | Reply | LifecycleEvent | Fence | Snapshot
+
+
+def pipeline_key(tenant: str, pipeline_uid: str) -> str:
+    """The Kafka key that all facts about one pipeline share."""
+    return f"{tenant}/{pipeline_uid}"
+
+
+def to_vector(offsets: Iterable[PartitionOffset]) -> dict[TopicPartition, int]:
+    return {(o.topic_id, o.partition): o.offset for o in offsets}
+
+
+def from_vector(vector: Vector) -> tuple[PartitionOffset, ...]:
+    return tuple(
+        PartitionOffset(topic_id=topic_id, partition=partition, offset=offset)
+        for (topic_id, partition), offset in sorted(vector.items())
+    )

@@ -1,0 +1,261 @@
+"""What the HTTP services have in common: problems, request ids, health, metrics, version.
+
+Builds the FastAPI application around a service's routes; decides nothing about the service.
+"""
+
+import socket
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict
+from typing import Any, Protocol
+
+import uvicorn
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import generate_latest
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared import metrics
+from shared.errors import Retryable, TokenExpired, TokenRefused, UserError
+from shared.events import Problem as PlacedProblem
+from shared.health import Health, ready
+from shared.version import VERSION
+
+PROBLEM_JSON = "application/problem+json"
+RETRY_AFTER_S = 1
+STOP_TIMEOUT_S = 5  # for answers that are under way when the process is told to stop
+
+
+class Problem(Exception):
+    """An answer that is not a success, in the form of RFC 9457."""
+
+    def __init__(self, status: int, slug: str, detail: str, **members: object) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.slug = slug
+        self.detail = detail
+        self.members = members
+
+
+class Lifespan(Protocol):
+    def __call__(self, app: FastAPI) -> AbstractAsyncContextManager[None]: ...
+
+
+def create_app(
+    service: str,
+    routers: Sequence[APIRouter],
+    health: Health,
+    lifespan: Lifespan | None = None,
+) -> FastAPI:
+    app = FastAPI(title=f"Waybill {service}", version=VERSION, lifespan=lifespan)
+    for router in routers:
+        app.include_router(router)
+    _add_operations(app, service, health)
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(UserError, _on_user_error)
+    app.add_exception_handler(Retryable, _on_retryable)
+    app.add_exception_handler(TokenRefused, _on_bad_token)
+    app.add_exception_handler(TokenExpired, _on_bad_token)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(ClientDisconnect, _on_disconnect)
+    app.add_exception_handler(Exception, _on_fault)
+    app.add_middleware(RequestIds)
+    return app
+
+
+def request_id(request: Request) -> str:
+    """The id of this request: the caller's, if one was sent, else ours."""
+    return str(request.scope["waybill.request_id"])
+
+
+async def read_body(request: Request, *, bytes_max: int) -> bytes:
+    """The whole body; 413 as soon as it is known to be larger, with or without a Content-Length."""
+    declared = request.headers.get("content-length", "")
+    size = int(declared) if declared.isdecimal() else 0
+    pieces: list[bytes] = []
+    if size <= bytes_max:
+        size = 0
+        async for piece in request.stream():
+            size += len(piece)
+            if size > bytes_max:
+                break
+            pieces.append(piece)
+    if size > bytes_max:
+        detail = f"the body is larger than {bytes_max} bytes: send it in several requests"
+        raise Problem(413, "body_too_large", detail, bytes_max=bytes_max)
+    return b"".join(pieces)
+
+
+def serve(
+    app: FastAPI,
+    *,
+    host: str,
+    port: int,
+    on_server: Callable[[uvicorn.Server], None] = lambda server: None,
+    on_stop: Callable[[], None] = lambda: None,
+) -> bool:
+    """Serve until a signal or `should_exit`; whether it came up. `on_stop` ends held requests."""
+    server = _Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            loop="uvloop",
+            http="httptools",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=STOP_TIMEOUT_S,
+        ),
+        on_stop,
+    )
+    on_server(server)
+    server.run()
+    return server.started
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stop()
+        await super().shutdown(sockets)
+
+
+class RequestIds:
+    """Gives every request an id, echoes it, and counts the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        sent = dict(scope["headers"]).get(b"x-request-id", b"")[:128].decode("latin-1")
+        own = sent if sent.isprintable() and sent else uuid.uuid4().hex
+        scope["waybill.request_id"] = own
+        started = time.perf_counter()
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", own.encode("latin-1"))]
+                route = getattr(scope.get("route"), "path", "unmatched")
+                status = str(message["status"])
+                metrics.count("waybill_http_requests_total", route=route, status=status)
+                elapsed = time.perf_counter() - started
+                metrics.observe("waybill_http_request_seconds", elapsed, route=route)
+            await send(message)
+
+        await self.app(scope, receive, send_with_id)
+
+
+def problem_body(status: int, slug: str, detail: str, **members: Any) -> dict[str, Any]:
+    return {
+        "type": f"urn:waybill:problem:{slug}",
+        "title": slug.replace("_", " "),
+        "status": status,
+        "detail": detail,
+        **members,
+    }
+
+
+def token_problem(error: TokenRefused | TokenExpired) -> dict[str, Any]:
+    """One text for all that is no token of ours; another for a genuine one past its life."""
+    if isinstance(error, TokenExpired):
+        return problem_body(410, "token_expired", "the token is older than 30 days")
+    return problem_body(404, "token_not_found", "no such token")
+
+
+def problem_response(status: int, slug: str, detail: str, **members: Any) -> JSONResponse:
+    body = problem_body(status, slug, detail, **members)
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if status in (429, 503) else None
+    return JSONResponse(body, status_code=status, media_type=PROBLEM_JSON, headers=headers)
+
+
+def problems_as_json(problems: Sequence[PlacedProblem]) -> list[dict[str, Any]]:
+    return [asdict(problem) for problem in problems]
+
+
+def _add_operations(app: FastAPI, service: str, health: Health) -> None:
+    @app.get("/healthz", tags=["operations"])
+    async def healthz() -> Response:
+        health.beat()  # answering is this loop's beat
+        return JSONResponse({"alive": True})
+
+    @app.get("/readyz", tags=["operations"])
+    def readyz() -> Response:
+        readiness = health.readiness()
+        return JSONResponse(readiness, status_code=200 if ready(readiness) else 503)
+
+    @app.get("/version", tags=["operations"])
+    async def version() -> dict[str, str]:
+        return {"service": service, "version": VERSION}
+
+    @app.get("/metrics", tags=["operations"], include_in_schema=False)
+    def metrics_text() -> Response:
+        return Response(generate_latest(), media_type="text/plain; version=0.0.4")
+
+
+def _answer(request: Request, status: int, slug: str, detail: str, **members: Any) -> Response:
+    return problem_response(status, slug, detail, **members, request_id=request_id(request))
+
+
+def _on_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return _answer(request, error.status, error.slug, error.detail, **error.members)
+
+
+def _on_user_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UserError)
+    errors = problems_as_json(error.problems)
+    return _answer(request, 422, "invalid", str(error), errors=errors)
+
+
+def _on_retryable(request: Request, error: Exception) -> Response:
+    return _answer(request, 503, "not_available_now", str(error))
+
+
+def _on_bad_token(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TokenRefused | TokenExpired)
+    body = {**token_problem(error), "request_id": request_id(request)}
+    return JSONResponse(body, status_code=body["status"], media_type=PROBLEM_JSON)
+
+
+def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    slugs = {404: "not_found", 405: "method_not_allowed"}
+    slug = slugs.get(error.status_code, "http_error")
+    detail = f"{request.method} {request.url.path}: {error.detail}"
+    return _answer(request, error.status_code, slug, detail)
+
+
+def _on_invalid_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {"message": item["msg"], "path": ".".join(str(part) for part in item["loc"])}
+        for item in error.errors()
+    ]
+    detail = "; ".join(f"{item['path']}: {item['message']}" for item in errors)
+    return _answer(request, 422, "invalid", detail, errors=errors)
+
+
+def _on_disconnect(request: Request, error: Exception) -> Response:
+    """Nobody is left to read this."""
+    return Response(status_code=400)
+
+
+def _on_fault(request: Request, error: Exception) -> Response:
+    """Our fault: Starlette raises the error again after this answer, and the server logs it."""
+    own = request_id(request)
+    detail = f"this is a fault of the service; its log names request {own}"
+    answer = problem_response(500, "internal", detail, request_id=own)
+    answer.headers["X-Request-Id"] = own  # this answer is given outside of RequestIds
+    return answer

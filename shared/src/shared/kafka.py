@@ -1,0 +1,191 @@
+"""How we talk to Kafka: explicit client options, topic ids, ends, and reading a topic to its end.
+
+Driver errors become `Retryable` here and nowhere else.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeVar
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from shared.errors import Retryable
+
+ADMIN_TIMEOUT_S = 10.0
+READY_TIMEOUT_S = 2.0
+POLL_S = 0.2
+URL_SAFE = str.maketrans("+/", "-_")
+T = TypeVar("T")
+
+COMMON = {
+    # Java's partitioner, so that a key lands where every other client puts it.
+    "partitioner": "murmur2_random",
+    "acks": "all",
+    "enable.idempotence": True,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdentity:
+    name: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+def make_producer(bootstrap: str, **options: object) -> Producer:
+    """An idempotent producer with acks=all; `linger.ms` is low because somebody waits."""
+    return Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, **COMMON, **options})
+
+
+def make_consumer(bootstrap: str, group: str, **options: object) -> Consumer:
+    """A consumer whose offsets move only when its owner says so."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 50,
+            "allow.auto.create.topics": False,
+            **options,
+        }
+    )
+
+
+def produce_and_wait(
+    producer: Producer, topic: str, key: str, value: bytes, *, timeout_s: float = ADMIN_TIMEOUT_S
+) -> Message:
+    """Produce one message and return its delivery report; Retryable if it is not acknowledged."""
+    reports: list[tuple[KafkaError | None, Message]] = []
+    producer.produce(topic, key=key, value=value, on_delivery=lambda e, m: reports.append((e, m)))
+    deadline = time.monotonic() + timeout_s
+    while not reports and time.monotonic() < deadline:
+        producer.poll(POLL_S)
+    if not reports:
+        raise Retryable(f"no acknowledgement from topic {topic} within {timeout_s} s")
+    error, message = reports[0]
+    if error is not None:
+        raise Retryable(f"topic {topic} refused a message: {error.str()}")
+    return message
+
+
+def position_of(message: Message) -> tuple[int, int]:
+    """Partition and offset of a message that came from Kafka."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None
+    return partition, offset
+
+
+class KafkaAdmin:
+    """Questions about topics. Every call has a time-out and raises Retryable when it passes."""
+
+    def __init__(self, client: AdminClient) -> None:
+        self.client = client
+
+    def reachable(self) -> str | None:
+        """None when a broker answers, else what is wrong; a readiness check."""
+        try:
+            self.client.list_topics(timeout=READY_TIMEOUT_S)
+        except KafkaException as error:
+            return str(error.args[0].str())
+        return None
+
+    def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        """Id and partitions of those of `topics` that exist."""
+        names = sorted(set(topics))
+        if not names:
+            return {}
+        found = {}
+        futures = self.client.describe_topics(
+            TopicCollection(names), request_timeout=ADMIN_TIMEOUT_S
+        )
+        for name, future in futures.items():
+            try:
+                described = future.result()
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                raise Retryable(f"topic {name}: {error.args[0].str()}") from error
+            found[name] = TopicIdentity(
+                name=name,
+                # Kafka prints ids url-safe, this client does not; one spelling everywhere.
+                topic_id=str(described.topic_id).translate(URL_SAFE),
+                partitions=tuple(sorted(p.id for p in described.partitions)),
+            )
+        return found
+
+    def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """One past the last record written, open transactions included."""
+        return self._offsets(topic, partitions, OffsetSpec.latest())
+
+    def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self._offsets(topic, partitions, OffsetSpec.earliest())
+
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
+        wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+        futures = self.client.list_offsets(
+            wanted,
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=ADMIN_TIMEOUT_S,
+        )
+        return {at.partition: _result(future, topic).offset for at, future in futures.items()}
+
+
+def _result(future: "Future[T]", topic: str) -> T:
+    try:
+        return future.result()
+    except KafkaException as error:
+        raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+
+
+def read_to_end(
+    bootstrap: str,
+    topic: str,
+    partitions: Iterable[int],
+    *,
+    starts: Callable[[int], int] = lambda partition: OFFSET_BEGINNING,
+    timeout_s: float = 60.0,
+) -> Iterator[Message]:
+    """Committed messages from `starts` up to the ends as they stand now; Retryable when too slow.
+
+    The end is the high watermark: behind somebody's open transaction this waits for its fate.
+    """
+    admin = KafkaAdmin(AdminClient({"bootstrap.servers": bootstrap}))
+    left = admin.ends(topic, partitions)
+    consumer = make_consumer(bootstrap, "waybill-reader", **{"enable.partition.eof": True})
+    try:
+        consumer.assign([TopicPartition(topic, p, starts(p)) for p in left])
+        deadline = time.monotonic() + timeout_s
+        left = {partition: end for partition, end in left.items() if end > 0}
+        while left:
+            if time.monotonic() > deadline:
+                raise Retryable(f"topic {topic} could not be read to its end in {timeout_s} s")
+            message = consumer.poll(POLL_S)
+            if message is None:
+                continue
+            error = message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise Retryable(f"topic {topic}: {error.str()}")
+            partition, at = position_of(message)
+            reached = at if error is not None else at + 1
+            if reached >= left.get(partition, 0):
+                left.pop(partition, None)
+            if error is None:
+                yield message
+    finally:
+        consumer.close()

@@ -1,0 +1,32 @@
+"""Phases of a pipeline and the moves between them: one table, from which the docs are drawn."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    CREATED = "Created"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    RECOVERING = "Recovering"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+TRANSITIONS: dict[Phase, frozenset[Phase]] = {
+    Phase.CREATED: frozenset({Phase.STARTING, Phase.STOPPED}),
+    Phase.STARTING: frozenset({Phase.RUNNING, Phase.RECOVERING, Phase.FAILED, Phase.STOPPING}),
+    Phase.RUNNING: frozenset({Phase.STOPPING, Phase.RECOVERING, Phase.FAILED, Phase.STARTING}),
+    Phase.RECOVERING: frozenset({Phase.STARTING, Phase.STOPPED, Phase.FAILED}),
+    Phase.STOPPING: frozenset({Phase.STOPPED, Phase.STARTING}),
+    Phase.STOPPED: frozenset({Phase.STARTING}),
+    Phase.FAILED: frozenset({Phase.STARTING, Phase.STOPPED}),
+    Phase.UNKNOWN: frozenset(),  # said by readers when the runner is silent, never entered
+}
+HEARTBEAT_INTERVAL_MS = 2_000
+HEARTBEAT_AGE_MS_MAX = 10_000  # five beats: one late beat is no alarm
+
+
+def allowed(current: Phase, wanted: Phase) -> bool:
+    return wanted in TRANSITIONS[current]

@@ -1,0 +1,23 @@
+"""The id of an operation. It says what was asked of which pipeline, so that it can be answered
+before anybody has worked on it. Knows nothing of how it ends."""
+
+import re
+from dataclasses import dataclass
+
+PATTERN = re.compile(r"(apply|start|stop|delete)\.([a-z][a-z0-9_-]{0,62})\.([0-9a-f]{32})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    action: str
+    pipeline: str
+    nonce: str
+
+    def __str__(self) -> str:
+        return f"{self.action}.{self.pipeline}.{self.nonce}"
+
+
+def read_operation(text: str) -> Operation | None:
+    """The operation that `text` names; None if no operation is ever called so."""
+    found = PATTERN.fullmatch(text)
+    return Operation(action=found[1], pipeline=found[2], nonce=found[3]) if found else None

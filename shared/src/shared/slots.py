@@ -1,0 +1,121 @@
+"""A pipeline's slot in Redis: what the tracker writes and status reads, and under which keys.
+
+The slot is a cache of facts. It counts only while its stamp names the very server that answers,
+so a flush, an old dump or a replica that lags is seen as missing knowledge, never as an answer.
+"""
+
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from shared.events import Definition, LifecycleEvent, PartitionOffset
+
+SLOT_VERSION = 1
+NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
+HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """What a stage's batches so far took, and where in a sink's topic all of it stands.
+
+    Both sides are cumulative, so a hop means: who covers `outputs` has everything of `inputs`.
+    """
+
+    inputs: tuple[PartitionOffset, ...]
+    outputs: tuple[PartitionOffset, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkState:
+    """How far one sink of one stage has come: in its stage's inputs, and in root inputs."""
+
+    frontier: tuple[PartitionOffset, ...] = ()
+    reached: tuple[PartitionOffset, ...] = ()
+    hops: tuple[Hop, ...] = ()
+    sequence: int = -1
+    batch_id: int = -1
+    committed_at: int = 0
+    batch_rows: int = 0
+    version: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """Everything that answers a token of one pipeline. `sinks` is by `stage/sink`."""
+
+    tenant: str
+    pipeline_uid: str
+    generation: int = 0
+    definition: Definition | None = None
+    sinks: dict[str, SinkState] = field(default_factory=dict)
+    lifecycle: LifecycleEvent | None = None  # the newest transition
+    heard_at: int = 0  # when the runner was last heard of, by a transition or a heartbeat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One step of a sink in root coordinates, kept as history so that a token finds its batch."""
+
+    stage: str
+    sink: str
+    reached: tuple[PartitionOffset, ...]
+    batch_id: int
+    sequence: int
+    committed_at: int
+    batch_rows: int
+    version: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """Which server the slot was written to, what it includes, and when that was last confirmed."""
+
+    run_id: str
+    partition: int
+    position: int
+    version: int
+    at: int
+
+
+_slot = TypeAdapter(Slot)
+_progress = TypeAdapter(Progress)
+
+
+def sink_key(stage: str, sink: str) -> str:
+    return f"{stage}/{sink}"
+
+
+def slot_to_json(slot: Slot) -> str:
+    return _slot.dump_json(slot).decode()
+
+
+def slot_from_json(text: str | bytes) -> Slot:
+    return _slot.validate_json(text)
+
+
+def progress_to_json(progress: Progress) -> str:
+    return _progress.dump_json(progress).decode()
+
+
+def progress_from_json(text: str | bytes) -> Progress:
+    return _progress.validate_json(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Names in Redis. The braces keep all keys of one pipeline on one node of a cluster."""
+
+    prefix: str
+
+    def slot(self, tenant: str, pipeline_uid: str) -> str:
+        """A hash with the fields `slot`, `run_id`, `partition`, `position`, `version`, `at`."""
+        return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:slot"
+
+    def history(self, tenant: str, pipeline_uid: str, sink: str) -> str:
+        """A sorted set of Progress as JSON, scored by its order."""
+        return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:history:{sink}"
+
+    def wake(self) -> str:
+        """The channel that carries `tenant/uid` whenever a slot has changed."""
+        return f"{self.prefix}:wake"

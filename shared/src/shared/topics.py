@@ -1,0 +1,83 @@
+"""The `waybill.*` topics as data (`schemas/topics/*.yaml`), and the admin step that creates them.
+
+Topics are never created by accident: brokers run with automatic creation off.
+"""
+
+from dataclasses import dataclass
+from importlib.resources import files
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from ruamel.yaml import YAML
+
+from shared.errors import Retryable
+
+CREATE_TIMEOUT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSpec:
+    name: str
+    description: str
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+    schema: str
+    key: str
+    partitions: int
+    cleanup: str
+    config: dict[str, str]
+
+    def kafka_config(self) -> dict[str, str]:
+        return {"cleanup.policy": self.cleanup, **self.config}
+
+
+def topic_specs() -> tuple[TopicSpec, ...]:
+    """Every topic of ours, by its name without prefix."""
+    folder = files("shared") / "schemas" / "topics"
+    named = sorted((entry.name, entry.read_text()) for entry in folder.iterdir())
+    return tuple(
+        _spec(name.removesuffix(".yaml"), YAML(typ="safe", pure=True).load(text))
+        for name, text in named
+    )
+
+
+def create_topics(bootstrap: str, prefix: str, *, replication: int = 1) -> list[str]:
+    """Create what is missing; the names of the created topics. Existing ones are left alone."""
+    wanted = [
+        NewTopic(f"{prefix}.{spec.name}", spec.partitions, replication, config=spec.kafka_config())
+        for spec in topic_specs()
+    ]
+    return create_missing(AdminClient({"bootstrap.servers": bootstrap}), wanted)
+
+
+def create_missing(admin: AdminClient, topics: list[NewTopic]) -> list[str]:
+    created = []
+    for name, future in admin.create_topics(topics, operation_timeout=CREATE_TIMEOUT_S).items():
+        try:
+            future.result()
+            created.append(name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise Retryable(f"topic {name} was not created: {error.args[0].str()}") from error
+    return created
+
+
+def _spec(name: str, raw: dict[str, object]) -> TopicSpec:
+    def words(key: str) -> tuple[str, ...]:
+        value = raw[key]
+        assert isinstance(value, list)
+        return tuple(str(item) for item in value)
+
+    config = raw["config"]
+    assert isinstance(config, dict)
+    return TopicSpec(
+        name=name,
+        description=str(raw["description"]),
+        writers=words("writers"),
+        readers=words("readers"),
+        schema=str(raw["schema"]),
+        key=str(raw["key"]),
+        partitions=int(str(raw["partitions"])),
+        cleanup=str(raw["cleanup"]),
+        config={str(key): str(value) for key, value in config.items()},
+    )

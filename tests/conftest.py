@@ -1,0 +1,98 @@
+"""One stack a run: it starts in the background while the tests that need none are running."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_stack.reports import Report
+from local_stack.stack import Options, StackState, down, up
+
+TIERS = ("unit", "contract", "sim", "integration", "e2e")
+START_TIMEOUT_S = 180.0  # the first start on a machine writes class archives
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cheap tiers first; what needs the stack last, so that it has come up meanwhile."""
+    root = config.rootpath / "tests"
+
+    def order(item: pytest.Item) -> tuple[bool, int]:
+        tier = item.path.relative_to(root).parts[0]
+        return needs_stack(item), TIERS.index(tier) if tier in TIERS else len(TIERS)
+
+    items.sort(key=order)
+
+
+def needs_stack(item: pytest.Item) -> bool:
+    return "stack" in getattr(item, "fixturenames", ())
+
+
+class BackgroundStack:
+    """Started and stopped by one thread: the kernel ties a child to the thread that made it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.reports: list[Report] = []
+        self.failure: BaseException | None = None
+        self._state: StackState | None = None
+        self._up = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="stack")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def state(self) -> StackState:
+        assert self._up.wait(START_TIMEOUT_S), f"no stack after {START_TIMEOUT_S} s: {self.reports}"
+        if self.failure is not None:
+            raise self.failure
+        assert self._state is not None
+        return self._state
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        options = Options(gateway_port=0, kafka_port=0, valkey_port=0)
+        try:
+            self._state = up(self.folder, self.reports.append, options=options, tied=True)
+        except BaseException as error:  # noqa: BLE001 - raised again in the test that asks
+            self.failure = error
+        self._up.set()
+        self._stop.wait()
+        down(self.folder, self.reports.append)
+
+
+@pytest.fixture(scope="session")
+def _background_stack(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BackgroundStack]:
+    background = BackgroundStack(tmp_path_factory.mktemp("stack"))
+    background.start()
+    yield background
+    background.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _early_start(request: pytest.FixtureRequest) -> None:
+    """Asked for by the first test of all, so that the stack starts at once if any test needs it."""
+    if any(needs_stack(item) for item in request.session.items):
+        request.getfixturevalue("_background_stack")
+
+
+@pytest.fixture(scope="session")
+def stack(_background_stack: BackgroundStack) -> StackState:
+    """The running local stack: Kafka, Valkey, the services and the gateway."""
+    return _background_stack.state()
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test depends on what the caller's shell has set."""
+    for name in list(os.environ):
+        if name.startswith("WAYBILL_"):
+            monkeypatch.delenv(name)

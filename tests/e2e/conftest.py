@@ -1,0 +1,114 @@
+"""Journeys on the whole stack. Most of them share one running pipeline, because Spark starts slowly."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
+from local_stack.stack import StackState
+from pyiceberg.catalog.sql import SqlCatalog
+from shared.kafka import KafkaAdmin, make_producer, produce_and_wait
+from waybill import Client, Position
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.yaml"
+START_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A running pipeline made from the example, under names of its own."""
+
+    name: str
+    topic: str
+    table: str
+
+
+@pytest.fixture(scope="session")
+def client(stack: StackState) -> Iterator[Client]:
+    with Client(stack.url) as client:
+        yield client
+
+
+Apply = Callable[..., Pipeline]
+
+
+@pytest.fixture(scope="session")
+def apply_orders(client: Client) -> Apply:
+    """Applies the example under a fresh name, with replacements; waits until it runs."""
+
+    def apply(*replacements: tuple[str, str], wait: bool = True) -> Pipeline:
+        manifest, pipeline = orders_manifest()
+        for old, new in replacements:
+            assert old in manifest
+            manifest = manifest.replace(old, new)
+        operation = client.apply(manifest)
+        if wait:
+            done = client.operation(operation.id, wait_s=START_TIMEOUT_S)
+            assert done.state == "done", done.errors
+        return pipeline
+
+    return apply
+
+
+@pytest.fixture(scope="session")
+def orders(apply_orders: Apply) -> Pipeline:
+    """The example: orders over Kafka, enriched into Kafka, loaded into Iceberg."""
+    return apply_orders()
+
+
+@pytest.fixture(scope="session")
+def catalog(stack: StackState) -> SqlCatalog:
+    folder = stack.folder / "lakehouse"
+    return SqlCatalog("lakehouse", uri=f"sqlite:///{folder / 'catalog.db'}")
+
+
+@pytest.fixture(scope="session")
+def kafka(stack: StackState) -> KafkaAdmin:
+    return KafkaAdmin(AdminClient({"bootstrap.servers": stack.kafka}))
+
+
+@pytest.fixture(scope="session")
+def produce(stack: StackState, kafka: KafkaAdmin) -> Callable[[str, dict[str, object]], Position]:
+    """Sends one record straight to Kafka, as a producer that knows nothing of Waybill."""
+    producer = make_producer(stack.kafka)
+
+    def send(topic: str, record: dict[str, object]) -> Position:
+        key = str(record.get("order_id", ""))
+        report: Message = produce_and_wait(producer, topic, key, json.dumps(record).encode())
+        partition, offset = report.partition(), report.offset()
+        assert partition is not None
+        assert offset is not None
+        topic_id = kafka.identify([topic])[topic].topic_id
+        return Position(topic=topic, topic_id=topic_id, partition=partition, offset=offset)
+
+    return send
+
+
+def orders_manifest() -> tuple[str, Pipeline]:
+    name = f"orders-{uuid.uuid4().hex[:8]}"
+    table = f"raw.{name.replace('-', '_')}"
+    text = EXAMPLE.read_text()
+    for old, new in (
+        ("name: orders\ninputs", f"name: {name}\ninputs"),
+        ("orders.in", f"{name}.in"),
+        ("orders.enriched", f"{name}.enriched"),
+        ("raw.orders", table),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text, Pipeline(name=name, topic=f"{name}.in", table=table)
+
+
+def order(number: int, **fields: object) -> dict[str, object]:
+    placed = "2026-11-21T09:00:00Z"
+    return {"order_id": number, "customer": "ada", "amount": 12.5, "placed_at": placed, **fields}
+
+
+def rows_of(catalog: SqlCatalog, table: str, snapshot_id: int) -> pa.Table:
+    """The rows that a reader of exactly this snapshot sees."""
+    return catalog.load_table(table).scan(snapshot_id=snapshot_id).to_arrow()

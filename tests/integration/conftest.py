@@ -1,0 +1,114 @@
+"""What integration tests share: the stack's Kafka and Valkey under a prefix of one's own, and
+services started as the processes that they are."""
+
+import base64
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+from local_stack.stack import StackState
+from shared.tokens import KeyRing
+from shared.topics import create_topics
+
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
+POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Kafka, Valkey and a key ring; all topics and keys of the test begin with `prefix`."""
+
+    kafka: str
+    redis: str
+    prefix: str
+    ring: KeyRing
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def surroundings(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
+    prefix = f"t{uuid.uuid4().hex[:10]}"
+    create_topics(stack.kafka, prefix)
+    key = os.urandom(32)
+    ring_file = tmp_path_factory.mktemp("keys") / "keys.json"
+    encoded = base64.b64encode(key).decode()
+    ring_file.write_text(f'{{"active": 1, "keys": {{"1": "{encoded}"}}}}')
+    return Surroundings(
+        kafka=stack.kafka,
+        redis=stack.redis,
+        prefix=prefix,
+        ring=KeyRing(active=1, keys={1: key}),
+        environment={
+            "WAYBILL_KAFKA": stack.kafka,
+            "WAYBILL_REDIS": stack.redis,
+            "WAYBILL_TOPIC_PREFIX": prefix,
+            "WAYBILL_TOKEN_KEYS_FILE": str(ring_file),
+        },
+    )
+
+
+StartService = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def start_service(
+    surroundings: Surroundings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StartService]:
+    """Starts `python -m NAME`, with more settings if given; the URL once it is ready."""
+    folder = tmp_path_factory.mktemp("services")
+    with ExitStack() as stack:
+
+        def start(name: str, **settings: str) -> str:
+            log = folder / f"{name}-{uuid.uuid4().hex[:6]}.log"
+            environment = {**surroundings.environment, **settings}
+            return stack.enter_context(running(name, environment, log))
+
+        yield start
+
+
+@contextmanager
+def running(name: str, environment: dict[str, str], log: Path) -> Iterator[str]:
+    """A service as a process; it must end well when told to."""
+    port = free_port()
+    settings = {**os.environ, **environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", name], env=settings, stdout=output, stderr=output
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_ready(url, process, log)
+        yield url
+    finally:
+        process.terminate()
+        code = process.wait(STOP_TIMEOUT_S)
+    assert code == 0, log.read_text()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text()
+        try:
+            if httpx2.get(f"{url}/readyz").status_code == httpx2.codes.OK:
+                return
+        except httpx2.TransportError:
+            pass
+        time.sleep(POLL_S)
+    raise AssertionError(f"{url} is not ready after {READY_TIMEOUT_S} s: {log.read_text()}")

@@ -1,0 +1,41 @@
+"""Which ports a stack takes."""
+
+import socket
+
+from local_stack.ports import HOST, accepts, pick
+from local_stack.state import Phase, StackState
+from local_stack.supervisor import DEFAULT_PORTS, Options, wanted_ports
+
+
+def test_free_port_is_kept() -> None:
+    free = pick({"one": 0})["one"]
+    assert pick({"one": free}) == {"one": free}
+
+
+def test_taken_port_gives_another() -> None:
+    with socket.create_server((HOST, 0)) as other:
+        taken = other.getsockname()[1]
+        assert accepts(taken)
+        assert pick({"one": taken})["one"] != taken
+
+
+def test_no_two_names_get_the_same_port() -> None:
+    free = pick({"one": 0})["one"]
+    picked = pick({"one": free, "two": free, "three": 0})
+    assert len(set(picked.values())) == 3
+
+
+def test_first_start_wants_the_usual_ports() -> None:
+    wanted = wanted_ports(Options(), None)
+    assert {name: wanted[name] for name in DEFAULT_PORTS} == DEFAULT_PORTS
+    assert wanted["stage_runner"] == 0
+
+
+def test_later_start_wants_the_ports_of_the_last_one(state: StackState) -> None:
+    assert state.phase is Phase.READY
+    assert wanted_ports(Options(), state)["gateway"] == state.ports["gateway"]
+
+
+def test_chosen_port_wins_over_the_last_one(state: StackState) -> None:
+    wanted = wanted_ports(Options(gateway_port=9999, kafka_port=0), state)
+    assert (wanted["gateway"], wanted["kafka"]) == (9999, 0)

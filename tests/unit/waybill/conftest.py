@@ -1,0 +1,49 @@
+"""What the tests of the client share: a scripted Waybill, a clock, a clean environment."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from waybill import Client
+from waybill.cli.main import app
+from waybill.testing import ManualClock, ScriptedServer
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("WAYBILL_URL", "NO_COLOR", "FORCE_COLOR", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def client(server: ScriptedServer, clock: ManualClock) -> Iterator[Client]:
+    with Client(server.url, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def command(server: ScriptedServer) -> Command:
+    """Runs the command `waybill` with these arguments against the scripted server."""
+
+    def run(*arguments: str, stdin: str | bytes = "") -> Result:
+        runner = CliRunner(env={"WAYBILL_URL": server.url})
+        return runner.invoke(app, list(arguments), input=stdin)
+
+    return run

@@ -1,0 +1,228 @@
+"""`waybill apply, get, describe, start, stop, delete, wait`: answers, errors, exit codes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from waybill.testing import Reply, ScriptedServer, problem
+
+PATH = "/v1/pipelines/orders"
+MANIFEST = "version: 1\nname: orders\n"
+FAULT = {
+    "message": "no column amout",
+    "line": 12,
+    "column": 5,
+    "path": "stages[0].steps[0].sql",
+    "hint": "did you mean amount?",
+}
+PIPELINE = {
+    "name": "orders",
+    "uid": "u-1",
+    "phase": "Running",
+    "desired": "running",
+    "generation": 2,
+    "reason": None,
+    "since": "2026-11-21T09:00:00.120Z",
+}
+Command = Callable[..., Result]
+
+
+def make_operation(state: str, action: str = "apply", **more: object) -> Reply:
+    return Reply(
+        json={"id": "op-1", "pipeline": "orders", "action": action, "state": state, **more}
+    )
+
+
+def accept(server: ScriptedServer, method: str, path: str, action: str, end: Reply) -> None:
+    accepted = {"operation": "op-1", "pipeline": "orders", "action": action}
+    server.answer(method, path, Reply(status=202, json=accepted))
+    server.answer("GET", "/v1/operations/op-1", end)
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    (tmp_path / "orders.yaml").write_text(MANIFEST)
+    return "orders.yaml"
+
+
+def test_apply_waits_for_the_operation(
+    server: ScriptedServer, command: Command, manifest: str
+) -> None:
+    accept(server, "PUT", PATH, "apply", make_operation("done", warnings=["short trigger"]))
+    result = command("apply", "-f", manifest)
+    assert (result.exit_code, result.stdout) == (0, "orders apply done\n")
+    assert result.stderr == "warning: short trigger\n"
+    (asked,) = server.asked("GET", "/v1/operations/op-1")
+    assert float(asked.params["wait"]) == pytest.approx(30, abs=5)
+
+
+def test_apply_reads_stdin(server: ScriptedServer, command: Command) -> None:
+    accept(server, "PUT", PATH, "apply", make_operation("done"))
+    assert command("apply", "-f", "-", stdin=MANIFEST).exit_code == 0
+    assert server.requests[0].body == MANIFEST.encode()
+
+
+def test_apply_tells_what_is_wrong_by_file_line_and_column(
+    server: ScriptedServer, command: Command, manifest: str
+) -> None:
+    server.answer("PUT", PATH, problem(422, "the manifest is invalid", errors=[FAULT]))
+    result = command("apply", "-f", manifest)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines() == [
+        "orders.yaml:12:5: stages[0].steps[0].sql: no column amout",
+        "    hint: did you mean amount?",
+    ]
+
+
+def test_apply_tells_the_errors_of_the_operation_alike(
+    server: ScriptedServer, command: Command, manifest: str
+) -> None:
+    fault = {"message": "the topic cannot be made", "line": None, "column": None}
+    accept(server, "PUT", PATH, "apply", make_operation("failed", errors=[fault]))
+    result = command("apply", "-f", manifest)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "orders.yaml: the topic cannot be made",
+        "error: apply orders failed",
+    ]
+
+
+def test_an_invalid_answer_without_places_is_told_as_it_is(
+    server: ScriptedServer, command: Command, manifest: str
+) -> None:
+    server.answer("PUT", PATH, problem(422, "the name differs"))
+    result = command("apply", "-f", manifest)
+    assert (result.exit_code, result.stderr) == (1, "error: the name differs\n")
+
+
+def test_apply_of_a_missing_file_is_a_usage_error(command: Command) -> None:
+    result = command("apply", "-f", "missing.yaml")
+    assert result.exit_code == 2
+    assert "cannot read missing.yaml" in result.stderr
+
+
+def test_apply_as_json_is_the_operation(
+    server: ScriptedServer, command: Command, manifest: str
+) -> None:
+    end = make_operation("failed", errors=[FAULT])
+    accept(server, "PUT", PATH, "apply", end)
+    result = command("apply", "-f", manifest, "-o", "json")
+    assert json.loads(result.stdout) == end.json
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "method", "path"),
+    [
+        ("start", "POST", f"{PATH}/start"),
+        ("stop", "POST", f"{PATH}/stop"),
+        ("delete", "DELETE", PATH),
+    ],
+)
+def test_changes_wait_for_their_operation(
+    server: ScriptedServer, command: Command, verb: str, method: str, path: str
+) -> None:
+    accept(server, method, path, verb, make_operation("done", verb))
+    result = command(verb, "orders")
+    assert (result.exit_code, result.stdout) == (0, f"orders {verb} done\n")
+
+
+def test_an_operation_that_is_not_done_in_time_goes_on(
+    server: ScriptedServer, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waybill.cli.pipelines.OPERATION_WAIT_S", 0.0)
+    accept(server, "POST", f"{PATH}/stop", "stop", make_operation("pending", "stop"))
+    result = command("stop", "orders")
+    assert result.exit_code == 4
+    assert "goes on" in result.stderr
+
+
+def test_a_conflict_is_told_with_its_hint(server: ScriptedServer, command: Command) -> None:
+    server.answer("POST", f"{PATH}/start", problem(409, "it is Stopping", hint="wait for Stopped"))
+    result = command("start", "orders")
+    assert result.exit_code == 1
+    assert result.stderr == "error: it is Stopping\nhint: wait for Stopped\n"
+
+
+def test_get_lists_pipelines_in_columns(server: ScriptedServer, command: Command) -> None:
+    other = {**PIPELINE, "name": "a-much-longer-name", "phase": "Failed", "reason": "no table"}
+    server.answer("GET", "/v1/pipelines", Reply(json={"items": [PIPELINE, other]}))
+    assert command("get").stdout.splitlines() == [
+        "NAME                PHASE    DESIRED  GENERATION  SINCE                      REASON",
+        "orders              Running  running  2           2026-11-21T09:00:00+00:00",
+        "a-much-longer-name  Failed   running  2           2026-11-21T09:00:00+00:00  no table",
+    ]
+
+
+def test_get_without_pipelines_says_what_to_do(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", "/v1/pipelines", Reply(json={"items": []}))
+    result = command("get")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "waybill apply -f" in result.stderr
+
+
+def test_get_as_json(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", "/v1/pipelines", Reply(json={"items": [PIPELINE]}))
+    server.answer("GET", PATH, Reply(json=PIPELINE))
+    assert json.loads(command("get", "-o", "json").stdout) == {"items": [PIPELINE]}
+    assert json.loads(command("get", "orders", "-o", "json").stdout) == PIPELINE
+
+
+def test_get_of_a_missing_pipeline_is_an_error(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, problem(404, "no pipeline orders"))
+    assert command("get", "orders").exit_code == 1
+
+
+def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
+    lake = {"name": "lake", "kind": "iceberg", "target": "raw.orders", "terminal": True}
+    details = {
+        "phase": "Failed",
+        "error": {"domain": "user", "message": "no such column", "hint": "correct the SQL"},
+        "inputs": [{"name": "orders", "topic": "orders.in", "partitions": 1, "bases": {"0": 7}}],
+        "stages": [{"name": "load", "inputs": ["orders"], "sinks": [lake], "last_batch": None}],
+        "manifest": MANIFEST,
+    }
+    server.answer("GET", PATH, Reply(json={**PIPELINE, **details}))
+    assert command("describe", "orders").stdout.splitlines() == [
+        "Name:        orders",
+        "Phase:       Failed",
+        "Desired:     running",
+        "Since:       2026-11-21T09:00:00+00:00",
+        "Generation:  2",
+        "Uid:         u-1",
+        "",
+        "error: no such column",
+        "hint: correct the SQL",
+        "",
+        "Inputs:",
+        "  orders  topic orders.in  1 partitions  from 0: 7",
+        "",
+        "Stages:",
+        "  load  reads orders",
+        "        lake: iceberg raw.orders  tokens wait for it",
+        "",
+        "Manifest:",
+        "  version: 1",
+        "  name: orders",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "arguments", "code"),
+    [
+        ("Running", (), 0),
+        ("Stopped", ("--for", "Stopped"), 0),
+        ("Starting", ("--timeout", "0"), 4),
+        ("Failed", (), 1),
+    ],
+)
+def test_wait_ends_with_the_code_of_the_phase(
+    server: ScriptedServer, command: Command, phase: str, arguments: tuple[str, ...], code: int
+) -> None:
+    server.answer("GET", PATH, Reply(json={**PIPELINE, "phase": phase}))
+    result = command("wait", "orders", *arguments)
+    assert result.exit_code == code
+    assert result.stdout == (f"orders {phase}\n" if code == 0 else "")

@@ -1,0 +1,200 @@
+"""`waybill up, down, ps, env`: what they show of the local stack, and their exit codes."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from local_stack.errors import StackError
+from local_stack.reports import STACK, Report, Reporter, ReportKind
+from local_stack.state import AlreadyRunning, Phase, ProcessState, StackState, save
+from typer.testing import CliRunner, Result
+
+from waybill.cli.main import app
+
+READY = Report(kind=ReportKind.READY, name=STACK, address="http://127.0.0.1:8080", seconds=8.2)
+KAFKA = Report(kind=ReportKind.READY, name="kafka", version="4.3.1", seconds=2.4)
+JARS = Report(kind=ReportKind.WORKING, name="jars", text="kafka-clients 3 of 49")
+
+
+def waybill(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def write_state(folder: Path, supervisor: psutil.Process) -> StackState:
+    kafka = ProcessState(
+        name="kafka",
+        pid=supervisor.pid,
+        began=supervisor.create_time(),
+        address="127.0.0.1:9092",
+        version="4.3.1",
+        state=Phase.READY,
+    )
+    state = StackState(
+        folder=folder / ".waybill",
+        phase=Phase.READY,
+        version="0.1.0",
+        started_at="2026-11-21T09:00:00+00:00",
+        supervisor_pid=supervisor.pid,
+        supervisor_began=supervisor.create_time(),
+        ports={"gateway": 8080, "kafka": 9092, "valkey": 6379},
+        processes=(kafka,),
+    )
+    state.folder.mkdir()
+    save(state)
+    return state
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[StackState]:
+    """A stack of this folder whose only process is a real one that does nothing."""
+    command = [sys.executable, "-c", "import signal; signal.pause()"]
+    with subprocess.Popen(command) as process:
+        try:
+            yield write_state(tmp_path, psutil.Process(process.pid))
+        finally:
+            process.kill()
+
+
+def test_ps_shows_processes_and_addresses(running: StackState) -> None:
+    result = waybill("ps")
+    assert result.exit_code == 0
+    pid = running.supervisor_pid
+    assert result.stdout.splitlines() == [
+        f"NAME   STATE  ADDRESS         VERSION  {'PID':<{len(str(pid))}}".rstrip(),
+        f"kafka  ready  127.0.0.1:9092  4.3.1    {pid}",
+        "",
+        "  url    http://127.0.0.1:8080",
+        "  docs   http://127.0.0.1:8080/docs",
+        "  kafka  127.0.0.1:9092",
+        "  redis  redis://127.0.0.1:6379/0",
+        f"  data   kept in {running.folder}",
+    ]
+
+
+def test_ps_finds_the_stack_of_a_folder_above(
+    running: StackState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert json.loads(waybill("ps", "-o", "json").stdout)["folder"] == str(running.folder)
+
+
+@pytest.mark.usefixtures("running")
+def test_env_is_for_a_shell() -> None:
+    assert waybill("env").stdout.splitlines() == [
+        "export WAYBILL_URL=http://127.0.0.1:8080",
+        "export WAYBILL_KAFKA=127.0.0.1:9092",
+        "export WAYBILL_REDIS=redis://127.0.0.1:6379/0",
+    ]
+    assert json.loads(waybill("env", "-o", "json").stdout)["WAYBILL_KAFKA"] == "127.0.0.1:9092"
+
+
+@pytest.mark.parametrize("name", ["ps", "env"])
+def test_without_a_stack_the_way_to_one_is_told(name: str) -> None:
+    result = waybill(name)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "start one with `waybill up`" in result.stderr
+
+
+@pytest.mark.usefixtures("running")
+@pytest.mark.parametrize("arguments", [["up"], ["up", "--detach"]])
+def test_a_second_up_shows_the_same_table(arguments: list[str]) -> None:
+    result = waybill(*arguments)
+    assert result.exit_code == 0
+    assert result.stderr == "already running\n"
+    assert result.stdout == waybill("ps").stdout
+
+
+def test_an_up_that_comes_second_in_a_race_shows_the_first(
+    running: StackState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(*_: object) -> StackState:
+        raise AlreadyRunning(running)
+
+    monkeypatch.setattr("local_stack.state.read_state", lambda _: None)
+    monkeypatch.setattr("local_stack.stack.up", taken)
+    result = waybill("up", "--detach")
+    assert result.exit_code == 0
+    assert result.stderr.endswith("already running\n")
+    assert "127.0.0.1:9092" in result.stdout
+
+
+def test_up_detached_tells_each_step_and_then_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(folder: Path, report: Reporter) -> StackState:
+        for told in (JARS, JARS, KAFKA, READY):
+            report(told)
+        return write_state(folder, psutil.Process())
+
+    monkeypatch.setattr("local_stack.stack.up", start)
+    result = waybill("up", "--detach")
+    assert result.exit_code == 0
+    words = [line.split() for line in result.stderr.splitlines()]
+    assert words == [
+        ["local", "stack", "in", str(tmp_path / ".waybill")],
+        ["jars", "kafka-clients", "3", "of", "49"],
+        ["kafka", "4.3.1", "ready", "2.4", "s"],
+        ["stack", "http://127.0.0.1:8080", "ready", "8.2", "s"],
+    ]
+    assert "url    http://127.0.0.1:8080" in result.stdout
+
+
+def test_up_shows_the_table_when_ready_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = Report(kind=ReportKind.STOPPED, name=STACK, seconds=1.0)
+
+    def stay(folder: Path, _: object, report: Reporter) -> None:
+        write_state(folder, psutil.Process())
+        for told in (KAFKA, READY, stopped):
+            report(told)
+
+    monkeypatch.setattr("local_stack.stack.run", stay)
+    result = waybill("up")
+    assert result.exit_code == 0
+    assert "url    http://127.0.0.1:8080" in result.stdout
+    assert result.output.index("redis://") < result.output.index("Ctrl-C stops it")
+    assert result.stderr.splitlines()[-1].split()[:2] == ["stack", "stopped"]
+
+
+def test_a_stack_that_cannot_start_says_what_why_and_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> StackState:
+        raise StackError("kafka ended", why="the disk is full", fix="free some space")
+
+    monkeypatch.setattr("local_stack.stack.up", fail)
+    result = waybill("up", "--detach")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[1:] == [
+        "error: kafka ended",
+        "  why: the disk is full",
+        "  fix: free some space",
+    ]
+
+
+def test_down_ends_the_stack(running: StackState) -> None:
+    result = waybill("down")
+    assert result.exit_code == 0
+    assert "stopped" in result.stderr or str(running.folder) in result.stderr
+    assert waybill("ps").exit_code == 1
+
+
+def test_down_without_a_stack_is_fine() -> None:
+    result = waybill("down")
+    assert result.exit_code == 0
+    assert "no stack runs" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["up", "down", "ps", "env"])
+def test_without_the_package_it_says_how_to_install_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "local_stack", None)
+    result = waybill(name)
+    assert result.exit_code == 1
+    assert result.stderr.strip().endswith("pip install 'waybill-client[local]'")

@@ -1,0 +1,155 @@
+"""What becomes of problems, of silence, and of answers that are not Waybill's."""
+
+import socket
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from waybill import (
+    Client,
+    Conflict,
+    Expired,
+    Invalid,
+    NoAnswer,
+    NotFound,
+    NotReady,
+    ProblemError,
+    TooLarge,
+    UnexpectedAnswer,
+    Unreachable,
+)
+from waybill.testing import Reply, ScriptedServer, problem
+
+PATH = "/v1/pipelines/orders"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Invalid),
+        (404, NotFound),
+        (409, Conflict),
+        (410, Expired),
+        (413, TooLarge),
+        (422, Invalid),
+        (429, NotReady),
+        (500, ProblemError),
+        (502, NotReady),
+        (503, NotReady),
+        (504, NotReady),
+    ],
+)
+def test_each_problem_has_its_own_error(
+    server: ScriptedServer, client: Client, status: int, kind: type[ProblemError]
+) -> None:
+    server.answer("GET", PATH, problem(status, "not like this", hint="like that"))
+    with pytest.raises(ProblemError) as raised:
+        client.pipeline("orders")
+    error = raised.value
+    assert type(error) is kind
+    assert (error.status, str(error), error.hint) == (status, "not like this", "like that")
+    assert error.type == f"urn:waybill:problem:{status}"
+
+
+def test_a_problem_carries_retry_after_request_id_and_all_members(
+    server: ScriptedServer, client: Client
+) -> None:
+    reply = Reply(
+        status=503,
+        json={"title": "not known yet", "allowed": ["stop"]},
+        headers={"Retry-After": "2.5", "X-Request-Id": "r-7"},
+    )
+    server.answer("GET", PATH, reply)
+    with pytest.raises(NotReady) as raised:
+        client.pipeline("orders")
+    assert raised.value.retry_after_s == 2.5
+    assert raised.value.request_id == "r-7"
+    assert raised.value.members["allowed"] == ["stop"]
+    assert str(raised.value) == "not known yet"
+
+
+def test_an_invalid_manifest_names_line_and_column(server: ScriptedServer, client: Client) -> None:
+    fault = {"message": "unknown key", "line": 3, "column": 1, "path": "stages", "hint": None}
+    server.answer("PUT", PATH, problem(422, "the manifest is invalid", errors=[fault]))
+    with pytest.raises(Invalid) as raised:
+        client.apply("name: orders")
+    (error,) = raised.value.errors
+    assert (error.line, error.column, error.path) == (3, 1, "stages")
+
+
+@pytest.fixture
+def free_url() -> Iterator[str]:
+    """A URL where nobody listens: the port is bound, not listened on."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{holder.getsockname()[1]}"
+
+
+def test_nobody_listening_names_the_url_and_waybill_up(free_url: str) -> None:
+    with Client(free_url) as client, pytest.raises(Unreachable) as raised:
+        client.pipelines()
+    assert f"nothing listens at {free_url} (as given)" in str(raised.value)
+    assert "`waybill up`" in str(raised.value)
+    assert raised.value.url == free_url
+
+
+def test_a_connection_cut_in_the_answer_is_told_as_not_known(
+    server: ScriptedServer, client: Client
+) -> None:
+    path = f"{PATH}/inputs/orders/records"
+    server.answer("POST", path, Reply(json={"token": "wb1.abc"}, cut=True))
+    with pytest.raises(Unreachable, match="whether the request was carried out is not known"):
+        client.send("orders", "orders", [{}])
+    assert len(server.requests) == 1, "what changes something is never repeated"
+
+
+def test_no_answer_in_time_says_so() -> None:
+    def silent(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ReadTimeout("silence", request=request)
+
+    transport = httpx2.MockTransport(silent)
+    with (
+        Client("http://waybill", timeout_s=7, transport=transport) as client,
+        pytest.raises(NoAnswer, match=r"no answer from http://waybill .* within 7 s"),
+    ):
+        client.pipelines()
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_another_program_on_the_port_is_told_as_such(
+    server: ScriptedServer, client: Client, status: int
+) -> None:
+    page = Reply(status=status, content=b"<html>", content_type="text/html")
+    server.answer("GET", "/v1/pipelines", page)
+    with pytest.raises(UnexpectedAnswer, match=r"text/html.*another program.*WAYBILL_URL"):
+        client.pipelines()
+
+
+def test_a_gateway_page_means_not_ready(server: ScriptedServer, client: Client) -> None:
+    server.answer("GET", "/v1/pipelines", Reply(status=502, content=b"<html>"))
+    with pytest.raises(NotReady, match="behind the gateway does not answer"):
+        client.pipelines()
+
+
+def test_a_missing_field_is_named(server: ScriptedServer, client: Client) -> None:
+    server.answer("GET", PATH, Reply(json={"name": "orders"}))
+    with pytest.raises(UnexpectedAnswer, match=r"GET /v1/pipelines/orders\.phase .* missing"):
+        client.pipeline("orders")
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8080", "ftp://127.0.0.1", "http://[broken", "http://a:port"]
+)
+def test_a_url_that_is_none_is_told(url: str) -> None:
+    with pytest.raises(Unreachable, match="http://"), Client(url) as client:
+        client.pipelines()
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, free_url: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", free_url)
+    server.answer("GET", "/v1/pipelines", Reply(json={"items": []}))
+    with Client(server.url) as client:
+        assert client.pipelines() == ()

@@ -1,0 +1,113 @@
+"""The outcome as a value: every field, the final kinds, and what an older client does not know."""
+
+from datetime import timedelta
+
+import pytest
+
+from waybill import Outcome, OutcomeKind, UnexpectedAnswer
+from waybill.fields import Fields
+
+SNAPSHOT = 6150272777574668285
+COMPLETE = {
+    "outcome": "complete",
+    "pipeline": "orders",
+    "accepted": 3,
+    "issued_at": "2026-11-21T09:00:00.120Z",
+    "completed_at": "2026-11-21T09:00:00.634Z",
+    "stages": [
+        {
+            "stage": "enrich",
+            "state": "done",
+            "batch": 41,
+            "committed_at": "2026-11-21T09:00:00.400Z",
+            "sinks": [{"name": "enriched_topic", "state": "committed", "batch_rows": 3}],
+        },
+        {
+            "stage": "load",
+            "state": "done",
+            "batch": 12,
+            "committed_at": None,
+            "sinks": [
+                {
+                    "name": "lake",
+                    "state": "committed",
+                    "batch_rows": 3,
+                    "behind": 0,
+                    "version": {"iceberg_snapshot_id": SNAPSHOT},
+                }
+            ],
+        },
+    ],
+    "dead": [],
+    "dropped": [],
+    "lost": [],
+    "eta_s": None,
+}
+
+
+def read(value: object) -> Outcome:
+    return Outcome.read(Fields(value, "the outcome"))
+
+
+def test_a_complete_outcome_has_every_field() -> None:
+    outcome = read(COMPLETE)
+    assert outcome.complete
+    assert outcome.accepted == 3
+    assert outcome.issued_at is not None
+    assert outcome.completed_at is not None
+    assert outcome.completed_at - outcome.issued_at == timedelta(milliseconds=514)
+    assert [stage.batch for stage in outcome.stages] == [41, 12]
+    assert outcome.stages[1].sinks[0].behind == 0
+    assert outcome.raw == COMPLETE
+
+
+def test_the_snapshots_are_named_by_sink() -> None:
+    assert read(COMPLETE).iceberg_snapshots == {"lake": SNAPSHOT}
+
+
+def test_a_snapshot_id_told_as_text_reads_the_same() -> None:
+    sink = {"name": "lake", "state": "committed", "version": {"iceberg_snapshot_id": str(SNAPSHOT)}}
+    stage = {"stage": "load", "state": "done", "sinks": [sink]}
+    outcome = read({"outcome": "complete", "stages": [stage]})
+    assert outcome.iceberg_snapshots == {"lake": SNAPSHOT}
+
+
+@pytest.mark.parametrize("kind", OutcomeKind)
+def test_only_what_cannot_change_is_final_and_only_complete_is_complete(kind: OutcomeKind) -> None:
+    outcome = read({"outcome": kind.value})
+    assert outcome.final == (kind.value in {"complete", "dead_lettered", "lost"})
+    assert outcome.complete == (kind.value == "complete")
+
+
+def test_what_was_lost_names_reason_and_place() -> None:
+    span = {"reason": "before_start", "topic": "orders.in", "partition": 0, "start": 0, "end": 5}
+    (lost,) = read({"outcome": "lost", "lost": [span]}).lost
+    assert (lost.reason, lost.topic, lost.start, lost.end) == ("before_start", "orders.in", 0, 5)
+
+
+def test_fields_of_a_newer_server_are_left_alone() -> None:
+    assert read({"outcome": "complete", "mood": "good"}).raw["mood"] == "good"
+
+
+def test_an_outcome_of_a_newer_server_is_refused_not_guessed() -> None:
+    with pytest.raises(UnexpectedAnswer, match=r"'nearly'.*update waybill-client"):
+        read({"outcome": "nearly"})
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ([], "should be a JSON object"),
+        ({}, r"outcome should be a text, but is missing"),
+        ({"outcome": 3}, "outcome should be a text, but is 3"),
+        ({"outcome": "complete", "accepted": "3"}, "accepted should be a whole number"),
+        ({"outcome": "complete", "accepted": True}, "accepted should be a whole number"),
+        ({"outcome": "complete", "issued_at": "today"}, "issued_at should be a moment"),
+        ({"outcome": "complete", "stages": {}}, "stages should be a list"),
+        ({"outcome": "complete", "stages": [3]}, r"stages\[0\] should be a JSON object"),
+        ({"outcome": "complete", "eta_s": "soon"}, "eta_s should be a number"),
+    ],
+)
+def test_a_field_of_another_type_is_named(value: object, complaint: str) -> None:
+    with pytest.raises(UnexpectedAnswer, match=complaint):
+        read(value)
