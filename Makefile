@@ -64,7 +64,7 @@ $(VENV)/.bootstrap: requirements.bootstrap.lock
 
 $(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $(PYPROJECTS)
 	@echo 'packages  from requirements.lock (the first time about 700 MB, most of it Spark)'
-	@$(UV) pip install --python $(BIN)/python --require-hashes \
+	@$(UV) pip install --python $(BIN)/python --compile-bytecode --require-hashes \
 		--build-constraints requirements.build.txt -r requirements.lock
 	@$(UV) pip install --python $(BIN)/python --quiet --no-deps $(addprefix -e ,$(MEMBERS))
 	@touch $@

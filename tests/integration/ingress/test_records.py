@@ -78,6 +78,7 @@ def make_pipeline(
     name = f"p{uuid.uuid4().hex[:8]}"
     topic = f"{surroundings.prefix}.{name}.in"
     create_missing(admin.client, [NewTopic(topic, PARTITIONS, 1)])
+    eventually(lambda: admin.identify([topic]))
     topic_id = admin.identify([topic])[topic].topic_id
     bases = tuple(
         PartitionOffset(topic_id=topic_id, partition=p, offset=base) for p in range(PARTITIONS)

@@ -1,5 +1,6 @@
 """A folder for a real local stack, with small stand-ins where the services will be."""
 
+import os
 import textwrap
 import time
 from collections.abc import Callable
@@ -64,7 +65,7 @@ class Place:
 
 def make_place(folder: Path, patch: pytest.MonkeyPatch) -> Place:
     place = Place(folder=folder)
-    patch.setenv("PYTHONPATH", str(folder))
+    patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     place.add_service("ingress")
     place.add_service("gateway")
     return place

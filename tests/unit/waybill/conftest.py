@@ -10,7 +10,6 @@ from waybill import Client
 from waybill.cli.main import app
 from waybill.testing import ManualClock, ScriptedServer
 
-
 Command = Callable[..., Result]
 
 

@@ -120,6 +120,13 @@ def test_on_a_terminal_colour_follows_no_color(
     assert (ESCAPE in shown) == coloured
 
 
+def test_on_a_terminal_what_is_waited_for_is_shown(
+    server: ScriptedServer, terminal: Terminal
+) -> None:
+    server.answer("GET", "/v1/pipelines/orders", Reply(json={"name": "orders", "phase": "Running"}))
+    assert "waiting for orders to be Running" in terminal("wait", "orders")
+
+
 def test_on_a_terminal_progress_is_one_block_that_goes_away(
     server: ScriptedServer, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

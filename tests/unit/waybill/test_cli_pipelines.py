@@ -90,6 +90,11 @@ def test_apply_tells_the_errors_of_the_operation_alike(
     ]
 
 
+def test_apply_of_stdin_names_it_so(server: ScriptedServer, command: Command) -> None:
+    server.answer("PUT", PATH, problem(422, "the manifest is invalid", errors=[FAULT]))
+    assert command("apply", "-f", "-", stdin=MANIFEST).stderr.startswith("<stdin>:12:5: ")
+
+
 def test_an_invalid_answer_without_places_is_told_as_it_is(
     server: ScriptedServer, command: Command, manifest: str
 ) -> None:
@@ -198,7 +203,7 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
         "hint: correct the SQL",
         "",
         "Inputs:",
-        "  orders  topic orders.in  1 partitions  from 0: 7",
+        "  orders  topic orders.in  1 partition  from 0: 7",
         "",
         "Stages:",
         "  load  reads orders",

@@ -101,6 +101,7 @@ def test_wait_follows_every_token(server: ScriptedServer, command: Command) -> N
     result = command("send", "orders", "orders", "--wait", "30", stdin=lines_of(1500))
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["wb1.0", "wb1.1", "complete", "complete"]
+    assert result.stderr.splitlines()[1:] == ["token 1 of 2", "token 2 of 2"]
 
 
 @pytest.mark.parametrize(

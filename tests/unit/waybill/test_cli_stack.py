@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from typer.testing import CliRunner, Result
+
 from local_stack.errors import StackError
 from local_stack.reports import STACK, Report, Reporter, ReportKind
 from local_stack.state import AlreadyRunning, Phase, ProcessState, StackState, save
-from typer.testing import CliRunner, Result
-
 from waybill.cli.main import app
 
 READY = Report(kind=ReportKind.READY, name=STACK, address="http://127.0.0.1:8080", seconds=8.2)

@@ -72,6 +72,15 @@ def test_show_names_each_sink_and_the_snapshot(server: ScriptedServer, command: 
     ]
 
 
+def test_a_token_made_after_the_fact_took_no_negative_time(
+    server: ScriptedServer, command: Command
+) -> None:
+    times = {"issued_at": "2026-11-21T09:00:09Z", "completed_at": "2026-11-21T09:00:00Z"}
+    outcome = {"outcome": "complete", "pipeline": "orders", "accepted": 1, **times}
+    server.answer("GET", TOKEN_PATH, Reply(json=outcome))
+    assert command("token", "show", "wb1.abc").stdout == "complete orders 1 record\n"
+
+
 def test_show_says_why_it_is_unknown_and_what_a_sink_adds(
     server: ScriptedServer, command: Command
 ) -> None:

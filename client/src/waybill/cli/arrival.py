@@ -40,13 +40,14 @@ def outcome_lines(outcome: Outcome) -> "list[Text]":
 
 
 def _records(outcome: Outcome) -> str:
-    return "" if outcome.accepted is None else f"{outcome.accepted} records"
+    return "" if outcome.accepted is None else render.counted(outcome.accepted, "record")
 
 
 def _duration(outcome: Outcome) -> str:
     if outcome.issued_at is None or outcome.completed_at is None:
         return ""
-    return f"in {(outcome.completed_at - outcome.issued_at).total_seconds():.2f} s"
+    took_s = (outcome.completed_at - outcome.issued_at).total_seconds()
+    return f"in {took_s:.2f} s" if took_s >= 0.0 else ""  # a token may be made after the fact
 
 
 def _lost(span: LostSpan) -> str:

@@ -47,7 +47,7 @@ def _section(title: str, rows: Sequence[tuple[str, ...]]) -> "list[Text]":
 
 
 def _input(item: PipelineInput) -> tuple[str, ...]:
-    partitions = "" if item.partitions is None else f"{item.partitions} partitions"
+    partitions = "" if item.partitions is None else render.counted(item.partitions, "partition")
     bases = ", ".join(f"{partition}: {base}" for partition, base in sorted(item.bases.items()))
     return (item.name, f"topic {item.topic}", partitions, f"from {bases}" if bases else "")
 

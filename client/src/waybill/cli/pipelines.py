@@ -19,6 +19,7 @@ from waybill.pipelines import Pipeline
 if TYPE_CHECKING:
     from waybill.client import Client
 
+STDIN = "-"
 OPERATION_WAIT_S = 30.0
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
@@ -44,15 +45,16 @@ def apply(
     Exit codes: 0 applied · 1 error · 2 usage · 4 not done after 30 s
     """
     text = _manifest(file)
+    name = "<stdin>" if str(file) == STDIN else str(file)
     try:
         with connect() as client:
             operation = _settled(client, client.apply(text))
     except ProblemError as problem:
         if not problem.errors:
             raise
-        _tell_faults(problem.errors, str(file))
+        _tell_faults(problem.errors, name)
         raise typer.Exit(ExitCode.ERROR) from problem
-    _tell_operation(operation, str(file), output)
+    _tell_operation(operation, name, output)
 
 
 def get(
@@ -157,7 +159,7 @@ def wait(
     Exit codes: 0 it is in the phase · 1 error, also when it came to Failed instead ·
       4 in another phase when the time was over
     """
-    with connect() as client:
+    with connect() as client, render.busy(f"waiting for {name} to be {phase}"):
         pipeline = client.wait_pipeline(name, phase, timeout)
     if output is Output.JSON:
         render.as_json(pipeline.raw)
@@ -172,7 +174,8 @@ def _change(ask: "Callable[[Client], Operation]", output: Output) -> None:
 
 
 def _settled(client: "Client", operation: Operation) -> Operation:
-    return client.operation(operation.id, wait_s=OPERATION_WAIT_S)
+    with render.busy(f"{operation.action} {operation.pipeline}"):
+        return client.operation(operation.id, wait_s=OPERATION_WAIT_S)
 
 
 def _tell_operation(operation: Operation, file: str, output: Output) -> None:
@@ -197,7 +200,7 @@ def _tell_faults(faults: tuple[Fault, ...], file: str) -> None:
 
 def _manifest(file: Path) -> str:
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8")
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
     except UnicodeDecodeError:

@@ -70,7 +70,7 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
     if sink is not None and sink.behind:
         facts.append(f"{sink.behind} to come")
     if sink is not None and sink.batch_rows is not None:
-        facts.append(f"{sink.batch_rows} rows")
+        facts.append(render.counted(sink.batch_rows, "row"))
     if stage.batch is not None:
         facts.append(f"batch {stage.batch}")
     if sink is not None and sink.version:

@@ -5,7 +5,8 @@ Never asks Waybill anything. Text from elsewhere loses its control characters he
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -94,12 +95,27 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = ()) -> "list
     return lines
 
 
+def counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def clean(text: str) -> str:
     """The text with its control characters shown instead of obeyed by the terminal."""
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
         for char in text
     )
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """On a terminal, shows what is waited for; elsewhere nothing."""
+    printer = console(sys.stderr)
+    if printer.is_terminal and not printer.is_dumb_terminal:
+        with printer.status(clean(doing)):
+            yield
+    else:
+        yield
 
 
 def console(stream: TextIO) -> "Console":

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 from waybill.cli import render
 
 if TYPE_CHECKING:
-    from local_stack.reports import Report
     from rich.status import Status
+
+    from local_stack.reports import Report
 
 WORKING_INTERVAL_S = 5.0  # of lines about one step where they cannot be redrawn
 NEVER = float("-inf")
@@ -21,14 +22,15 @@ NEVER = float("-inf")
 class Reports:
     """Shows each report as it comes, on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
         self._status: Status | None = None
         self._told_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         printer = render.console(sys.stderr)
         if printer.is_terminal and not printer.is_dumb_terminal:
-            self._status = printer.status("starting")
+            self._status = printer.status(self._doing)
             self._status.start()
         return self
 

@@ -55,7 +55,9 @@ class Delivery:
     def follow_all(self, client: "Client", wait_s: float) -> None:
         """One time limit for all tokens: each gets what those before it have left."""
         ends_at = time.monotonic() + wait_s
-        for token in self.tokens:
+        for number, token in enumerate(self.tokens, start=1):
+            if len(self.tokens) > 1:
+                render.talk(f"token {number} of {len(self.tokens)}")
             outcome = watch(client, token, max(0.0, ends_at - time.monotonic()))
             self.outcomes.append(outcome)
             if self.output is Output.TABLE:

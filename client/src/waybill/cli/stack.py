@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from local_stack.reports import Report
     from local_stack.state import StackState
 
+DetachOption = Annotated[
+    bool, typer.Option("--detach", "-d", help="return when it is ready, and leave it running")
+]
 HEADER = ("NAME", "STATE", "ADDRESS", "VERSION", "PID")
 
 
 def up(
-    detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="return when it is ready, and leave it running")
-    ] = False,
+    detach: DetachOption = False,  # noqa: FBT002 - a flag of the command line
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start the local stack of this folder: Kafka, Valkey and the services.
@@ -74,7 +75,7 @@ def down() -> None:
 
     Exit codes: 0 stopped, or none ran · 1 error
     """
-    with _local_stack(), Reports() as reports:
+    with _local_stack(), Reports("stopping") as reports:
         from local_stack.stack import down as stop
 
         stopped = stop(Path.cwd(), reports.show)
@@ -120,7 +121,7 @@ def _start(folder: Path, detach: bool, output: Output) -> None:
     from local_stack.reports import STACK, ReportKind
 
     render.talk(f"local stack in {folder / '.waybill'}")
-    with Reports() as reports:
+    with Reports("starting") as reports:
         if detach:
             state = stack.up(folder, reports.show)
             reports.settle()

@@ -102,7 +102,7 @@ async def forward(
 
 
 async def _exchange(
-    upstreams: Upstreams, service: str, scope: Scope, body: _Body, send: Send
+    upstreams: Upstreams, service: str, scope: Scope, body: "_Body", send: Send
 ) -> None:
     started = False
     try:
@@ -118,7 +118,7 @@ async def _exchange(
         # Else the answer stays unfinished, which tells the caller that it was cut off.
 
 
-def _request(scope: Scope, body: _Body, upstreams: Upstreams, service: str) -> httpx2.Request:
+def _request(scope: Scope, body: "_Body", upstreams: Upstreams, service: str) -> httpx2.Request:
     target = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]

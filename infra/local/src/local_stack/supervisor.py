@@ -23,6 +23,7 @@ from local_stack.java import Java, find_java
 from local_stack.ports import address, pick
 from local_stack.processes import Interrupted, end_all, find
 from local_stack.reports import STACK, Report, Reporter, ReportKind
+from local_stack.services import SERVICES, Service
 from local_stack.state import Phase, StackState, load, only_supervisor, save
 
 WATCH_S = 0.1
@@ -38,7 +39,7 @@ class Options:
     gateway_port: int | None = None
     kafka_port: int | None = None
     valkey_port: int | None = None
-    services: tuple[services.Service, ...] = services.SERVICES
+    services: tuple[Service, ...] = SERVICES
 
 
 def run(folder: Path, options: Options, report: Reporter) -> None:

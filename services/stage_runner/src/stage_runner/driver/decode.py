@@ -11,6 +11,11 @@ from pyspark.sql import functions as F
 from shared.columns import FROM_JSON_OPTIONS
 
 PREVIEW_CHARACTERS = 200
+# Spark ignores what stands behind a value. In here, anything behind the record makes it malformed:
+# more text breaks the array, brackets that close it early lose `whole`.
+BEFORE = '{"record":['
+BEHIND = '],"whole":true}'
+WRAPPED = "struct<record: array<struct<{}>>, whole: boolean>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +48,14 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     if source.own_output:
         options["allowNonNumericNumbers"] = "true"  # our own sink may have written NaN
     text = F.col("value").cast("string")
-    # As the only element of an array, text behind the record makes it malformed instead of ignored.
-    listed = F.from_json(
-        F.concat(F.lit("["), text, F.lit("]")), f"array<struct<{source.columns}>>", options
+    parsed = F.from_json(
+        F.concat(F.lit(BEFORE), text, F.lit(BEHIND)), WRAPPED.format(source.columns), options
     )
-    parsed = raw.where(F.col("topic") == source.topic).select(
-        "partition", "offset", text.alias("text"), listed.alias("parsed")
+    rows = raw.where(F.col("topic") == source.topic).select(
+        "partition", "offset", text.alias("text"), parsed.alias("parsed")
     )
-    observed = parsed.observe(observation(source), *_counts(_malformed()))
-    return observed.select(F.col("parsed")[0].alias("row")).select("row.*")
+    observed = rows.observe(observation(source), *_counts(_malformed()))
+    return observed.select(_record().alias("row")).select("row.*")
 
 
 def observation(source: DecodedInput) -> str:
@@ -67,12 +71,15 @@ def refuse_malformed(executed: DataFrame, sources: tuple[DecodedInput, ...]) -> 
             _refuse(source, found.get())
 
 
+def _record() -> Column:
+    return F.get("parsed.record", F.lit(0))  # null where an index would raise
+
+
 def _malformed() -> Column:
-    parsed = F.col("parsed")
     return (
-        parsed.isNull()
-        | (F.size(parsed) != 1)
-        | parsed[0].isNull()
+        F.col("parsed.whole").isNull()
+        | (F.size("parsed.record") != 1)
+        | _record().isNull()
         | ~F.is_valid_utf8(F.col("text"))
     )
 

@@ -1,0 +1,176 @@
+"""The life of a pipeline, and what its tokens say when it is not well."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+from local_stack.stack import StackState
+from pyiceberg.catalog.sql import SqlCatalog
+from shared.kafka import make_producer, produce_and_wait
+from waybill import Client, Invalid, Outcome, PipelineFailed, Position
+
+from e2e.conftest import Apply, Pipeline, order, orders_manifest, rows_of
+
+WAIT_S = 90.0
+POLL_S = 0.05
+Produce = Callable[[str, dict[str, object]], Position]
+
+
+@pytest.fixture(scope="module")
+def pipeline(apply_orders: Apply) -> Pipeline:
+    """One that these tests may stop, break and restart."""
+    return apply_orders()
+
+
+def test_an_invalid_manifest_is_refused_with_line_column_and_suggestion(client: Client) -> None:
+    manifest, _ = orders_manifest()
+
+    with pytest.raises(Invalid) as refused:
+        client.apply(manifest.replace("partitions: 4", "partitons: 4"))
+
+    (fault,) = refused.value.errors
+    assert fault.line == manifest[: manifest.index("partitions: 4")].count("\n") + 1
+    assert "partitions" in fault.hint
+
+
+def test_an_sql_error_names_its_place_and_what_would_have_worked(client: Client) -> None:
+    manifest, pipeline = orders_manifest()
+
+    operation = client.apply(manifest.replace("amount * 0.2", "amunt * 0.2"))
+    failed = client.operation(operation.id, wait_s=WAIT_S)
+
+    assert failed.state == "failed"
+    (fault,) = failed.errors
+    assert fault.path == "stages.0.steps.0.sql"
+    assert "amunt" in fault.message
+    assert "amount" in fault.hint
+    assert client.pipeline(pipeline.name).phase == "Failed"
+    client.delete(pipeline.name)
+
+
+def test_a_stopped_pipeline_holds_its_tokens_and_completes_them_when_started(
+    client: Client, pipeline: Pipeline, produce: Produce
+) -> None:
+    assert client.operation(client.stop(pipeline.name).id, wait_s=WAIT_S).state == "done"
+    token = client.send(pipeline.name, "orders", [order(1)]).token
+
+    held = _until(client, token, lambda outcome: outcome.stages[0].blocked_by is not None)
+    assert held.kind == "in_progress"
+    assert held.stages[0].blocked_by == "stage_stopped"
+    assert client.pipeline(pipeline.name).phase == "Stopped"
+
+    assert client.operation(client.start(pipeline.name).id, wait_s=WAIT_S).state == "done"
+    assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
+
+
+def test_a_killed_driver_is_restarted_and_every_row_arrives_once(
+    client: Client, pipeline: Pipeline, stack: StackState, catalog: SqlCatalog
+) -> None:
+    receipt = client.send(pipeline.name, "orders", [order(n) for n in range(100, 150)])
+    for process in drivers_of(stack, client.pipeline(pipeline.name).uid):
+        process.send_signal(signal.SIGKILL)
+
+    outcome = client.wait(receipt.token, timeout_s=WAIT_S)
+
+    assert outcome.kind == "complete"
+    snapshot_id = outcome.stages[-1].sinks[0].version["iceberg_snapshot_id"]
+    numbers = [r["order_id"] for r in rows_of(catalog, pipeline.table, snapshot_id).to_pylist()]
+    assert sorted(n for n in numbers if n >= 100) == list(range(100, 150))
+
+
+def test_after_redis_is_wiped_a_token_answers_as_before(
+    client: Client, pipeline: Pipeline, stack: StackState
+) -> None:
+    token = client.send(pipeline.name, "orders", [order(200)]).token
+    before = client.wait(token, timeout_s=WAIT_S)
+
+    redis.Redis.from_url(stack.redis).flushall()
+    seen = [client.outcome(token)]
+    after = client.wait(token, timeout_s=WAIT_S)
+
+    assert {outcome.kind for outcome in seen} <= {"unknown", "complete"}
+    assert after.kind == "complete"
+    assert after.stages[-1].sinks[0].version == before.stages[-1].sinks[0].version
+
+
+def test_a_killed_token_tracker_only_delays_the_answer(
+    client: Client, pipeline: Pipeline, stack: StackState
+) -> None:
+    old = client.send(pipeline.name, "orders", [order(201)]).token
+    client.wait(old, timeout_s=WAIT_S)
+    tracker = next(p for p in stack.processes if p.name == "token_tracker")
+
+    os.kill(tracker.pid, signal.SIGKILL)
+    new = client.send(pipeline.name, "orders", [order(202)]).token
+
+    assert client.outcome(old).kind == "complete"
+    assert client.wait(new, timeout_s=WAIT_S).kind == "complete"
+
+
+def test_a_record_that_does_not_parse_stops_the_stage_and_names_its_position(
+    client: Client, pipeline: Pipeline, stack: StackState, catalog: SqlCatalog
+) -> None:
+    producer = make_producer(stack.kafka)
+    value = json.dumps(order(300, amount="much")).encode()
+    report = produce_and_wait(producer, pipeline.topic, "300", value)
+    token = client.token_for(pipeline.name, input="orders").token
+
+    with pytest.raises(PipelineFailed):
+        client.wait_pipeline(pipeline.name, "Stopped", timeout_s=WAIT_S)
+
+    failed = client.pipeline(pipeline.name)
+    assert failed.error is not None
+    assert f"{pipeline.topic}[{report.partition()}]@{report.offset()}" in failed.error.message
+    outcome = _until(client, token, lambda outcome: outcome.stages[0].blocked_by is not None)
+    assert outcome.kind == "in_progress"
+    assert outcome.stages[0].blocked_by == "stage_stopped"
+    rows = catalog.load_table(pipeline.table).scan().to_arrow().to_pylist()
+    assert all(row["order_id"] is not None for row in rows)
+
+
+def test_a_deleted_pipeline_loses_what_it_had_not_done_and_its_name_is_free_again(
+    client: Client, pipeline: Pipeline
+) -> None:
+    """Follows the test above: the pipeline stands before a record that it cannot take."""
+    token = client.send(pipeline.name, "orders", [order(301)]).token
+    uid = client.pipeline(pipeline.name).uid
+    manifest = client.pipeline(pipeline.name).manifest
+    assert manifest is not None
+
+    assert client.operation(client.delete(pipeline.name).id, wait_s=WAIT_S).state == "done"
+    outcome = client.wait(token, timeout_s=WAIT_S)
+    again = client.apply(manifest.replace("version: 1\n", "version: 1\nstate: stopped\n"))
+    assert client.operation(again.id, wait_s=WAIT_S).state == "done"
+
+    assert outcome.kind == "lost"
+    assert outcome.lost[0].reason == "pipeline_deleted"
+    assert client.wait_pipeline(pipeline.name, "Stopped", timeout_s=WAIT_S).uid != uid
+
+
+def drivers_of(stack: StackState, uid: str) -> list[psutil.Process]:
+    """The driver of one pipeline and its JVM, found through the file that the runner keeps."""
+    group = int((Path(stack.folder) / "stage_runner" / uid / "group").read_text())
+    return [p for p in psutil.process_iter() if _group_of(p) == group]
+
+
+def _group_of(process: psutil.Process) -> int | None:
+    try:
+        return os.getpgid(process.pid)
+    except ProcessLookupError:
+        return None
+
+
+def _until(client: Client, token: str, wanted: Callable[[Outcome], bool]) -> Outcome:
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        outcome = client.outcome(token)
+        if outcome.stages and wanted(outcome):
+            return outcome
+        assert time.monotonic() < deadline, outcome
+        time.sleep(POLL_S)

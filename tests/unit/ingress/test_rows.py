@@ -1,0 +1,195 @@
+"""Rows: exact bytes, keys, and a reason for each that another parser might read differently."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ingress.core.refusals import Refusal
+from ingress.core.rows import Record, RowLimits, RowRule, Rows, read_array, read_ndjson
+from shared.columns import parse_columns
+
+LIMITS = RowLimits(records_max=100, record_bytes_max=5_000)
+COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10,2), more STRUCT<a: INT>"
+
+
+def rule(key: str | None = None) -> RowRule:
+    return RowRule(columns=parse_columns(COLUMNS), key=key)
+
+
+def ndjson(body: bytes, key: str | None = None, limits: RowLimits = LIMITS) -> Rows:
+    return read_ndjson(body, rule(key), limits)
+
+
+def array(body: bytes, key: str | None = None, limits: RowLimits = LIMITS) -> Rows:
+    return read_array(body, rule(key), limits)
+
+
+def reasons(rows: Rows) -> dict[int, str]:
+    return {rejection.index: rejection.reason for rejection in rows.rejected}
+
+
+def test_lines_keep_their_exact_bytes() -> None:
+    body = b'{"id": 1,   "amount": 1.50}\r\n\n  {"id":2}\n'
+    rows = ndjson(body)
+    assert rows.records == [
+        Record(0, None, b'{"id": 1,   "amount": 1.50}'),
+        Record(1, None, b'  {"id":2}'),
+    ]
+    assert rows.rejected == []
+
+
+def test_elements_keep_their_exact_text() -> None:
+    body = ' [ {"id": 1,\n "amount": 1.50}\t, {"name": "\\u00e9é"} ] '.encode()
+    rows = array(body)
+    assert [record.value for record in rows.records] == [
+        b'{"id": 1,\n "amount": 1.50}',
+        '{"name": "\\u00e9é"}'.encode(),
+    ]
+
+
+def test_good_rows_are_kept_and_bad_ones_named() -> None:
+    rows = ndjson(b'{"id": 1}\n{"id": "x"}\nnonsense\n[1]\n{"id": 2}')
+    assert [record.row for record in rows.records] == [0, 4]
+    assert reasons(rows) == {
+        1: "id: BIGINT takes a whole number, this is the string 'x'",
+        2: "not JSON at character 1: Expecting value",
+        3: "a record is a JSON object, this is an array",
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (b'{"id": 1, "id": 2}', "stands twice"),
+        (b'{"more": {"a": 1, "a": 1}}', "stands twice"),
+        (b'{"amount": NaN}', "NaN is not JSON"),
+        (b'{"extra": -Infinity}', "-Infinity is not JSON"),
+        (b'{"name": "\xff"}', "not UTF-8"),
+        (b'{"name": "\xed\xa0\x80"}', "not UTF-8"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b'{"id": 1} {"id": 2}', "Extra data"),
+        (b'{"x": ' + b"[" * 64 + b"]" * 64 + b"}", "nested deeper"),
+        (b'{"x": ' + b"[" * 2_000 + b"]" * 2_000 + b"}", "nested deeper"),
+        (b'{"x": 1' + b"0" * 1_000 + b"}", "longer than 1000"),
+        (b'{"x": 0.' + b"1" * 1_000 + b"}", "longer than 1000"),
+        (b'{"x": 1e99999999999999999999}', "exponent"),
+        (b'{"name": "' + b"x" * 5_000 + b'"}', "5000 is the most"),
+        (b"null", "this is null"),
+    ],
+)
+def test_what_two_parsers_may_read_differently_is_refused(row: bytes, reason: str) -> None:
+    assert reason in reasons(ndjson(row))[0]
+    if reason not in ("not UTF-8", "not JSON", "Extra data"):
+        assert reason in reasons(array(b"[" + row + b"]"))[0]
+
+
+def test_a_name_that_spark_refuses_is_refused() -> None:
+    limits = RowLimits(records_max=1, record_bytes_max=100_000)
+    row = b'{"' + b"n" * 50_001 + b'": 1}'
+    assert "a name is longer" in reasons(ndjson(row, limits=limits))[0]
+
+
+def test_what_spark_takes_is_taken() -> None:
+    deep = b'{"x": ' + b"[" * 63 + b"]" * 63 + b"}"
+    numbers = b'{"x": 1' + b"0" * 999 + b"}"
+    assert len(ndjson(deep + b"\n" + numbers).records) == 2
+
+
+def test_a_refused_element_does_not_spoil_its_neighbours() -> None:
+    deep = b'{"x": ' + b'["\\"]",' * 2_000 + b"1" + b"]" * 2_000 + b"}"
+    limits = RowLimits(records_max=100, record_bytes_max=50_000)
+    rows = array(b'[{"id": 1}, ' + deep + b', {"id": 1, "id": 1}, {"id": 2}]', limits=limits)
+    assert [record.value for record in rows.records] == [b'{"id": 1}', b'{"id": 2}']
+    assert sorted(reasons(rows)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id": 1}', b"[", b'[{"id": 1}', b'[{"id": 1},]', b'[{"id": 1} {"id": 2}]',
+        b'[{"id": 1}] x', b'[{"id": 1}]]', b'["\xff"]', b"[[[", b'[{"id": }]',
+        b"[" * 3_000,
+    ],
+)  # fmt: skip
+def test_a_body_that_is_no_array_is_refused_as_a_whole(body: bytes) -> None:
+    with pytest.raises(Refusal) as refused:
+        array(body)
+    assert refused.value.slug == "body_not_json"
+
+
+@pytest.mark.parametrize("body", [b"", b"\n \r\n", b"[]", b" [ ] "])
+def test_an_empty_body_names_what_is_expected(body: bytes) -> None:
+    for read in (ndjson, array):
+        if body.strip().startswith(b"[") and read is ndjson:
+            continue
+        with pytest.raises(Refusal, match="expected one JSON object per line") as refused:
+            read(body)
+        assert refused.value.slug == "no_records"
+
+
+def test_too_many_records_are_refused_as_a_whole() -> None:
+    limits = RowLimits(records_max=2, record_bytes_max=100)
+    for body, read in ((b"{}\n{}\n{}", ndjson), (b"[{},{},{}]", array)):
+        with pytest.raises(Refusal, match="3 records") as refused:
+            read(body, limits=limits)
+        assert refused.value.slug == "too_many_records"
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "key"),
+    [
+        (b'{"name": "ada"}', "name", b"ada"),
+        (b'{"name": ""}', "name", b""),
+        (b'{"name": null}', "name", None),
+        (b"{}", "name", None),
+        (b'{"id": 17}', "id", b"17"),
+        (b'{"amount": 1.50}', "amount", b"1.50"),
+        (b'{"amount": 1.5e1}', "amount", b"1.5e1"),
+        (b'{"name": true}', "name", b"true"),
+        ('{"name": "é"}'.encode(), "name", "é".encode()),
+    ],
+)
+def test_the_key_is_the_text_of_its_column(row: bytes, column: str, key: bytes | None) -> None:
+    assert [record.key for record in ndjson(row, key=column).records] == [key]
+    assert [record.key for record in array(b"[" + row + b"]", key=column).records] == [key]
+
+
+def test_a_key_without_a_safe_text_is_refused() -> None:
+    rows = ndjson(b'{"name": "\\ud800"}\n{"name": {"a": 1}}', key="name")
+    assert "surrogate" in reasons(rows)[0]
+    assert "a string, a number or a boolean" in reasons(rows)[1]
+
+
+def test_a_key_counts_towards_the_size() -> None:
+    row = b'{"name": "' + b"x" * 3_000 + b'"}'
+    assert "with its key" in reasons(ndjson(row, key="name"))[0]
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), values, max_size=4), min_size=1, max_size=20))
+def test_both_forms_give_the_same_rows(rows: list[dict[str, object]]) -> None:
+    texts = [json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") for row in rows]
+    by_line = ndjson(b"\n".join(texts))
+    as_array = array(b"[" + b",".join(texts) + b"]")
+    assert by_line == as_array
+    assert len(by_line.records) + len(by_line.rejected) == len(rows)
+    assert [record.value for record in by_line.records] == [
+        texts[record.row] for record in by_line.records
+    ]
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    for read in (ndjson, array):
+        try:
+            rows = read(body, key="name")
+        except Refusal:
+            continue
+        assert rows.records or rows.rejected
