@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from local_stack.reports import Report
 from local_stack.stack import Options, StackState, down, up
 

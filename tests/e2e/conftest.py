@@ -1,4 +1,4 @@
-"""Journeys on the whole stack. Most of them share one running pipeline, because Spark starts slowly."""
+"""Journeys on the whole stack. Most share one running pipeline, because Spark starts slowly."""
 
 import json
 import uuid
@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
-from confluent_kafka.admin import AdminClient
-from local_stack.stack import StackState
 from pyiceberg.catalog.sql import SqlCatalog
-from shared.kafka import KafkaAdmin, make_producer, produce_and_wait
+
+from local_stack.stack import StackState
+from shared.kafka import KafkaAdmin, make_admin, make_producer, produce_and_wait
 from waybill import Client, Position
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.yaml"
@@ -69,7 +69,7 @@ def catalog(stack: StackState) -> SqlCatalog:
 
 @pytest.fixture(scope="session")
 def kafka(stack: StackState) -> KafkaAdmin:
-    return KafkaAdmin(AdminClient({"bootstrap.servers": stack.kafka}))
+    return make_admin(stack.kafka)
 
 
 @pytest.fixture(scope="session")

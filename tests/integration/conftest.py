@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+
 from local_stack.stack import StackState
 from shared.tokens import KeyRing
 from shared.topics import create_topics

@@ -8,8 +8,8 @@ is the table that both are held against.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from datetime import date
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
 from shared.errors import UserError
@@ -27,11 +27,15 @@ FROM_JSON_OPTIONS: Final = {
     "timestampFormat": "yyyy-MM-dd[' ']['T']HH:mm:ss[.SSSSSSSSS][XXX]",
 }
 TIMESTAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d) ?T?(\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?", re.ASCII
+    r"(\d{4}-\d\d-\d\d) ?T?([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?", re.ASCII
 )
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 NUMERIC = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-EPOCH_SECONDS_MAX = 2**63 // 1_000_000
+EPOCH_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999, as in the text form
+DOUBLE_LIMIT = Decimal(2**1024 - 2**970)  # from here on the nearest number is Infinity
+FLOAT_LIMIT = Decimal(2**128 - 2**103)
+DECIMAL_CONTEXT = Context(prec=39, Emax=MAX_EMAX, Emin=MIN_EMIN)  # 38 digits and a carry
+EXPONENT_MAX = 9_999  # Spark takes ten seconds to round 1e-9999999
 OFFSET_HOURS_MAX = 18
 DEPTH_MAX = 16
 TYPES_HINT = (
@@ -96,37 +100,50 @@ def _boolean(value: JsonValue) -> str | None:
     )
 
 
-def _floating(value: JsonValue) -> str | None:
-    if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return None
-    return f"a floating point column takes a number, this is {_kind(value)}"
+def _floating(name: str, limit: Decimal) -> Check:
+    def check(value: JsonValue) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            return f"{name} takes a number, this is {_kind(value)}"
+        # Spark would store Infinity and say nothing.
+        fits = Decimal(value).copy_abs() < limit
+        return None if fits else f"{name} is too small for {_kind(value)}"
+
+    return check
 
 
 def _string(value: JsonValue) -> str | None:
-    return None  # Spark keeps any other JSON value as its text
+    """Spark keeps a value of another kind as text, a fraction as the nearest double's."""
+    if not isinstance(value, str) or value.isascii():
+        return None
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "STRING takes Unicode text, this has half of a surrogate pair"
+    return None
 
 
 def _date(value: JsonValue) -> str | None:
-    if isinstance(value, str) and DATE.fullmatch(value):
-        try:
-            date.fromisoformat(value)
-            return None
-        except ValueError:
-            pass
+    if isinstance(value, str) and DATE.fullmatch(value) and _calendar_day(value):
+        return None
     return f'DATE takes "2026-11-21", this is {_kind(value)}'
+
+
+def _calendar_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _timestamp(value: JsonValue) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
-        ok = abs(value) < EPOCH_SECONDS_MAX
-        return None if ok else f"TIMESTAMP takes seconds since the epoch, {value} is out of range"
-    if isinstance(value, str) and (found := TIMESTAMP.fullmatch(value)):
-        try:
-            datetime.fromisoformat(f"{found[1]}T{found[2]}")
-            if _offset_in_range(found[4]):
-                return None
-        except ValueError:
-            pass
+        if value in EPOCH_SECONDS:
+            return None
+        return f"TIMESTAMP takes seconds since the epoch, {value} is outside the years 1 to 9999"
+    found = TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
+    if found is not None and _calendar_day(found[1]) and _offset_in_range(found[4]):
+        return None
     return f'TIMESTAMP takes "2026-11-21T09:00:00Z", this is {_kind(value)}'
 
 
@@ -146,12 +163,13 @@ def _decimal(precision: int, scale: int) -> Check:
             value = Decimal(value)
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             return f"DECIMAL({precision},{scale}) takes a number, this is {_kind(value)}"
-        try:
-            fits = abs(Decimal(value)) < limit and (
-                abs(Decimal(value).quantize(unit, rounding=ROUND_HALF_UP)) < limit
-            )
-        except InvalidOperation:
-            fits = False
+        number = Decimal(value)
+        # Compared before it is rounded: rounding 1e999999 would write out a million digits.
+        fits = (
+            abs(number.adjusted()) <= EXPONENT_MAX
+            and number.copy_abs() < limit
+            and number.quantize(unit, ROUND_HALF_UP, DECIMAL_CONTEXT).copy_abs() < limit
+        )
         return None if fits else f"{value!s:.40} does not fit DECIMAL({precision},{scale})"
 
     return check
@@ -192,8 +210,8 @@ SIMPLE: Final[dict[str, Check]] = {
     "INTEGER": _integer("INT", 32),
     "BIGINT": _integer("BIGINT", 64),
     "LONG": _integer("BIGINT", 64),
-    "FLOAT": _floating,
-    "DOUBLE": _floating,
+    "FLOAT": _floating("FLOAT", FLOAT_LIMIT),
+    "DOUBLE": _floating("DOUBLE", DOUBLE_LIMIT),
     "STRING": _string,
     "DATE": _date,
     "TIMESTAMP": _timestamp,
@@ -222,7 +240,7 @@ class _Parser:
                 self._expect(separator)
             start = self.at
             check = self._type(depth)
-            if any(field.name == name for field in fields):
+            if any(field.name.lower() == name.lower() for field in fields):  # SQL ignores case
                 raise self._error(f"column {name!r} stands twice")
             text = self.ddl[start : self.at].strip().upper() if not separator else ""
             fields.append(Column(name=name, type=text, check=check))

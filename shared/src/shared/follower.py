@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from shared import codec
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Message
-from shared.kafka import KafkaAdmin, make_consumer
+from shared.kafka import make_admin, make_consumer
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ class TopicFollower(Generic[M]):
                 self._stop.wait(RETRY_S)
 
     def _follow(self) -> None:
-        admin = KafkaAdmin(AdminClient({"bootstrap.servers": self._bootstrap}))
+        admin = make_admin(self._bootstrap)
         identity = admin.identify([self._topic]).get(self._topic)
         if identity is None:
             raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")

@@ -3,15 +3,13 @@
 Builds the FastAPI application around a service's routes; decides nothing about the service.
 """
 
-import socket
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from typing import Any, Protocol
 
-import uvicorn
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -28,7 +26,6 @@ from shared.version import VERSION
 
 PROBLEM_JSON = "application/problem+json"
 RETRY_AFTER_S = 1
-STOP_TIMEOUT_S = 5  # for answers that are under way when the process is told to stop
 
 
 class Problem(Exception):
@@ -92,43 +89,6 @@ async def read_body(request: Request, *, bytes_max: int) -> bytes:
     return b"".join(pieces)
 
 
-def serve(
-    app: FastAPI,
-    *,
-    host: str,
-    port: int,
-    on_server: Callable[[uvicorn.Server], None] = lambda server: None,
-    on_stop: Callable[[], None] = lambda: None,
-) -> bool:
-    """Serve until a signal or `should_exit`; whether it came up. `on_stop` ends held requests."""
-    server = _Server(
-        uvicorn.Config(
-            app,
-            host=host,
-            port=port,
-            loop="uvloop",
-            http="httptools",
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=STOP_TIMEOUT_S,
-        ),
-        on_stop,
-    )
-    on_server(server)
-    server.run()
-    return server.started
-
-
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_stop = on_stop
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._on_stop()
-        await super().shutdown(sockets)
-
-
 class RequestIds:
     """Gives every request an id, echoes it, and counts the answer."""
 
@@ -157,7 +117,7 @@ class RequestIds:
         await self.app(scope, receive, send_with_id)
 
 
-def problem_body(status: int, slug: str, detail: str, **members: Any) -> dict[str, Any]:
+def problem_body(status: int, slug: str, detail: str, **members: object) -> dict[str, Any]:
     return {
         "type": f"urn:waybill:problem:{slug}",
         "title": slug.replace("_", " "),
@@ -174,7 +134,7 @@ def token_problem(error: TokenRefused | TokenExpired) -> dict[str, Any]:
     return problem_body(404, "token_not_found", "no such token")
 
 
-def problem_response(status: int, slug: str, detail: str, **members: Any) -> JSONResponse:
+def problem_response(status: int, slug: str, detail: str, **members: object) -> JSONResponse:
     body = problem_body(status, slug, detail, **members)
     headers = {"Retry-After": str(RETRY_AFTER_S)} if status in (429, 503) else None
     return JSONResponse(body, status_code=status, media_type=PROBLEM_JSON, headers=headers)
@@ -204,7 +164,7 @@ def _add_operations(app: FastAPI, service: str, health: Health) -> None:
         return Response(generate_latest(), media_type="text/plain; version=0.0.4")
 
 
-def _answer(request: Request, status: int, slug: str, detail: str, **members: Any) -> Response:
+def _answer(request: Request, status: int, slug: str, detail: str, **members: object) -> Response:
     return problem_response(status, slug, detail, **members, request_id=request_id(request))
 
 

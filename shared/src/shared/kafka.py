@@ -27,6 +27,7 @@ from shared.errors import Retryable
 ADMIN_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 2.0
 POLL_S = 0.2
+WARNING = 4  # syslog level
 URL_SAFE = str.maketrans("+/", "-_")
 T = TypeVar("T")
 
@@ -65,6 +66,11 @@ def make_consumer(bootstrap: str, group: str, **options: object) -> Consumer:
             **options,
         }
     )
+
+
+def make_admin(bootstrap: str) -> "KafkaAdmin":
+    # Below warnings librdkafka tells of its own tidying up, which is nobody's business.
+    return KafkaAdmin(AdminClient({"bootstrap.servers": bootstrap, "log_level": WARNING}))
 
 
 def produce_and_wait(
@@ -165,7 +171,7 @@ def read_to_end(
 
     The end is the high watermark: behind somebody's open transaction this waits for its fate.
     """
-    admin = KafkaAdmin(AdminClient({"bootstrap.servers": bootstrap}))
+    admin = make_admin(bootstrap)
     left = admin.ends(topic, partitions)
     consumer = make_consumer(bootstrap, "waybill-reader", **{"enable.partition.eof": True})
     try:

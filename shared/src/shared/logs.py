@@ -41,6 +41,7 @@ def configure(
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(service) if style == "json" else ConsoleFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # a line for every call to the JVM
 
 
 def _extras(record: logging.LogRecord) -> dict[str, object]:

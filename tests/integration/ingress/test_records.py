@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 import httpx2
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from integration.conftest import StartService, Surroundings
+from integration.waiting import eventually
 from shared.clock import SystemClock
 from shared.codec import encode
 from shared.events import (
@@ -22,9 +25,6 @@ from shared.settings import DEFAULT_TENANT
 from shared.tokens import Token, input_id, open_token
 from shared.topics import create_missing
 from shared.vectors import Span
-
-from integration.conftest import StartService, Surroundings
-from integration.waiting import eventually
 
 MANIFEST = """
 version: 1
@@ -112,10 +112,12 @@ def opened(surroundings: Surroundings, token: str) -> Token:
     return open_token(token, surroundings.ring, tenant=DEFAULT_TENANT, now_ms=now_ms)
 
 
-def stored(surroundings: Surroundings, topic: str) -> dict[tuple[int, int], tuple[bytes, bytes]]:
+def stored(
+    surroundings: Surroundings, topic: str
+) -> dict[tuple[int | None, int | None], tuple[bytes | None, bytes | None]]:
     """Key and value of each record, by partition and offset."""
     messages = read_to_end(surroundings.kafka, topic, range(PARTITIONS))
-    return {(m.partition(), m.offset()): (m.key(), m.value()) for m in messages}  # type: ignore[misc]
+    return {(m.partition(), m.offset()): (m.key(), m.value()) for m in messages}
 
 
 def test_a_token_covers_exactly_the_records_of_its_request(

@@ -79,17 +79,26 @@ def test_child_that_ignores_the_request_is_killed_in_time(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("own_session", [False, True])
 def test_grandchild_is_ended_with_its_parent(tmp_path: Path, own_session: bool) -> None:
-    code = (
+    starts = (
         "import subprocess, sys;"
         f"subprocess.Popen([sys.executable, '-c', {IGNORES + WAITS!r}],"
-        f" start_new_session={own_session}); {SPEAKS} {WAITS}"
+        f" start_new_session={own_session});"
     )
-    child = start(make_spec(code), tmp_path)
-    parent = psutil.Process(child.process.pid)
-    while not parent.children():
-        assert child.age_s < 10
-    grandchildren = parent.children()
+    child = started(WAITS, tmp_path, before=starts)
+    grandchildren = psutil.Process(child.process.pid).children()
     stop_all(child)
+    assert len(grandchildren) == 1
+    assert wait_gone(grandchildren, 5) == []
+
+
+def test_what_a_crashed_child_left_in_its_group_is_ended(tmp_path: Path) -> None:
+    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {WAITS!r}]);"
+    child = started(WAITS, tmp_path, before=starts)
+    grandchildren = psutil.Process(child.process.pid).children()
+    child.process.kill()
+    child.process.wait()
+    stop_all(child)
+    assert len(grandchildren) == 1
     assert wait_gone(grandchildren, 5) == []
 
 

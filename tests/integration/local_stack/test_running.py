@@ -67,10 +67,16 @@ def test_second_up_says_so_with_the_same_table(running: Place) -> None:
     assert raised.value.state == state
 
 
-def test_own_topics_are_made_and_others_never_by_accident(admin: AdminClient) -> None:
+def test_own_topics_are_made_and_others_never_by_accident(
+    state: StackState, admin: AdminClient
+) -> None:
     expected = {f"waybill.{spec.name}" for spec in topic_specs()}
     assert expected <= set(admin.list_topics(timeout=5).topics)
-    admin.list_topics("nobody.made.this", timeout=5)
+    errors: list[object] = []
+    producer = Producer({"bootstrap.servers": state.kafka, "message.timeout.ms": 2000})
+    producer.produce("nobody.made.this", b"x", on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(10) == 0
+    assert [error is None for error in errors] == [False]
     assert "nobody.made.this" not in admin.list_topics(timeout=5).topics
 
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from waybill.cli import pipelines, send, stack
+from waybill.cli import demo, pipelines, send, stack
 from waybill.cli.render import Output, OutputOption, as_json, data
 from waybill.cli.session import Commands
 from waybill.cli.tokens import tokens
@@ -23,6 +23,7 @@ def waybill() -> None:
 
     \b
     The first minutes:
+      waybill demo
       waybill up --detach
       waybill apply -f examples/orders.yaml && waybill wait orders
       waybill send orders orders '{"order_id": 1, "amount": 12.5}' --wait 60
@@ -55,6 +56,7 @@ def version(output: OutputOption = Output.TABLE) -> None:
 
 
 for command in (
+    demo.demo,
     stack.up,
     stack.down,
     stack.ps,

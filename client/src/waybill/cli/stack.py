@@ -46,7 +46,7 @@ def up(
     Exit codes: 0 it runs, or ran until Ctrl-C · 1 error · 2 usage
     """
     folder = Path.cwd()
-    with _local_stack():
+    with local_stack():
         from local_stack.state import AlreadyRunning, read_state
 
         running = read_state(folder)
@@ -75,7 +75,7 @@ def down() -> None:
 
     Exit codes: 0 stopped, or none ran · 1 error
     """
-    with _local_stack(), Reports("stopping") as reports:
+    with local_stack(), Reports("stopping") as reports:
         from local_stack.stack import down as stop
 
         stopped = stop(Path.cwd(), reports.show)
@@ -93,7 +93,7 @@ def ps(output: OutputOption = Output.TABLE) -> None:
 
     Exit codes: 0 it runs · 1 none runs, or another error
     """
-    with _local_stack():
+    with local_stack():
         _tell(_running(), output)
 
 
@@ -107,7 +107,7 @@ def env(output: OutputOption = Output.TABLE) -> None:
 
     Exit codes: 0 it runs · 1 none runs, or another error
     """
-    with _local_stack():
+    with local_stack():
         state = _running()
     values = {"WAYBILL_URL": state.url, "WAYBILL_KAFKA": state.kafka, "WAYBILL_REDIS": state.redis}
     if output is Output.JSON:
@@ -148,7 +148,7 @@ def _running() -> "StackState":
 
 
 @contextmanager
-def _local_stack() -> Iterator[None]:
+def local_stack() -> Iterator[None]:
     """The package is there, and its errors are told in their three parts."""
     if find_spec("local_stack") is None:
         raise WaybillError("the local stack is not installed: pip install 'waybill-client[local]'")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from local_stack.errors import StackError, log_tail
-from local_stack.processes import Child, ChildSpec, start, stop, wait_ready
+from local_stack.processes import Child, ChildSpec, kill_group, start, stop, wait_ready
 from local_stack.reports import Report, Reporter, ReportKind
 from local_stack.state import Phase, ProcessState
 
@@ -122,6 +122,7 @@ class Fleet:
 
     def _crashed(self, member: Member) -> None:
         spec, code = member.spec, member.child.process.returncode
+        kill_group(member.child.process.pid)  # what it started must not meet its successor
         if not spec.restarts:
             raise StackError(
                 f"{spec.name} ended (exit code {code})",

@@ -5,7 +5,6 @@ import sys
 from contextlib import ExitStack
 
 import uvicorn
-from confluent_kafka.admin import AdminClient
 from fastapi import FastAPI
 
 from ingress.adapters.http import add_refusals, pipelines_router, records_router, tokens_router
@@ -22,10 +21,11 @@ from shared.errors import UserError
 from shared.events import PipelineRecord
 from shared.follower import TopicFollower
 from shared.health import Health
-from shared.http import create_app, serve
-from shared.kafka import KafkaAdmin
+from shared.http import create_app
+from shared.kafka import make_admin
 from shared.pipelines import PipelineDirectory
 from shared.process import shutdown_on_signals
+from shared.serving import serve
 from shared.tokens import KeyRing, load_key_ring
 from shared.version import VERSION
 
@@ -66,7 +66,7 @@ def build(settings: Settings, ring: KeyRing, log: ProducerLog, stack: ExitStack)
     follower = stack.enter_context(
         TopicFollower(settings.kafka, settings.topic("pipelines"), PipelineRecord, directory.accept)
     )
-    topics = AdminTopics(KafkaAdmin(AdminClient({"bootstrap.servers": settings.kafka})))
+    topics = AdminTopics(make_admin(settings.kafka))
     mint = RandomMint(ring, SystemClock())
     registry = Registry(directory, topics, mint)
     records = Records(registry, log, topics, mint, settings.row_limits)

@@ -7,13 +7,11 @@ import uuid
 from contextlib import ExitStack
 from functools import partial
 
-from confluent_kafka.admin import AdminClient
-
 from shared import logs
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
-from shared.kafka import KafkaAdmin, make_consumer, make_producer
+from shared.kafka import make_admin, make_consumer, make_producer
 from shared.lifecycle import HEARTBEAT_INTERVAL_MS
 from shared.monitor import serve_monitor
 from shared.process import shutdown_on_signals
@@ -34,7 +32,7 @@ def main() -> None:
     logs.configure("stage_runner", settings.log_format)
     logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
     clock = SystemClock()
-    admin = KafkaAdmin(AdminClient({"bootstrap.servers": settings.kafka}))
+    admin = make_admin(settings.kafka)
     publisher = KafkaPublisher(
         make_producer(settings.kafka), settings.topic_prefix, uuid.uuid4().hex, clock
     )
@@ -79,8 +77,10 @@ def _turn(
         ownership.note(partition, command.pipeline_uid)
         runner.handle(command)
         commands.done()
+        runner.act()
     _hear(runner, drivers)
     runner.tick()
+    runner.act()
     commands.commit(runner.unanswered())
 
 

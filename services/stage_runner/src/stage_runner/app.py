@@ -5,6 +5,7 @@ command is answered once it is true or known to be impossible.
 """
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, assert_never
@@ -81,6 +82,7 @@ class Runner:
         self._drivers = drivers
         self._clock = clock
         self._states: dict[str, PipelineState] = {}
+        self._todo: deque[tuple[PipelineState, Action]] = deque()
 
     def adopt(self, record: PipelineRecord) -> None:
         """A pipeline that was recorded before this process began."""
@@ -95,18 +97,22 @@ class Runner:
         """Another runner owns this pipeline from now on."""
         if self._states.pop(pipeline_uid, None) is not None:
             self._drivers.stop(pipeline_uid, force=True)
+            self._todo = deque(
+                (state, action)
+                for state, action in self._todo
+                if state.record.pipeline_uid != pipeline_uid
+            )
 
     def handle(self, command: Command) -> None:
         try:
             record = self._recorded(command)
         except UserError as error:
-            self._answer(Answer(command=command, state="failed", errors=error.problems))
+            answer = Answer(command=command, state="failed", errors=error.problems)
+            self._publish_answer(answer)
             return
         uid = record.pipeline_uid
         self._states.setdefault(uid, PipelineState(record=record))
         self._apply(uid, Wanted(record=record, command=command))
-        if record.desired == "deleted":
-            self._finish_deletion(uid)
 
     def driver_runs(self, pipeline_uid: str) -> None:
         self._apply(pipeline_uid, DriverRuns())
@@ -118,12 +124,18 @@ class Runner:
 
     def driver_ended(self, pipeline_uid: str, exit_code: int) -> None:
         self._apply(pipeline_uid, DriverEnded(exit_code=exit_code))
-        self._finish_deletion(pipeline_uid)
 
     def tick(self) -> None:
         for uid in list(self._states):
             self._apply(uid, Tick())
+            self._finish_deletion(uid)
         metrics.gauge("waybill_pipelines", len(self._states))
+
+    def act(self) -> None:
+        """Carry out what was decided, in order; what raises Retryable stays first in line."""
+        while self._todo:
+            self._act(*self._todo[0])
+            self._todo.popleft()
 
     def beat(self) -> None:
         for state in self._states.values():
@@ -131,7 +143,9 @@ class Runner:
 
     def unanswered(self) -> set[str]:
         """Ids of the commands still to be answered; their offsets must not be committed."""
-        return {command.id for state in self._states.values() for command in state.pending}
+        pending = {command.id for state in self._states.values() for command in state.pending}
+        unsaid = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
+        return pending | unsaid
 
     def _recorded(self, command: Command) -> PipelineRecord:
         """The record that the command asks for, published if it is new."""
@@ -205,8 +219,7 @@ class Runner:
             return
         after, actions = decide(state, event, self._clock.now_ms())
         self._states[pipeline_uid] = after
-        for action in actions:
-            self._act(after, action)
+        self._todo.extend((after, action) for action in actions)
 
     def _act(self, state: PipelineState, action: Action) -> None:
         record = state.record
@@ -223,11 +236,11 @@ class Runner:
                 )
                 self._publisher.phase(state, phase_from)
             case Answer():
-                self._answer(action)
+                self._publish_answer(action)
             case _:
                 assert_never(action)
 
-    def _answer(self, answer: Answer) -> None:
+    def _publish_answer(self, answer: Answer) -> None:
         command = answer.command
         metrics.count("waybill_commands_total", action=command.action, state=answer.state)
         self._publisher.answer(command, answer.state, answer.errors, _warnings(command))

@@ -7,8 +7,8 @@ import uvicorn
 
 from shared import logs
 from shared.errors import UserError
-from shared.http import serve
 from shared.process import shutdown_on_signals
+from shared.serving import serve
 from shared.tokens import load_key_ring
 from shared.version import VERSION
 from status.adapters.service import Service

@@ -5,13 +5,12 @@ import time
 from contextlib import ExitStack
 
 import redis
-from confluent_kafka.admin import AdminClient
 
 from shared import logs
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
-from shared.kafka import KafkaAdmin, make_consumer, make_producer
+from shared.kafka import make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
 from shared.process import shutdown_on_signals
 from shared.slots import Keys
@@ -31,7 +30,7 @@ def main() -> None:
     settings = TokenTrackerSettings()
     logs.configure("token_tracker", settings.log_format)
     logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
-    admin = KafkaAdmin(AdminClient({"bootstrap.servers": settings.kafka}))
+    admin = make_admin(settings.kafka)
     client = redis.Redis.from_url(settings.redis, socket_timeout=REDIS_TIMEOUT_S)
     store = RedisStore(client, Keys(settings.topic_prefix))
     consumer = make_consumer(settings.kafka, settings.group("token_tracker"))

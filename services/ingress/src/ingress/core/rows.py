@@ -5,21 +5,19 @@ not see another row than was checked here, so what two parsers read differently 
 """
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from ingress.core.refusals import Refusal
+from ingress.core.scanning import deeper, end_of_nest, skip_space
 from shared.columns import Column, refusal
 
 DEPTH_MAX = 64  # far below the 1000 that Spark's parser takes
 NUMBER_CHARACTERS_MAX = 1_000  # Spark's parser refuses longer ones, wherever they stand
 NAME_CHARACTERS_MAX = 50_000  # likewise
 EXPECTED: Final = "one JSON object per line (NDJSON), or a JSON array of objects"
-SPACE = re.compile(r"[ \t\n\r]*")
-BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
 
@@ -150,22 +148,22 @@ class _Reader:
 
     def elements(self, text: str) -> Iterator[tuple[str, object, str | None]]:
         """Text, value and first complaint of each element of the array that `text` is."""
-        at = _skip_space(text, 0)
+        at = skip_space(text, 0)
         if text[at : at + 1] != "[":
             if at < len(text):
                 raise _no_array("it does not begin with [")
             return
-        at = _skip_space(text, at + 1)
+        at = skip_space(text, at + 1)
         mark = "]" if text[at : at + 1] == "]" else ","
         while mark == ",":
             value, end, reason = self._element(text, at)
             yield text[at:end], value, reason
-            at = _skip_space(text, end)
+            at = skip_space(text, end)
             mark = text[at : at + 1]
             if mark not in ("]", ","):
                 raise _no_array(f"expected , or ] at character {at + 1}")
-            at = _skip_space(text, at + 1) if mark == "," else at
-        if _skip_space(text, at + 1) < len(text):
+            at = skip_space(text, at + 1) if mark == "," else at
+        if skip_space(text, at + 1) < len(text):
             raise _no_array(f"something follows it at character {at + 2}")
 
     def _element(self, text: str, at: int) -> tuple[object, int, str | None]:
@@ -175,13 +173,20 @@ class _Reader:
         except json.JSONDecodeError as error:
             raise _no_array(f"{error.msg} at character {error.pos + 1}") from error
         except RecursionError:
-            return None, _end_of_nest(text, at), TOO_DEEP
+            return None, self._end_of_nest(text, at), TOO_DEEP
         return value, end, None
+
+    @staticmethod
+    def _end_of_nest(text: str, at: int) -> int:
+        end = end_of_nest(text, at)
+        if end is None:
+            raise _no_array("a value in it does not end")
+        return end
 
     def _refusal(self, raw: bytes, value: object) -> str | None:
         if self._complaints:
             return self._complaints[0]
-        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and _deeper(value, DEPTH_MAX):
+        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and deeper(value, DEPTH_MAX):
             return TOO_DEEP
         return refusal(self._rule.columns, value)
 
@@ -234,39 +239,4 @@ def _key_of(row: dict[str, object], name: str, raw: bytes) -> tuple[bytes | None
             text = value
         case _:
             return None, f"{name}: the key is a string, a number or a boolean"
-    try:
-        return text.encode(), None
-    except UnicodeEncodeError:
-        return None, f"{name}: half of a surrogate pair cannot be a key"
-
-
-def _deeper(value: object, depth: int) -> bool:
-    level = [value]
-    for _ in range(depth):
-        level = [child for item in level for child in _children(item)]
-    return any(isinstance(item, dict | list) for item in level)
-
-
-def _children(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
-
-
-def _skip_space(text: str, at: int) -> int:
-    found = SPACE.match(text, at)
-    assert found is not None
-    return found.end()
-
-
-def _end_of_nest(text: str, at: int) -> int:
-    """Where the value ends that begins at `at` and nests deeper than the parser follows."""
-    depth = 0
-    for found in BRACKETS.finditer(text, at):
-        if found[0] in "[{":
-            depth += 1
-        elif found[0] in "]}":
-            depth -= 1
-            if depth == 0:
-                return found.end()
-    raise _no_array("a value in it does not end")
+    return text.encode(), None

@@ -132,24 +132,32 @@ class KafkaTopics:
             for plan in wanted.values()
             if plan.topic not in present
         ]
-        if missing:
-            create_missing(self._admin.client, missing)
-            present = self._await_topics(wanted)
-        return {name: self._state(identity, wanted[name]) for name, identity in present.items()}
+        if not missing:
+            return self._states(present, wanted)
+        create_missing(self._admin.client, missing)
+        return self._await_new(wanted)
 
-    def _await_topics(self, names: Iterable[str]) -> dict[str, TopicIdentity]:
+    def _await_new(self, wanted: Mapping[str, TopicPlan]) -> dict[str, TopicState]:
         """A topic that was just created takes a moment until every broker knows it."""
-        wanted = set(names)
         deadline = time.monotonic() + NEW_TOPIC_TIMEOUT_S
-        while time.monotonic() < deadline:
-            present = self._admin.identify(wanted)
-            if present.keys() == wanted:
-                return present
+        while True:
+            try:
+                present = self._admin.identify(wanted)
+                if present.keys() == wanted.keys():
+                    return self._states(present, wanted)
+            except Retryable:
+                pass  # its partitions have no leader yet
+            if time.monotonic() > deadline:
+                names = ", ".join(sorted(wanted))
+                raise Retryable(
+                    f"topics {names} are not there {NEW_TOPIC_TIMEOUT_S} s after creation"
+                )
             time.sleep(NEW_TOPIC_POLL_S)
-        raise Retryable(
-            f"topics {', '.join(sorted(wanted))} were created, but are not there after"
-            f" {NEW_TOPIC_TIMEOUT_S} s"
-        )
+
+    def _states(
+        self, present: Mapping[str, TopicIdentity], wanted: Mapping[str, TopicPlan]
+    ) -> dict[str, TopicState]:
+        return {name: self._state(identity, wanted[name]) for name, identity in present.items()}
 
     def _state(self, identity: TopicIdentity, plan: TopicPlan) -> TopicState:
         read = self._admin.ends if plan.starting == "latest" else self._admin.starts

@@ -120,7 +120,7 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
             errors=(Problem(message=f"superseded by a later {event.record.desired} command"),),
         )
         for command in state.pending
-        if event.command is not None
+        if event.command is not None and event.command.id != command.id
     )
     pending = (event.command,) if event.command is not None else state.pending
     state = replace(state, record=event.record, pending=pending)

@@ -11,12 +11,10 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient
-
 from shared import logs
 from shared.clock import SystemClock
-from shared.errors import UserError, WaybillError
-from shared.kafka import KafkaAdmin, make_producer
+from shared.errors import UserError
+from shared.kafka import make_admin, make_producer
 from shared.manifest import parse_manifest
 from shared.process import shutdown_on_signals
 from stage_runner.driver.app import RunningStage, StageFailed, Surroundings, describe, watch
@@ -42,15 +40,12 @@ def main() -> int:
     try:
         with ExitStack() as stack:
             _run(spec, stack)
-    except UserError as error:
-        _tell(DriverEvent(kind="failed", problems=error.problems, error=describe(error, None)))
-        return 1
-    except StageFailed as error:
-        cause = error.__cause__ or error
-        _tell(DriverEvent(kind="failed", error=describe(cause, error.stage)))
-        return 1
-    except WaybillError as error:
-        _tell(DriverEvent(kind="failed", error=describe(error, None)))
+    except Exception as error:  # the process's boundary: whatever it was, the runner is told
+        logger.exception("driver ends")
+        stage = error.stage if isinstance(error, StageFailed) else None
+        cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
+        problems = cause.problems if isinstance(cause, UserError) else ()
+        _tell(DriverEvent(kind="failed", problems=problems, error=describe(cause, stage)))
         return 1
     return 0
 
@@ -76,7 +71,7 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         epoch=spec.epoch,
     )
     clock = SystemClock()
-    admin = KafkaAdmin(AdminClient({"bootstrap.servers": spec.kafka}))
+    admin = make_admin(spec.kafka)
     emitter = CommitEmitter(
         make_producer(spec.kafka), f"{spec.topic_prefix}.commits", identity, clock
     )
@@ -92,6 +87,8 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
     definitions = {definition.name: definition for definition in spec.stages}
     stages = []
     for stage in compiled:
+        if stop.is_set():
+            return
         definition = definitions[stage.stage.name]
         running = RunningStage(
             stage, definition, open_sinks(spec, stage, definition, admin), around

@@ -15,6 +15,8 @@ from typing import Final
 
 import pyspark
 
+from shared.errors import Retryable
+
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 20.0  # includes writing the class archive, once
 POLL_S: Final = 0.01
@@ -28,7 +30,7 @@ OPENS: Final = (
 )  # fmt: skip
 
 
-class JvmFailed(Exception):
+class JvmFailed(Retryable):
     """Spark's JVM did not start."""
 
 

@@ -24,9 +24,9 @@ class _Answer(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-def _absent() -> Any:
-    """A member that is left out where it has nothing to say."""
-    return Field(default=None, exclude_if=lambda value: value is None)
+def _silent(value: object) -> bool:
+    """Whether a member is left out: it has nothing to say."""
+    return value is None
 
 
 class SinkAnswer(_Answer):
@@ -35,7 +35,7 @@ class SinkAnswer(_Answer):
     batch_rows: int | None
     behind: int = Field(description="records of the token still to come")
     version: dict[str, int] | None = Field(description="from which the data is visible")
-    detail: str | None = _absent()
+    detail: str | None = Field(default=None, exclude_if=_silent)
 
 
 class StageAnswer(_Answer):
@@ -67,7 +67,7 @@ class OutcomeAnswer(_Answer):
     model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": COMPLETE})
 
     outcome: str = Field(description="complete | dead_lettered | lost | in_progress | unknown")
-    reason: str | None = _absent()
+    reason: str | None = Field(default=None, exclude_if=_silent)
     pipeline: str | None
     accepted: int | None = Field(description="records; null for a token that says only up to where")
     issued_at: Moment
@@ -77,7 +77,7 @@ class OutcomeAnswer(_Answer):
     dropped: list[dict[str, Any]] = Field(default_factory=list)
     lost: list[LostAnswer]
     eta_s: float | None = None
-    parts: list[PartAnswer] | None = _absent()
+    parts: list[PartAnswer] | None = Field(default=None, exclude_if=_silent)
 
 
 class TokenError(BaseModel):

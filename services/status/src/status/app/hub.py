@@ -21,8 +21,7 @@ from status.core.views import PipelineKey, Reading, Stamp, View, view_of
 
 logger = logging.getLogger(__name__)
 
-TICK_S = 1.0
-RECONNECT_S = 1.0
+TICK_S = 1.0  # between two looks at the stamps, and before another try to subscribe
 
 
 class TooManyWaiters(WaybillError):
@@ -77,8 +76,11 @@ class Watch:
 
 
 class Hub:
-    def __init__(self, store: SlotStore, clock: Clock, *, waiters_max: int) -> None:
+    def __init__(
+        self, store: SlotStore, clock: Clock, *, waiters_max: int, tick_s: float = TICK_S
+    ) -> None:
         self.closing = False
+        self.tick_s = tick_s
         self._store = store
         self._clock = clock
         self._waiters_max = waiters_max
@@ -95,6 +97,7 @@ class Hub:
         try:
             for feed in feeds.values():
                 await feed.loaded.wait()
+            event.clear()  # the first reading is no change
             yield Watch(self, feeds, event)
         finally:
             self._count(-1)
@@ -176,11 +179,11 @@ class Hub:
                             self._refresh(feed)
             except Retryable as error:
                 logger.warning("wake-ups are lost for now", extra={"reason": str(error)})
-            await asyncio.sleep(RECONNECT_S)
+            await asyncio.sleep(self.tick_s)
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(self.tick_s)
             feeds = dict(self._feeds)
             if not feeds:
                 continue

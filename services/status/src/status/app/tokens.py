@@ -22,7 +22,6 @@ from status.core.outcomes import FINAL, Judgement, Outcome, describe, kind_of, u
 from status.core.views import PipelineKey, View, view_of
 
 DIRECTORY_LAG_MS_MAX = 30_000  # a token this young may know a pipeline before we do
-RETRY_S = 1.0
 PING_S = 15.0  # below the idle time-outs of proxies
 
 
@@ -73,7 +72,7 @@ class Tokens:
                     outcome = await self._described(token, judgements, watch)
                     if over or outcome.final:
                         return outcome
-                    left_s = min(left_s, RETRY_S)
+                    left_s = min(left_s, self._hub.tick_s)
                 await watch.changed(left_s)
 
     async def follow(self, token: Token) -> AsyncIterator[Change | None]:
@@ -92,7 +91,7 @@ class Tokens:
                     if outcome.final:
                         return
                     undescribed = outcome.outcome != kind_of(judgements)
-                changed = await watch.changed(RETRY_S if undescribed else PING_S)
+                changed = await watch.changed(self._hub.tick_s if undescribed else PING_S)
                 if undescribed:
                     changed = True
                 elif not changed:
@@ -157,7 +156,7 @@ class Tokens:
             left_s = deadline - _now_s()
             if left_s <= 0 or self._hub.closing:
                 return None
-            await self.directory_changed.wait(min(left_s, RETRY_S))
+            await self.directory_changed.wait(min(left_s, self._hub.tick_s))
         return claims
 
 

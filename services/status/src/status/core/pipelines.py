@@ -89,11 +89,11 @@ def summary_of(record: PipelineRecord, reading: Reading | None, now_ms: int) -> 
         reason = "the tracker has not told anything of it yet"
     elif slot.lifecycle is None:
         phase, since = Phase.CREATED, record.created_at
-    elif silent(slot.lifecycle, now_ms):
-        reason, since = f"no sign of its runner, last {slot.lifecycle.phase}", slot.lifecycle.at
+    elif silent(slot, now_ms):
+        reason, since = f"no sign of its runner, last {slot.lifecycle.phase}", slot.heard_at
     else:
         phase, reason = slot.lifecycle.phase, slot.lifecycle.reason
-        since = slot.lifecycle.at if slot.lifecycle.kind == "transition" else None
+        since = slot.lifecycle.at
     return Summary(
         name=record.name,
         uid=record.pipeline_uid,

@@ -4,7 +4,7 @@ known for sure is a fault of the view, and no outcome but `unknown` comes of it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shared.events import Definition, LifecycleEvent, to_vector
+from shared.events import Definition, to_vector
 from shared.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
 from shared.slots import NON_FINAL_AGE_MS_MAX, Slot
 from shared.vectors import Vector
@@ -27,7 +27,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One look at a pipeline's slot; `slot` is None when there is none, or none that we can read."""
+    """One look at a pipeline's slot; `slot` is None when there is none that we can read."""
 
     stamp: Stamp
     slot: Slot | None
@@ -66,7 +66,7 @@ def view_of(reading: Reading | None, now_ms: int) -> View:
         generation=slot.generation,
         definition=slot.definition,
         reached=reading.reached,
-        blocked_by=_blocked_by(slot.lifecycle, now_ms),
+        blocked_by=_blocked_by(slot, now_ms),
         version=stamp.version,
     )
 
@@ -78,8 +78,9 @@ def usable_slot(reading: Reading | None) -> Slot | None:
     return reading.slot
 
 
-def silent(event: LifecycleEvent, now_ms: int) -> bool:
-    return now_ms - event.at > HEARTBEAT_AGE_MS_MAX
+def silent(slot: Slot, now_ms: int) -> bool:
+    """The runner has said nothing for several heartbeats."""
+    return now_ms - slot.heard_at > HEARTBEAT_AGE_MS_MAX
 
 
 def _no_view(fault: str, *, version: int) -> View:
@@ -94,11 +95,12 @@ def _no_view(fault: str, *, version: int) -> View:
     )
 
 
-def _blocked_by(event: LifecycleEvent | None, now_ms: int) -> str | None:
+def _blocked_by(slot: Slot, now_ms: int) -> str | None:
+    event = slot.lifecycle
     if event is None:
         return None
     if event.phase in STOPPED_PHASES:
         return "stage_stopped"
-    if silent(event, now_ms):
+    if silent(slot, now_ms):
         return "runner_silent"
     return "recovering" if event.phase == Phase.RECOVERING else None

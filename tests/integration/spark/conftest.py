@@ -1,0 +1,64 @@
+"""One Spark session for all tests here, started as a driver starts its own."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from stage_runner import driver
+from stage_runner.driver.jvm import JvmOptions, start_jvm
+from stage_runner.driver.session import open_session, spark_conf
+
+RawFrame = Callable[[Sequence[tuple[str, int, int, bytes | None]]], DataFrame]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    java = shutil.which("java")
+    if java is None:
+        pytest.skip("no java on PATH")
+    folder = tmp_path_factory.mktemp("spark")
+    archive = folder / "classes.jsa"
+    archive.touch()  # a file that is there is not made anew when the JVM ends, which takes seconds
+    options = JvmOptions(
+        java=Path(java),
+        jars=folder,
+        archive=archive,
+        heap="1g",
+        log4j=Path(driver.__path__[0]) / "log4j2.properties",
+    )
+    before = dict(os.environ)
+    jvm = start_jvm(options, spark_conf("local[2]", "tests"))
+    try:
+        session = open_session()
+        yield session
+        session.stop()
+    finally:
+        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+        if gateway is not None:
+            gateway.shutdown()
+        jvm.stop()
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+
+
+@pytest.fixture
+def raw_frame(spark: SparkSession) -> RawFrame:
+    """Raw records as (topic, partition, offset, value)."""
+
+    def make(records: Sequence[tuple[str, int, int, bytes | None]]) -> DataFrame:
+        topics, partitions, offsets, values = zip(*records, strict=True)
+        table = pa.table({
+            "topic": pa.array(topics, pa.string()),
+            "partition": pa.array(partitions, pa.int32()),
+            "offset": pa.array(offsets, pa.int64()),
+            "value": pa.array(values, pa.binary()),
+        })
+        return spark.createDataFrame(table)
+
+    return make

@@ -1,0 +1,107 @@
+"""Spark's decoding of raw records, held against the table of accepted values."""
+
+from collections.abc import Iterable
+from itertools import groupby
+
+import pytest
+from pyspark.sql import functions as F
+
+from accepted_values import AcceptedValue, accepted_values
+from integration.spark.conftest import RawFrame
+from stage_runner.driver.compile import TIMESTAMP_TEXT
+from stage_runner.driver.decode import DecodedInput, MalformedRecord, decode, refuse_malformed
+
+AS_JSON = {"timestampFormat": TIMESTAMP_TEXT, "ignoreNullFields": "false"}
+BY_TYPE = {
+    kind: tuple(cases)
+    for kind, cases in groupby(sorted(accepted_values(), key=lambda v: v.type), lambda v: v.type)
+}
+
+
+def make_input(columns: str, *, own_output: bool = False) -> DecodedInput:
+    return DecodedInput(name="orders", topic="orders.in", columns=columns, own_output=own_output)
+
+
+def values_of(
+    raw_frame: RawFrame, source: DecodedInput, records: Iterable[bytes | None]
+) -> list[str]:
+    """Column `c` of each record, as JSON; MalformedRecord if one is refused."""
+    raw = raw_frame([(source.topic, 0, offset, value) for offset, value in enumerate(records)])
+    decoded = decode(raw, source).select(F.to_json(F.struct("c"), AS_JSON))
+    rows = decoded.collect()
+    refuse_malformed(decoded, (source,))
+    return [row[0].removeprefix('{"c":').removesuffix("}") for row in rows]
+
+
+def taken(raw_frame: RawFrame, case: AcceptedValue) -> bool:
+    try:
+        values_of(raw_frame, make_input(f"c {case.type}"), [case.record])
+    except MalformedRecord:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", BY_TYPE)
+def test_taken_values_are_those_of_the_table(raw_frame: RawFrame, kind: str) -> None:
+    cases = [case for case in BY_TYPE[kind] if case.gives is not None]
+    values = values_of(raw_frame, make_input(f"c {kind}"), [case.record for case in cases])
+    assert dict(zip(map(str, cases), values, strict=True)) == {str(c): c.gives for c in cases}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, v in BY_TYPE.items() if any(not c.gives for c in v)])
+def test_refused_values_are_those_of_the_table(raw_frame: RawFrame, kind: str) -> None:
+    """All at once, because one at a time takes a minute; the count must be that of the table."""
+    cases = [case for case in BY_TYPE[kind] if case.gives is None]
+    with pytest.raises(MalformedRecord) as raised:
+        values_of(raw_frame, make_input(f"c {kind}"), [case.record for case in cases])
+    if f" {len(cases)} record(s) " not in str(raised.value):
+        assert [str(case) for case in cases if taken(raw_frame, case)] == []
+
+
+def test_refusal_names_the_first_position_of_its_own_topic(raw_frame: RawFrame) -> None:
+    source = make_input("c INT")
+    raw = raw_frame([
+        ("other", 0, 0, b"not of this input"),
+        ("orders.in", 2, 7, b'{"c": 1}'),
+        ("orders.in", 2, 9, b'{"c": "x"}'),
+        ("orders.in", 1, 8, b'{"c": 1} behind'),
+        ("orders.in", 1, 5, b'{"c": 1}'),
+    ])
+    decoded = decode(raw, source)
+    decoded.collect()
+    with pytest.raises(MalformedRecord) as raised:
+        refuse_malformed(decoded, (source,))
+    assert raised.value.position == "orders.in[1]@8"
+    assert raised.value.input_name == "orders"
+    assert '2 record(s) do not parse; the first is orders.in[1]@8: {"c": 1} behind' in str(
+        raised.value
+    )
+
+
+def test_bad_value_is_found_in_a_column_that_nobody_reads(raw_frame: RawFrame) -> None:
+    source = make_input("a INT, b INT")
+    decoded = decode(raw_frame([("orders.in", 0, 0, b'{"a": 1, "b": "x"}')]), source).select("a")
+    decoded.collect()
+    with pytest.raises(MalformedRecord):
+        refuse_malformed(decoded, (source,))
+
+
+def test_bad_record_is_found_when_a_filter_drops_it(raw_frame: RawFrame) -> None:
+    source = make_input("c INT")
+    decoded = decode(raw_frame([("orders.in", 0, 0, b"{")]), source).where("c = 1")
+    assert decoded.collect() == []
+    with pytest.raises(MalformedRecord):
+        refuse_malformed(decoded, (source,))
+
+
+def test_long_record_is_cut_in_the_message(raw_frame: RawFrame) -> None:
+    with pytest.raises(MalformedRecord) as raised:
+        values_of(raw_frame, make_input("c INT"), [b"x" * 5_000])
+    assert len(str(raised.value)) < 400
+
+
+def test_not_a_number_is_taken_from_our_own_sink_only(raw_frame: RawFrame) -> None:
+    record = b'{"c": "NaN"}'
+    assert values_of(raw_frame, make_input("c DOUBLE", own_output=True), [record]) == ['"NaN"']
+    with pytest.raises(MalformedRecord):
+        values_of(raw_frame, make_input("c DOUBLE"), [record])

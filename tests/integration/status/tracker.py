@@ -1,0 +1,121 @@
+"""Writes what the token tracker and the stage runner would have written."""
+
+from dataclasses import dataclass
+
+import redis
+
+from shared.clock import SystemClock
+from shared.events import (
+    Definition,
+    InputDefinition,
+    LifecycleEvent,
+    PartitionOffset,
+    SinkDefinition,
+    StageDefinition,
+)
+from shared.settings import DEFAULT_TENANT
+from shared.slots import Keys, Progress, SinkState, Slot, progress_to_json, slot_to_json
+
+TOPIC_ID = "bM1xJ0yQRbm2a0Yw3oJm5w"
+SINK = "load/lake"
+SNAPSHOT = 6150272777574668285
+
+
+def offsets(offset: int) -> tuple[PartitionOffset, ...]:
+    return (PartitionOffset(topic_id=TOPIC_ID, partition=0, offset=offset),)
+
+
+STAGES = (
+    StageDefinition(
+        name="load",
+        inputs=(
+            InputDefinition(
+                name="orders", topic="orders.in", topic_id=TOPIC_ID, root=True, bases=offsets(10)
+            ),
+        ),
+        sinks=(
+            SinkDefinition(
+                name="lake", kind="iceberg", target="raw.orders", topic_id=None, terminal=True
+            ),
+        ),
+    ),
+)
+
+
+@dataclass
+class Tracker:
+    """Writes slots and histories as the token tracker does."""
+
+    client: "redis.Redis"
+    keys: Keys
+    uid: str
+
+    def write(self, slot: Slot, *, wake: bool = True, at_ms: int | None = None) -> None:
+        place = self.keys.slot(DEFAULT_TENANT, self.uid)
+        run_id = self.client.info("server")["run_id"]
+        fields = {"slot": slot_to_json(slot), "run_id": run_id, "partition": "0", "position": "1"}
+        for name, value in {**fields, "at": str(at_ms or now_ms())}.items():
+            self.client.hset(place, name, value)
+        self.client.hincrby(place, "version", 1)
+        if wake:
+            self.client.publish(self.keys.wake(), f"{DEFAULT_TENANT}/{self.uid}")
+
+    def confirm(self) -> None:
+        self.client.hset(self.keys.slot(DEFAULT_TENANT, self.uid), "at", now_ms())
+
+    def commit(self, *batches: tuple[int, int]) -> None:
+        """Batches as (id, reached); the history first, as nobody may see the slot without it."""
+        place = self.keys.history(DEFAULT_TENANT, self.uid, SINK)
+        for number, reached in batches:
+            self.client.zadd(place, {progress_to_json(progress(number, reached)): number})
+        number, reached = batches[-1]
+        self.write(slot_of(self.uid, reached=reached, batch=number))
+
+
+def progress(number: int, reached: int) -> Progress:
+    return Progress(
+        stage="load",
+        sink="lake",
+        reached=offsets(reached),
+        batch_id=number,
+        sequence=number,
+        committed_at=1_000_000 + number,
+        batch_rows=2,
+        version={"iceberg_snapshot_id": SNAPSHOT + number},
+    )
+
+
+def slot_of(uid: str, *, reached: int, batch: int = -1) -> Slot:
+    state = SinkState(reached=offsets(reached), batch_id=batch, committed_at=1, batch_rows=2)
+    return Slot(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid=uid,
+        generation=1,
+        definition=Definition(name="orders", deleted=False, stages=STAGES),
+        sinks={SINK: state},
+        lifecycle=beat(uid),
+        heard_at=now_ms(),
+    )
+
+
+def beat(uid: str) -> LifecycleEvent:
+    return LifecycleEvent(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid=uid,
+        pipeline="orders",
+        generation=1,
+        kind="transition",
+        phase_from="Starting",
+        phase="Running",
+        reason="",
+        error=None,
+        actor="stage_runner",
+        run_id="r1",
+        attempt=0,
+        next_at=None,
+        at=now_ms(),
+    )
+
+
+def now_ms() -> int:
+    return SystemClock().now_ms()

@@ -1,0 +1,141 @@
+"""Kafka and the clock as ingress sees them, in memory."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ingress.app.ports import Appended, Sealed
+from ingress.core.rows import Record, Rejection
+from shared.errors import Retryable
+from shared.events import InputDefinition, PartitionOffset, PipelineRecord, StageDefinition
+from shared.kafka import TopicIdentity
+from shared.settings import DEFAULT_TENANT
+from shared.tokens import Part
+
+OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
+NEW_ID = "bmV3bmV3bmV3bmV3bmV3bg"
+MANIFEST = """
+version: 1
+name: orders
+inputs:
+  - name: orders
+    kafka: {topic: orders.in}
+    schema: "id BIGINT, name STRING"
+    key: name
+stages:
+  - {name: copy, inputs: [orders], sinks: [{name: out, kafka: {topic: orders.out}}]}
+"""
+
+
+def offset(partition: int, at: int, topic_id: str = OLD_ID) -> PartitionOffset:
+    return PartitionOffset(topic_id=topic_id, partition=partition, offset=at)
+
+
+def source(name: str = "orders", *, bases: Sequence[int] = (0, 0)) -> InputDefinition:
+    return InputDefinition(
+        name=name,
+        topic="orders.in",
+        topic_id=OLD_ID,
+        root=True,
+        bases=tuple(offset(partition, at) for partition, at in enumerate(bases)),
+    )
+
+
+def pipeline(*inputs: InputDefinition, name: str = "orders") -> PipelineRecord:
+    stages = (StageDefinition(name="copy", inputs=inputs, sinks=()),) if inputs else ()
+    return PipelineRecord(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid="uid-1",
+        name=name,
+        generation=2,
+        desired="running",
+        manifest=MANIFEST,
+        stages=stages,
+        created_at=0,
+        updated_at=0,
+    )
+
+
+@dataclass
+class FakeKafka:
+    """`Log` and `Topics` over one topic with two partitions; records go round them."""
+
+    topic_id: str | None = OLD_ID
+    ends_now: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    written: list[Record] = field(default_factory=list)
+    topics: list[str] = field(default_factory=list)
+    failing: dict[int, str] = field(default_factory=dict)
+    hide_offsets: bool = False
+    becomes: str | None = None
+    away: bool = False
+    described: int = 0
+    seen: TopicIdentity | None = None
+    later_ends: list[dict[int, int]] = field(default_factory=list)
+
+    async def append(self, topic: str, records: Sequence[Record]) -> Appended:
+        delivered = []
+        for number, record in enumerate(records):
+            if record.row in self.failing:
+                continue
+            partition = number % len(self.ends_now)
+            at = self.ends_now[partition]
+            self.ends_now[partition] = at + 1
+            self.written.append(record)
+            self.topics.append(topic)
+            delivered.append((partition, -1 if self.hide_offsets else at))
+        if self.becomes is not None:
+            self.topic_id = self.becomes
+        failed = [Rejection(r.row, self.failing[r.row]) for r in records if r.row in self.failing]
+        return Appended(delivered=delivered, failed=failed)
+
+    def last_seen(self, topic: str) -> TopicIdentity | None:
+        return self.seen
+
+    async def describe(self, topic: str) -> TopicIdentity | None:
+        if self.away:
+            raise Retryable("kafka is away")
+        self.described += 1
+        known = self.topic_id
+        identity = TopicIdentity(name=topic, topic_id=known or "", partitions=tuple(self.ends_now))
+        self.seen = identity if known else None
+        return self.seen
+
+    async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        if self.later_ends:
+            self.ends_now = self.later_ends.pop(0)
+        return {partition: self.ends_now[partition] for partition in partitions}
+
+
+class FakeDirectory:
+    def __init__(self, *records: PipelineRecord) -> None:
+        self.records = {record.name: record for record in records}
+
+    def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
+        return self.records.get(name)
+
+    def living(self, tenant: str) -> list[PipelineRecord]:
+        return list(self.records.values())
+
+    def uid_for(self, tenant: str, name: str) -> str:
+        known = self.records.get(name)
+        return known.pipeline_uid if known else f"next-{name}"
+
+
+@dataclass
+class FakeMint:
+    """Keeps what it sealed; its clock stands still unless a test moves it."""
+
+    now: int = 1_000_000
+    step_ms: int = 0
+    parts: list[Part] = field(default_factory=list)
+    assumed: bool = False
+
+    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed:
+        self.parts, self.assumed = list(parts), identity_assumed
+        return Sealed(token="wb1.token", issued_at=self.now)
+
+    def now_ms(self) -> int:
+        self.now += self.step_ms
+        return self.now
+
+    def nonce(self) -> str:
+        return "ab" * 16

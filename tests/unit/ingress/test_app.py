@@ -1,0 +1,246 @@
+"""The use cases over a Kafka in memory: what a token covers, and when there is none."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from ingress.app.commands import Commands
+from ingress.app.records import Receipt, Records
+from ingress.app.registry import APPLIED_AGE_MS_MAX, Registry
+from ingress.app.tokens import END_RETRY_MS, Tokens
+from ingress.core.births import Position
+from ingress.core.refusals import Refusal
+from ingress.core.rows import Rejection, RowLimits
+from shared.codec import decode
+from shared.errors import Retryable, UserError
+from shared.events import Command, PipelineRecord
+from shared.vectors import Span
+from unit.ingress.fakes import (
+    MANIFEST,
+    NEW_ID,
+    OLD_ID,
+    FakeDirectory,
+    FakeKafka,
+    FakeMint,
+    pipeline,
+    source,
+)
+
+LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
+THREE = b'{"id": 1}\n{"id": 2}\n{"id": 3}'
+
+
+class World:
+    def __init__(self, *records: PipelineRecord, kafka: FakeKafka | None = None) -> None:
+        self.kafka = kafka or FakeKafka()
+        self.mint = FakeMint()
+        self.directory = FakeDirectory(*records)
+        self.registry = Registry(self.directory, self.kafka, self.mint)
+        self.records = Records(self.registry, self.kafka, self.kafka, self.mint, LIMITS)
+        self.tokens = Tokens(self.registry, self.kafka, self.mint)
+        self.commands = Commands(self.registry, self.kafka, self.mint, "waybill.commands")
+
+    def write(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Receipt:
+        return asyncio.run(self.records.write(name, to, body, "ndjson"))
+
+    def refusal(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Refusal:
+        with pytest.raises(Refusal) as refused:
+            self.write(body, name=name, to=to)
+        return refused.value
+
+    def for_positions(self, *positions: Position) -> tuple[Span, ...]:
+        asyncio.run(self.tokens.for_positions("orders", positions))
+        (part,) = self.mint.parts
+        return part.spans
+
+
+def span(partition: int, start: int | None, end: int) -> Span:
+    return Span(topic_id=OLD_ID, partition=partition, start=start, end=end)
+
+
+def position(partition: int, start: int, end: int, **fields: str | None) -> Position:
+    given = {"topic": "orders.in", "topic_id": OLD_ID, **fields}
+    return Position(partition=partition, start=start, end=end, **given)  # type: ignore[arg-type]
+
+
+def test_a_token_covers_what_was_delivered() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(ends_now={0: 7, 1: 3}))
+    receipt = world.write()
+    assert (receipt.accepted, receipt.rejected) == (3, [])
+    (part,) = world.mint.parts
+    assert part.generation == 2
+    assert part.spans == (span(0, 7, 9), span(1, 3, 4))
+
+
+def test_a_report_without_an_offset_is_replaced_by_the_end_after_it() -> None:
+    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True)
+    world = World(pipeline(source()), kafka=kafka)
+    world.write()
+    assert world.mint.parts[0].spans == (span(0, None, 9), span(1, None, 4))
+
+
+def test_what_kafka_does_not_acknowledge_is_named_and_not_covered() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(failing={1: "not acknowledged by kafka: x"}))
+    receipt = world.write(b'{"id": 1}\n{"id": 2}\nbad')
+    assert receipt.accepted == 1
+    assert [rejection.index for rejection in receipt.rejected] == [1, 2]
+    assert receipt.rejected[0] == Rejection(1, "not acknowledged by kafka: x")
+    assert world.mint.parts[0].spans == (span(0, 0, 1),)
+
+
+def test_nothing_acknowledged_is_nobodys_token() -> None:
+    kafka = FakeKafka(failing=dict.fromkeys(range(3), "not acknowledged by kafka: away"))
+    world = World(pipeline(source()), kafka=kafka)
+    with pytest.raises(Retryable, match="none of 3 records: not acknowledged by kafka: away"):
+        world.write()
+    assert world.mint.parts == []
+
+
+def test_all_rows_bad_produces_nothing() -> None:
+    world = World(pipeline(source()))
+    refusal = world.refusal(b'{"id": "x"}\nbad')
+    assert refusal.slug == "records_rejected"
+    assert [row["index"] for row in refusal.members["rejected"]] == [0, 1]  # type: ignore[attr-defined]
+    assert world.kafka.written == []
+
+
+def test_a_topic_recreated_before_the_write_is_not_written_to() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(topic_id=NEW_ID))
+    assert world.refusal().slug == "topic_recreated"
+    assert world.kafka.written == []
+
+
+@pytest.mark.parametrize("becomes", [NEW_ID, ""])
+def test_a_topic_recreated_while_writing_gives_no_token(becomes: str) -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(becomes=becomes))
+    assert world.refusal().slug == "topic_recreated"
+    assert world.mint.parts == []
+
+
+def test_the_id_is_asked_for_again_after_each_write() -> None:
+    world = World(pipeline(source()))
+    world.write()
+    before = world.kafka.described
+    world.write()
+    assert world.kafka.described == before + 1
+
+
+def test_what_is_not_known_is_told_with_what_is() -> None:
+    world = World(pipeline(source()))
+    refusal = world.refusal(name="order")
+    assert (refusal.slug, refusal.members["known"]) == ("pipeline_not_found", ["orders"])
+    refusal = world.refusal(to="order")
+    assert (refusal.slug, refusal.members["known"]) == ("input_not_found", ["orders"])
+
+
+@pytest.mark.parametrize("record", [pipeline(), pipeline(source(bases=()))])
+def test_an_input_without_a_base_is_not_ready(record: PipelineRecord) -> None:
+    assert World(record).refusal().slug == "input_not_ready"
+
+
+def test_a_pipeline_applied_just_now_is_not_called_unknown() -> None:
+    world = World()
+    asyncio.run(world.commands.apply("orders", MANIFEST, "r"))
+    assert world.refusal().slug == "pipeline_not_ready"
+    world.mint.now += APPLIED_AGE_MS_MAX
+    assert world.refusal().slug == "pipeline_not_found"
+
+
+def test_a_command_goes_to_the_pipelines_own_key() -> None:
+    world = World()
+    operation = asyncio.run(world.commands.apply("orders", MANIFEST, "request-1"))
+    assert str(operation) == f"apply.orders.{'ab' * 16}"
+    (record,) = world.kafka.written
+    assert (world.kafka.topics, record.key) == (["waybill.commands"], b"default/next-orders")
+    command = decode(Command, record.value)
+    assert (command.id, command.action, command.request_id) == (
+        str(operation),
+        "apply",
+        "request-1",
+    )
+    assert command.manifest == MANIFEST
+
+
+def test_a_manifest_of_another_name_is_refused_with_both() -> None:
+    world = World()
+    with pytest.raises(UserError, match="called 'orders', the address says 'other'"):
+        asyncio.run(world.commands.apply("other", MANIFEST, "r"))
+    assert world.kafka.written == []
+
+
+def test_what_is_not_there_cannot_be_stopped() -> None:
+    world = World()
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(world.commands.act("orders", "stop", "r"))
+    assert refused.value.slug == "pipeline_not_found"
+
+
+def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(failing={0: "not acknowledged by kafka: x"}))
+    with pytest.raises(Retryable, match="stop of orders was not taken"):
+        asyncio.run(world.commands.act("orders", "stop", "r"))
+
+
+def test_a_token_for_an_input_holds_all_until_now() -> None:
+    world = World(pipeline(source(bases=(2, 0))), kafka=FakeKafka(ends_now={0: 5, 1: 0}))
+    asyncio.run(world.tokens.for_input("orders", "orders"))
+    assert world.mint.parts[0].spans == (span(0, None, 5),)
+
+
+def test_a_token_for_an_empty_input_begins_where_the_input_begins() -> None:
+    world = World(pipeline(source(bases=(0, 0))))
+    asyncio.run(world.tokens.for_input("orders", "orders"))
+    assert world.mint.parts[0].spans == (span(0, None, 0), span(1, None, 0))
+
+
+def test_positions_become_exact_spans() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(ends_now={0: 9, 1: 9}))
+    spans = world.for_positions(position(1, 4, 5), position(0, 2, 6), position(0, 5, 8))
+    assert spans == (span(0, 2, 8), span(1, 4, 5))
+    assert not world.mint.assumed
+    world.for_positions(position(1, 4, 5), position(0, 2, 6, topic_id=None))
+    assert world.mint.assumed
+
+
+def test_a_topic_that_two_inputs_read_must_arrive_by_both() -> None:
+    world = World(pipeline(source("a"), source("b")), kafka=FakeKafka(ends_now={0: 9, 1: 9}))
+    asyncio.run(world.tokens.for_positions("orders", [position(0, 0, 1)]))
+    assert len({part.input_id for part in world.mint.parts}) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "slug"),
+    [
+        (position(0, 8, 10), "position_beyond_end"),
+        (position(2, 0, 1), "partition_unknown"),
+        (position(0, 0, 1, topic_id=NEW_ID), "topic_id_unknown"),
+        (position(0, 0, 1, topic="other"), "topic_not_an_input"),
+    ],
+)
+def test_a_position_that_is_not_there_gets_no_token(wrong: Position, slug: str) -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(ends_now={0: 9, 1: 9}))
+    world.mint.step_ms = END_RETRY_MS
+    with pytest.raises(Refusal) as refused:
+        world.for_positions(position(0, 0, 1), wrong)
+    assert refused.value.slug == slug
+    assert world.mint.parts == []
+
+
+def test_a_position_beyond_the_end_is_looked_at_again() -> None:
+    kafka = FakeKafka(ends_now={0: 0, 1: 0}, later_ends=[{0: 0, 1: 0}, {0: 1, 1: 0}])
+    assert World(pipeline(source()), kafka=kafka).for_positions(position(0, 0, 1)) == (
+        span(0, 0, 1),
+    )
+
+
+def test_positions_of_a_recreated_topic_get_no_token() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(topic_id=NEW_ID, ends_now={0: 9, 1: 9}))
+    with pytest.raises(Refusal) as refused:
+        world.for_positions(position(0, 0, 1, topic_id=NEW_ID))
+    assert refused.value.slug == "topic_recreated"
+
+
+def test_an_input_that_a_stage_writes_takes_no_records() -> None:
+    inner = replace(source("inner"), root=False)
+    assert World(pipeline(source(), inner)).refusal(to="inner").slug == "input_not_found"

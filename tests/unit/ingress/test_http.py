@@ -1,0 +1,215 @@
+"""Ingress over HTTP, with a Kafka in memory: status codes, problems, ids, limits."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+
+from ingress.adapters.http import (
+    STATUS_OF,
+    add_refusals,
+    pipelines_router,
+    records_router,
+    tokens_router,
+)
+from ingress.app import records, registry, tokens
+from ingress.app.commands import Commands
+from ingress.app.records import Records
+from ingress.app.registry import Registry
+from ingress.app.tokens import Tokens
+from ingress.core import births, inputs, rows
+from ingress.core.rows import RowLimits
+from shared.health import Health
+from shared.http import create_app
+from unit.ingress.fakes import MANIFEST, FakeDirectory, FakeKafka, FakeMint, pipeline, source
+
+RECORDS = "/v1/pipelines/orders/inputs/orders/records"
+NDJSON = {"Content-Type": "application/x-ndjson"}
+BODY_BYTES_MAX = 1_000
+
+
+@pytest.fixture
+def kafka() -> FakeKafka:
+    return FakeKafka()
+
+
+@pytest.fixture
+def client(kafka: FakeKafka) -> Iterator[TestClient]:
+    mint = FakeMint()
+    known = Registry(FakeDirectory(pipeline(source())), kafka, mint)
+    limits = RowLimits(records_max=10, record_bytes_max=500)
+    writer = Records(known, kafka, kafka, mint, limits)
+    routers = [
+        records_router(writer, body_bytes_max=BODY_BYTES_MAX),
+        tokens_router(Tokens(known, kafka, mint), body_bytes_max=BODY_BYTES_MAX),
+        pipelines_router(Commands(known, kafka, mint, "waybill.commands")),
+    ]
+    app = create_app("ingress", routers, Health())
+    add_refusals(app)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+def test_records_are_answered_with_a_token(client: TestClient) -> None:
+    answer = client.post(
+        RECORDS, content=b'{"id": 1}\nx', headers={**NDJSON, "X-Request-Id": "mine"}
+    )
+    assert answer.status_code == 200
+    assert answer.headers["x-request-id"] == "mine"
+    assert answer.json() == {
+        "token": "wb1.token",
+        "accepted": 1,
+        "rejected": [{"index": 1, "reason": "not JSON at character 1: Expecting value"}],
+        "request_id": "mine",
+    }
+
+
+@pytest.mark.parametrize(
+    ("headers", "slug"),
+    [
+        ({"Content-Type": "text/csv"}, "unsupported_media_type"),
+        ({"Content-Type": ""}, "unsupported_media_type"),
+        ({**NDJSON, "Content-Encoding": "gzip"}, "unsupported_encoding"),
+    ],
+)
+def test_other_forms_are_refused(client: TestClient, headers: dict[str, str], slug: str) -> None:
+    answer = client.post(RECORDS, content=b'{"id": 1}', headers=headers)
+    assert answer.status_code == 415
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["type"] == f"urn:waybill:problem:{slug}"
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+def test_a_content_type_may_have_parameters(client: TestClient) -> None:
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert client.post(RECORDS, content=b'[{"id": 1}]', headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_body_above_the_cap_is_refused(
+    client: TestClient, kafka: FakeKafka, declared: bool
+) -> None:
+    body = b'{"id": 1}\n' * 101
+    content = body if declared else iter([body[:500], body[500:]])
+    answer = client.post(RECORDS, content=content, headers=NDJSON)
+    assert answer.status_code == 413
+    assert answer.json()["bytes_max"] == BODY_BYTES_MAX
+    assert kafka.written == []
+
+
+def test_too_many_records_are_refused(client: TestClient) -> None:
+    assert client.post(RECORDS, content=b"{}\n" * 11, headers=NDJSON).status_code == 413
+
+
+def test_what_is_not_ready_says_when_to_come_again(client: TestClient, kafka: FakeKafka) -> None:
+    kafka.away = True
+    answer = client.post(RECORDS, content=b'{"id": 1}', headers=NDJSON)
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
+    assert answer.json()["detail"] == "kafka is away"
+
+
+def test_a_manifest_is_taken_and_answered_with_its_operation(client: TestClient) -> None:
+    answer = client.put("/v1/pipelines/orders", content=MANIFEST)
+    assert answer.status_code == 202
+    operation = f"apply.orders.{'ab' * 16}"
+    assert answer.headers["location"] == f"/v1/operations/{operation}"
+    assert answer.json() == {"operation": operation, "pipeline": "orders", "action": "apply"}
+
+
+def test_an_invalid_manifest_names_the_place(client: TestClient) -> None:
+    answer = client.put("/v1/pipelines/orders", content=MANIFEST.replace("key: name", "key: nme"))
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert (error["line"], error["path"]) == (8, "inputs.0.key")
+    assert "columns: id, name" in error["hint"]
+
+
+def test_a_manifest_that_is_too_large_or_no_text_is_refused(client: TestClient) -> None:
+    assert client.put("/v1/pipelines/orders", content=b"#" * 70_000).status_code == 413
+    assert client.put("/v1/pipelines/orders", content=b"name: \xff").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "action"),
+    [("POST", "/start", "start"), ("POST", "/stop", "stop"), ("DELETE", "", "delete")],
+)
+def test_a_pipeline_is_started_stopped_deleted(
+    client: TestClient, method: str, path: str, action: str
+) -> None:
+    answer = client.request(method, f"/v1/pipelines/orders{path}")
+    assert (answer.status_code, answer.json()["action"]) == (202, action)
+    assert client.request(method, f"/v1/pipelines/other{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ({"pipeline": "orders"}, ""),
+        ({"pipeline": "orders", "input": "orders", "positions": []}, "positions"),
+        ({"pipeline": "orders", "positions": [{"topic": "t", "partition": 0}]}, "positions.0"),
+        (
+            {"pipeline": "orders", "positions": [{"topic": "t", "partition": "0", "offset": 1}]},
+            "positions.0.partition",
+        ),
+        (
+            {
+                "pipeline": "orders",
+                "positions": [{"topic": "t", "partition": 0, "start": 3, "end": 3}],
+            },
+            "positions.0",
+        ),
+        ({"pipeline": "orders", "input": "orders", "inputs": 1}, "inputs"),
+    ],
+)
+def test_a_malformed_question_for_a_token_names_the_place(
+    client: TestClient, body: dict[str, object], place: str
+) -> None:
+    answer = client.post("/v1/tokens", json=body)
+    assert answer.status_code == 422
+    assert place in [error["path"] for error in answer.json()["errors"]]
+
+
+def test_every_refusal_has_a_status() -> None:
+    """A slug that nobody mapped would be answered as our own fault."""
+    sources = [births, inputs, rows, records, registry, tokens]
+    slugs = {slug for module in sources for slug in _refusal_slugs(inspect.getsource(module))}
+    slugs |= {"input_not_ready", "pipeline_not_ready", "body_not_json"}
+    assert slugs == set(STATUS_OF)
+
+
+def _refusal_slugs(text: str) -> set[str]:
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    return {
+        str(call.args[0].value)
+        for call in calls
+        if isinstance(call.func, ast.Name)
+        and call.func.id == "Refusal"
+        and isinstance(call.args[0], ast.Constant)
+    }
+
+
+def test_the_documentation_names_answers_and_bodies(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    writing = paths["/v1/pipelines/{pipeline}/inputs/{input}/records"]["post"]
+    assert set(writing["requestBody"]["content"]) == {"application/x-ndjson", "application/json"}
+    assert paths["/v1/pipelines/{pipeline}/start"]["post"]["summary"]
+    assert "requestBody" in paths["/v1/tokens"]["post"]
+
+
+def test_a_fault_of_ours_is_a_problem_with_its_request_id(
+    client: TestClient, kafka: FakeKafka
+) -> None:
+    kafka.failing = None  # type: ignore[assignment]
+    answer = client.post(RECORDS, content=b'{"id": 1}', headers=NDJSON)
+    assert answer.status_code == 500
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+def test_an_unknown_address_is_a_problem(client: TestClient) -> None:
+    answer = client.get("/v1/nothing")
+    assert answer.status_code == 404
+    assert answer.json()["type"] == "urn:waybill:problem:not_found"
+    assert client.get("/v1/tokens").status_code == 405

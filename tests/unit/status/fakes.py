@@ -1,0 +1,245 @@
+"""Pipelines, slots and a store as status sees them, in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from shared.errors import Retryable
+from shared.events import (
+    Definition,
+    InputDefinition,
+    LifecycleEvent,
+    PartitionOffset,
+    PipelineRecord,
+    SinkDefinition,
+    StageDefinition,
+    to_vector,
+)
+from shared.pipelines import InputOwner, PipelineDirectory
+from shared.settings import DEFAULT_TENANT
+from shared.slots import Progress, SinkState, Slot
+from shared.tokens import Part, Token, input_id
+from shared.vectors import Span
+from status.core.judge import Claim, ClaimPart
+from status.core.views import PipelineKey, Reading, Stamp, View, reading_of, view_of
+
+NOW = 1_000_000
+UID = "uid-1"
+KEY = (DEFAULT_TENANT, UID)
+TOPIC = "b3JkZXJzLm9yZGVycy5pbg"
+INNER = "ZW5yaWNoZWQub3JkZXJzLg"
+ENRICH, COPY, LOAD = "enrich/enriched", "enrich/copy", "load/lake"
+
+
+def offsets(*ends: int, topic_id: str = TOPIC) -> tuple[PartitionOffset, ...]:
+    return tuple(
+        PartitionOffset(topic_id=topic_id, partition=partition, offset=end)
+        for partition, end in enumerate(ends)
+    )
+
+
+def stages(*bases: int) -> tuple[StageDefinition, ...]:
+    """orders → enrich → (copy, enriched → load → lake)"""
+    orders = InputDefinition(
+        name="orders", topic="orders.in", topic_id=TOPIC, root=True, bases=offsets(*bases)
+    )
+    inner = InputDefinition(
+        name="enriched", topic="orders.enriched", topic_id=INNER, root=False, bases=()
+    )
+    return (
+        StageDefinition(
+            name="enrich",
+            inputs=(orders,),
+            sinks=(
+                SinkDefinition(
+                    name="enriched", kind="kafka", target="e", topic_id=INNER, terminal=False
+                ),
+                SinkDefinition(name="copy", kind="kafka", target="c", topic_id="c", terminal=True),
+            ),
+        ),
+        StageDefinition(
+            name="load",
+            inputs=(inner,),
+            sinks=(
+                SinkDefinition(
+                    name="lake", kind="iceberg", target="raw.orders", topic_id=None, terminal=True
+                ),
+            ),
+        ),
+    )
+
+
+def slot(
+    *,
+    enriched: tuple[int, ...] = (),
+    copy: tuple[int, ...] = (),
+    lake: tuple[int, ...] = (),
+    bases: tuple[int, ...] = (0, 0),
+    deleted: bool = False,
+    generation: int = 1,
+    lifecycle: LifecycleEvent | None = None,
+    heard_at: int = NOW,
+) -> Slot:
+    reached = {ENRICH: enriched, COPY: copy, LOAD: lake}
+    return Slot(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid=UID,
+        generation=generation,
+        definition=Definition(name="orders", deleted=deleted, stages=stages(*bases)),
+        sinks={key: SinkState(reached=offsets(*ends)) for key, ends in reached.items() if ends},
+        lifecycle=lifecycle,
+        heard_at=heard_at,
+    )
+
+
+def life(phase: str = "Running", *, at: int = NOW) -> LifecycleEvent:
+    return LifecycleEvent(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid=UID,
+        pipeline="orders",
+        generation=1,
+        kind="transition",
+        phase_from=None,
+        phase=phase,
+        reason="because",
+        error=None,
+        actor="stage_runner",
+        run_id="r",
+        attempt=0,
+        next_at=None,
+        at=at,
+    )
+
+
+def reading(
+    content: Slot | None, *, run_id: str | None = "server", version: int = 1, at: int = NOW
+) -> Reading:
+    stamp = Stamp(server_run_id="server", run_id=run_id, version=version, at=at)
+    return reading_of(stamp, content)
+
+
+def view(content: Slot | None, *, now: int = NOW) -> View:
+    return view_of(reading(content), now)
+
+
+def span(start: int | None, end: int, partition: int = 0) -> Span:
+    return Span(topic_id=TOPIC, partition=partition, start=start, end=end)
+
+
+def token(*spans: Span, generation: int = 1, uid: str = UID, issued_at: int = NOW) -> Token:
+    owner = input_id(DEFAULT_TENANT, uid, "orders")
+    part = Part(input_id=owner, generation=generation, spans=spans)
+    return Token(issued_at=issued_at, request_id="00" * 8, parts=(part,))
+
+
+def claim(*spans: Span, generation: int = 1) -> Claim:
+    (part,) = token(*spans, generation=generation).parts
+    return Claim(pipeline=KEY, name="orders", parts=(ClaimPart(input_name="orders", part=part),))
+
+
+def record(name: str = "orders", uid: str = UID) -> PipelineRecord:
+    return PipelineRecord(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid=uid,
+        name=name,
+        generation=1,
+        desired="running",
+        manifest="version: 1\n",
+        stages=stages(0, 0),
+        created_at=5,
+        updated_at=5,
+    )
+
+
+def progress(number: int, *ends: int, at: int | None = None, sink: str = LOAD) -> Progress:
+    stage, _, name = sink.partition("/")
+    return Progress(
+        stage=stage,
+        sink=name,
+        reached=offsets(*ends),
+        batch_id=number,
+        sequence=number,
+        committed_at=number if at is None else at,
+        batch_rows=1,
+        version={"iceberg_snapshot_id": 100 + number} if sink == LOAD else {},
+    )
+
+
+class FixedClock:
+    def __init__(self, now: int = NOW) -> None:
+        self.now = now
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+class FakeOwners:
+    def __init__(self, *records: PipelineRecord) -> None:
+        self.directory = PipelineDirectory()
+        for each in records:
+            self.directory.accept(each)
+        self.known = True
+
+    def owner_of(self, key: str) -> InputOwner | None:
+        return self.directory.owner_of(key)
+
+    def caught_up(self) -> bool:
+        return self.known
+
+
+@dataclass
+class FakeStore:
+    """`SlotStore` in memory; counts the questions, and can be away."""
+
+    readings: dict[PipelineKey, Reading] = field(default_factory=dict)
+    histories: dict[str, list[Progress]] = field(default_factory=dict)
+    away: bool = False
+    histories_away: bool = False
+    reads: int = 0
+    history_reads: int = 0
+    changes: "asyncio.Queue[PipelineKey | None]" = field(default_factory=asyncio.Queue)
+
+    def put(self, content: Slot, *, version: int, at: int = NOW, wake: bool = True) -> None:
+        self.readings[KEY] = reading(content, version=version, at=at)
+        for key, state in content.sinks.items():
+            self.histories[key] = [progress(version, *to_vector(state.reached).values(), sink=key)]
+        if wake:
+            self.changes.put_nowait(KEY)
+
+    def confirm(self, at: int) -> None:
+        for key, known in self.readings.items():
+            self.readings[key] = replace(known, stamp=replace(known.stamp, at=at))
+
+    async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Reading]:
+        self.reads += 1
+        return {key: self._one(key) for key in pipelines}
+
+    async def stamps(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Stamp]:
+        return {key: self._one(key).stamp for key in pipelines}
+
+    async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
+        self.history_reads += 1
+        return self._history(sink)[-count:]
+
+    async def count(self, pipeline: PipelineKey, sink: str) -> int:
+        return len(self._history(sink))
+
+    async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
+        self.history_reads += 1
+        known = self._history(sink)
+        return known[rank] if rank < len(known) else None
+
+    async def wakes(self) -> AsyncIterator[PipelineKey | None]:
+        yield None
+        while True:
+            yield await self.changes.get()
+
+    def _one(self, key: PipelineKey) -> Reading:
+        if self.away:
+            raise Retryable("redis does not answer")
+        return self.readings.get(key, reading(None, run_id=None, version=0, at=0))
+
+    def _history(self, sink: str) -> list[Progress]:
+        if self.away or self.histories_away:
+            raise Retryable("redis does not answer")
+        return self.histories.get(sink, [])

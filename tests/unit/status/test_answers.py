@@ -1,0 +1,185 @@
+"""What is told of an outcome and of a pipeline, and in which words over HTTP."""
+
+import json
+
+import pytest
+
+from shared.slots import SinkState, sink_key
+from shared.tokens import Part, Token
+from status.adapters import examples
+from status.adapters.models import (
+    OperationAnswer,
+    OutcomeAnswer,
+    PipelineAnswer,
+    PipelinesAnswer,
+    _Answer,
+)
+from status.core.judge import judge
+from status.core.outcomes import Judgement, Kind, Outcome, accepted, describe, kind_of
+from status.core.pipelines import detail_of, graph_of, summary_of
+from status.core.views import Reading
+from unit.status.fakes import (
+    COPY,
+    ENRICH,
+    KEY,
+    LOAD,
+    NOW,
+    claim,
+    life,
+    progress,
+    reading,
+    record,
+    slot,
+    span,
+    stages,
+    token,
+    view,
+)
+
+BATCHES = {
+    (KEY, ENRICH): progress(4, 5, at=40, sink=ENRICH),
+    (KEY, COPY): progress(4, 5, at=50, sink=COPY),
+    (KEY, LOAD): progress(7, 9, at=70),
+}
+
+
+def complete() -> Outcome:
+    judgement = judge(claim(span(3, 5)), view(slot(enriched=(9,), copy=(9,), lake=(9,))))
+    return describe(token(span(3, 5)), [judgement], BATCHES)
+
+
+def other(kind: Kind, reason: str | None = None) -> Judgement:
+    return Judgement(pipeline=("default", "uid-2"), name="other", kind=kind, reason=reason)
+
+
+def test_a_complete_outcome_names_batches_versions_and_moment() -> None:
+    outcome = complete()
+    assert (outcome.outcome, outcome.accepted, outcome.completed_at) == (Kind.COMPLETE, 2, 70)
+    enrich, load = outcome.stages
+    assert (enrich.state, enrich.batch, enrich.committed_at) == ("done", 4, 50)
+    assert (load.batch, load.sinks[0].version) == (7, {"iceberg_snapshot_id": 107})
+    assert outcome.parts is None
+
+
+def test_a_forgotten_batch_is_expired_but_complete() -> None:
+    judgement = judge(claim(span(3, 5)), view(slot(enriched=(9,), copy=(9,), lake=(9,))))
+    outcome = describe(token(span(3, 5)), [judgement], {**BATCHES, (KEY, LOAD): None})
+    assert (outcome.outcome, outcome.completed_at) == (Kind.COMPLETE, None)
+    assert outcome.stages[1].batch is None
+    assert outcome.stages[1].sinks[0].state == "committed"
+    assert outcome.stages[1].sinks[0].detail == "expired"
+
+
+def test_a_blocked_stage_says_so_only_while_it_is_not_done() -> None:
+    content = slot(enriched=(9,), copy=(9,), lifecycle=life("Stopped"))
+    outcome = describe(token(span(3, 5)), [judge(claim(span(3, 5)), view(content))], BATCHES)
+    assert [(stage.state, stage.blocked_by) for stage in outcome.stages] == [
+        ("done", None),
+        ("blocked", "stage_stopped"),
+    ]
+    assert outcome.completed_at is None
+
+
+@pytest.mark.parametrize(
+    ("kinds", "together"),
+    [
+        ([Kind.COMPLETE, Kind.COMPLETE], Kind.COMPLETE),
+        ([Kind.COMPLETE, Kind.IN_PROGRESS], Kind.IN_PROGRESS),
+        ([Kind.COMPLETE, Kind.UNKNOWN], Kind.UNKNOWN),
+        ([Kind.IN_PROGRESS, Kind.UNKNOWN], Kind.UNKNOWN),
+        ([Kind.UNKNOWN, Kind.LOST], Kind.LOST),
+        ([Kind.DEAD_LETTERED, Kind.COMPLETE], Kind.DEAD_LETTERED),
+        ([Kind.DEAD_LETTERED, Kind.IN_PROGRESS], Kind.IN_PROGRESS),
+    ],
+)
+def test_pipelines_of_one_token_have_one_outcome(kinds: list[Kind], together: Kind) -> None:
+    assert kind_of([other(kind) for kind in kinds]) == together
+
+
+def test_a_token_of_two_pipelines_tells_each() -> None:
+    judgement = judge(claim(span(3, 5)), view(slot(enriched=(9,), copy=(9,), lake=(9,))))
+    both = [judgement, other(Kind.UNKNOWN, "slot_missing")]
+    outcome = describe(token(span(3, 5)), both, BATCHES)
+    assert (outcome.outcome, outcome.reason, outcome.pipeline) == (
+        Kind.UNKNOWN,
+        "slot_missing",
+        None,
+    )
+    assert outcome.completed_at is None
+    assert [part.pipeline for part in outcome.parts or ()] == ["orders", "other"]
+
+
+def test_accepted_counts_each_record_once() -> None:
+    assert accepted(token(span(3, 5), span(0, 1, 1))) == 3
+    assert accepted(token(span(None, 5), span(0, 1, 1))) is None
+    (part,) = token(span(3, 5)).parts
+    shared_topic = Part(input_id="ff" * 8, generation=1, spans=part.spans)
+    twice = Token(issued_at=NOW, request_id="00" * 8, parts=(part, shared_topic))
+    assert accepted(twice) == 2
+
+
+def test_an_outcome_reads_as_the_contract_has_it() -> None:
+    told = json.loads(OutcomeAnswer.model_validate(complete()).model_dump_json())
+    assert list(told) == list(examples.COMPLETE)
+    assert told["issued_at"] == "1970-01-01T00:16:40.000Z"
+    assert list(told["stages"][0]) == list(examples.COMPLETE["stages"][0])
+    assert list(told["stages"][1]["sinks"][0]) == list(examples.COMPLETE["stages"][1]["sinks"][0])
+
+
+def test_a_pipeline_reads_as_the_contract_has_it() -> None:
+    state = SinkState(batch_id=3, committed_at=8, batch_rows=2, version={"iceberg_snapshot_id": 1})
+    content = slot(lifecycle=life())
+    content.sinks[sink_key("load", "lake")] = state
+    detail = detail_of(record(), reading(content), NOW)
+    told = json.loads(PipelineAnswer.model_validate(detail).model_dump_json())
+    assert list(told) == list(examples.PIPELINE)
+    assert list(told["stages"][1]["last_batch"]) == list(
+        examples.PIPELINE["stages"][0]["last_batch"]
+    )
+    assert told["stages"][0]["last_batch"] is None
+    assert told["phase"] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("held", "phase"),
+    [
+        (None, "Unknown"),
+        (reading(None, run_id=None), "Unknown"),
+        (reading(slot(), run_id="other"), "Unknown"),
+        (reading(slot()), "Created"),
+        (reading(slot(lifecycle=life("Starting", at=5))), "Starting"),
+        (reading(slot(lifecycle=life("Running"), heard_at=NOW - 10_001)), "Unknown"),
+    ],
+)
+def test_a_phase_is_told_only_while_its_runner_is_heard(held: Reading | None, phase: str) -> None:
+    assert summary_of(record(), held, NOW).phase == phase
+
+
+def test_the_graph_joins_stages_by_the_topics_between_them() -> None:
+    graph = graph_of(stages(0, 0))
+    assert [(edge.source, edge.target) for edge in graph.edges] == [
+        ("input/orders", "stage/enrich"),
+        ("stage/enrich", "sink/enriched"),
+        ("stage/enrich", "sink/copy"),
+        ("sink/enriched", "stage/load"),
+        ("stage/load", "sink/lake"),
+    ]
+    assert {node.id for node in graph.nodes} == {
+        n for e in graph.edges for n in (e.source, e.target)
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "example"),
+    [
+        (OutcomeAnswer, examples.COMPLETE),
+        (PipelinesAnswer, examples.PIPELINES),
+        (PipelineAnswer, examples.PIPELINE),
+        (OperationAnswer, examples.OPERATION),
+    ],
+)
+def test_examples_have_the_members_of_their_models(
+    model: type[_Answer], example: dict[str, object]
+) -> None:
+    optional = {name for name, field in model.model_fields.items() if field.exclude_if}
+    assert set(example) == set(model.model_fields) - optional

@@ -1,0 +1,60 @@
+"""The batch that brought a token to a sink, however far back it lies."""
+
+import asyncio
+
+import pytest
+
+from shared.slots import Progress
+from status.app.details import NEWEST, find_batch
+from status.app.ports import Sight
+from status.core.views import PipelineKey, View
+from unit.status.fakes import KEY, LOAD, TOPIC, FakeStore, progress, slot, view
+
+
+class OneLook:
+    """A `Sight` of the store without a cache."""
+
+    def __init__(self, store: FakeStore) -> None:
+        self.store = store
+
+    def view(self, pipeline: PipelineKey) -> View:
+        return view(slot())
+
+    async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]:
+        return await self.store.newest(pipeline, sink, NEWEST)
+
+
+def found(store: FakeStore, end: int) -> int | None:
+    sight: Sight = OneLook(store)
+    batch = asyncio.run(find_batch(store, sight, KEY, LOAD, {(TOPIC, 0): end}))
+    return None if batch is None else batch.batch_id
+
+
+def store_of(first: int, last: int) -> FakeStore:
+    """Batch n has brought the sink to offset 10 × (n + 1)."""
+    batches = [progress(number, 10 * (number + 1)) for number in range(first, last + 1)]
+    return FakeStore(histories={LOAD: batches})
+
+
+@pytest.mark.parametrize("last", [0, 3, NEWEST - 1, NEWEST, NEWEST + 1, 500])
+def test_every_remembered_batch_is_found(last: int) -> None:
+    store = store_of(0, last)
+    for number in {0, 1, last // 2, last - NEWEST, last - NEWEST + 1, last - 1, last}:
+        if 0 <= number <= last:
+            assert found(store, 10 * (number + 1)) == number
+            assert found(store, 10 * number + 1) == number
+
+
+def test_what_was_forgotten_is_not_guessed() -> None:
+    store = store_of(100, 400)
+    assert found(store, 1000) is None, "it may have come with any batch up to 100"
+    assert found(store, 1011) == 101
+    assert found(store, 1020) == 101
+    assert found(FakeStore(), 1) is None
+    assert found(store_of(0, 3), 999) is None
+
+
+def test_old_batches_take_few_questions() -> None:
+    store = store_of(0, 2_000)
+    assert found(store, 5) == 0
+    assert store.history_reads < 14

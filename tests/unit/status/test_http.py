@@ -1,0 +1,216 @@
+"""Status over HTTP, with a store in memory: status codes, problems, streams, limits."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+
+from shared.events import Reply
+from shared.health import Health
+from shared.http import create_app
+from shared.settings import DEFAULT_TENANT
+from shared.tokens import LIFE_MS, Token, seal
+from status.adapters.http import (
+    PATH_TOKEN_CHARACTERS_MAX,
+    TOKENS_MAX,
+    add_limits,
+    operations_router,
+    pipelines_router,
+    tokens_router,
+)
+from status.app.hub import Hub
+from status.app.operations import Replies
+from status.app.pipelines import Pipelines
+from status.app.tokens import Tokens
+from unit.status.fakes import NOW, FakeOwners, FakeStore, FixedClock, record, slot, span, token
+from unit.status.test_tokens import DONE, RING, SHORT, TICK_S
+
+OPERATION = f"stop.orders.{'0f' * 16}"
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore()
+
+
+@pytest.fixture
+def replies() -> Replies:
+    return Replies(FixedClock())
+
+
+@pytest.fixture
+def hub(store: FakeStore) -> Hub:
+    return Hub(store, FixedClock(), waiters_max=1, tick_s=TICK_S)
+
+
+@pytest.fixture
+def client(store: FakeStore, replies: Replies, hub: Hub) -> Iterator[TestClient]:
+    clock, owners = FixedClock(), FakeOwners(record())
+    tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
+    routers = [
+        tokens_router(tokens, query_bytes_max=100_000),
+        pipelines_router(Pipelines(owners.directory, store, clock)),
+        operations_router(replies),
+    ]
+
+    app = create_app("status", routers, Health())
+    add_limits(app)
+    with TestClient(app) as client:
+        yield client
+
+
+def sealed(asked: Token, *, tenant: str = DEFAULT_TENANT) -> str:
+    return seal(asked, RING, tenant=tenant, nonce=bytes(12))
+
+
+def path(asked: Token | None = None) -> str:
+    return f"/v1/tokens/{sealed(asked or token(span(0, 5)))}"
+
+
+def test_an_outcome_is_told(client: TestClient, store: FakeStore) -> None:
+    store.put(DONE, version=1)
+    answer = client.get(path())
+    assert answer.status_code == 200
+    assert answer.json()["outcome"] == "complete"
+
+
+def test_unknown_is_a_503_that_carries_the_outcome(client: TestClient) -> None:
+    answer = client.get(path())
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
+    assert answer.json()["outcome"] == "unknown"
+    assert answer.json()["reason"] == "slot_missing"
+    assert answer.json()["type"] == "urn:waybill:problem:outcome_unknown"
+
+
+def test_all_that_is_no_token_of_ours_is_one_404(client: TestClient) -> None:
+    good = sealed(token(span(0, 5)))
+    for bad in (good[:-4], good[:10], "x", "wb1.", "wb1.é", sealed(token(), tenant="other")):
+        answer = client.get(f"/v1/tokens/{bad}")
+        assert answer.status_code == 404
+        assert answer.json() == {
+            **answer.json(),
+            "type": "urn:waybill:problem:token_not_found",
+            "detail": "no such token",
+        }
+
+
+def test_an_old_token_has_expired(client: TestClient) -> None:
+    answer = client.get(path(token(span(0, 5), issued_at=NOW - LIFE_MS - 1)))
+    assert answer.status_code == 410
+
+
+def test_a_long_token_is_asked_by_a_query(client: TestClient) -> None:
+    answer = client.get(f"/v1/tokens/{'x' * (PATH_TOKEN_CHARACTERS_MAX + 1)}")
+    assert answer.status_code == 413
+    assert "/v1/tokens/query" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("wait", ["-1", "61", "nan", "inf", "x"])
+def test_a_wait_has_its_limits(client: TestClient, wait: str) -> None:
+    assert client.get(path(), params={"wait": wait}).status_code == 422
+    assert client.get(f"/v1/operations/{OPERATION}", params={"wait": wait}).status_code == 422
+
+
+def test_a_query_answers_in_order(client: TestClient, store: FakeStore) -> None:
+    store.put(SHORT, version=1)
+    asked = [sealed(token(span(0, 5))), "forged", sealed(token(span(0, 4)))]
+    answer = client.post("/v1/tokens/query", json={"tokens": asked}).json()
+    assert [each.get("outcome") for each in answer["outcomes"]] == ["in_progress", None, "complete"]
+    assert answer["outcomes"][1]["error"]["status"] == 404
+
+
+def test_a_query_has_its_limits(client: TestClient) -> None:
+    too_many = {"tokens": ["x"] * (TOKENS_MAX + 1)}
+    assert client.post("/v1/tokens/query", json=too_many).status_code == 413
+    assert client.post("/v1/tokens/query", json={"tokens": ["x" * 100_000]}).status_code == 413
+    assert client.post("/v1/tokens/query", json={"tokens": "x"}).status_code == 422
+    assert client.post("/v1/tokens/query", json={"tokens": []}).json() == {"outcomes": []}
+
+
+def stream(client: TestClient, **headers: str) -> str:
+    accept = {"Accept": "text/event-stream", **headers}
+    return client.get(path(), headers=accept).text
+
+
+def test_a_stream_of_what_is_final_has_one_event(client: TestClient, store: FakeStore) -> None:
+    store.put(DONE, version=7)
+    event, data, own_id, *rest = stream(client).splitlines()
+    assert event == "event: outcome"
+    assert json.loads(data.removeprefix("data: "))["outcome"] == "complete"
+    assert own_id.startswith("id: 7.")
+    assert rest == [""]
+    assert stream(client, **{"Last-Event-ID": own_id.removeprefix("id: ")}) == ""
+    assert stream(client, **{"Last-Event-ID": "7.00000000"}) != ""
+
+
+def test_a_stream_of_a_forged_token_is_a_404(client: TestClient) -> None:
+    answer = client.get("/v1/tokens/x", headers={"Accept": "text/event-stream"})
+    assert answer.status_code == 404
+
+
+def test_too_many_waiters_are_sent_away(store: FakeStore) -> None:
+    hub = Hub(store, FixedClock(), waiters_max=0)
+    tokens = Tokens(
+        owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=FixedClock()
+    )
+    app = create_app("status", [tokens_router(tokens, query_bytes_max=1)], Health())
+    add_limits(app)
+    client = TestClient(app)
+    for answer in (
+        client.get(path(), params={"wait": 1}),
+        client.get(path(), headers={"Accept": "text/event-stream"}),
+    ):
+        assert answer.status_code == 429
+        assert answer.headers["retry-after"] == "1"
+
+
+def test_pipelines_are_told_without_redis_too(client: TestClient, store: FakeStore) -> None:
+    store.put(slot(), version=1)
+    assert client.get("/v1/pipelines").json()["items"][0]["phase"] == "Created"
+    store.away = True
+    (item,) = client.get("/v1/pipelines").json()["items"]
+    assert (item["phase"], item["reason"]) == ("Unknown", "redis does not answer")
+    assert client.get("/v1/pipelines/orders").json()["manifest"] == "version: 1\n"
+
+
+def test_an_unknown_pipeline_is_told_with_the_known_ones(client: TestClient) -> None:
+    answer = client.get("/v1/pipelines/order")
+    assert answer.status_code == 404
+    assert answer.json()["known"] == ["orders"]
+
+
+def reply(id: str, at: int = NOW) -> Reply:
+    return Reply(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid="u",
+        id=id,
+        pipeline="orders",
+        action="stop",
+        state="done",
+        errors=(),
+        warnings=(),
+        at=at,
+    )
+
+
+def test_an_operation_is_pending_until_answered(client: TestClient, replies: Replies) -> None:
+    place = f"/v1/operations/{OPERATION}"
+    assert client.get(place).json()["state"] == "pending"
+    assert client.get(place, params={"wait": 0.01}).json()["pipeline"] == "orders"
+    client.portal.call(replies.take, reply(OPERATION))  # type: ignore[union-attr]
+    told = client.get(place, params={"wait": 30}).json()
+    assert (told["state"], told["at"]) == ("done", "1970-01-01T00:16:40.000Z")
+    assert client.get("/v1/operations/stop.orders.12").status_code == 404
+
+
+def test_replies_are_kept_for_an_hour(client: TestClient, replies: Replies) -> None:
+    client.portal.call(replies.take, reply(OPERATION, at=NOW - 3_600_001))  # type: ignore[union-attr]
+    assert client.get(f"/v1/operations/{OPERATION}").json()["state"] == "pending"
+
+
+def test_the_documentation_shows_examples(client: TestClient) -> None:
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    for name in ("OutcomeAnswer", "PipelineAnswer", "PipelinesAnswer", "OperationAnswer"):
+        assert schemas[name]["example"]

@@ -1,0 +1,200 @@
+"""The rules by which a token's outcome is decided."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.events import PartitionOffset
+from shared.lifecycle import HEARTBEAT_AGE_MS_MAX
+from shared.slots import NON_FINAL_AGE_MS_MAX, Slot
+from shared.vectors import Span
+from status.core.judge import judge
+from status.core.outcomes import FINAL, Judgement, Kind
+from status.core.views import view_of
+from unit.status.fakes import (
+    COPY,
+    ENRICH,
+    LOAD,
+    NOW,
+    claim,
+    life,
+    reading,
+    slot,
+    span,
+    stages,
+    view,
+)
+
+
+def lost(judgement: Judgement) -> list[tuple[str, int, int, int]]:
+    return [(each.reason, each.partition, each.start, each.end) for each in judgement.lost]
+
+
+def test_complete_needs_every_terminal_sink() -> None:
+    wanted = claim(span(3, 5))
+    assert judge(wanted, view(slot(enriched=(5,), copy=(5,), lake=(5,)))).kind == Kind.COMPLETE
+    assert judge(wanted, view(slot(copy=(5,), lake=(9, 9)))).kind == Kind.COMPLETE
+    for short in (
+        slot(enriched=(5,), copy=(5,), lake=(4,)),
+        slot(enriched=(5,), copy=(4,), lake=(5,)),
+        slot(enriched=(5,), lake=(5,)),
+        slot(enriched=(5,), copy=(5,)),
+    ):
+        assert judge(wanted, view(short)).kind == Kind.IN_PROGRESS
+
+
+def test_complete_needs_every_partition() -> None:
+    wanted = claim(span(3, 5), span(0, 1, partition=1))
+    assert judge(wanted, view(slot(copy=(5, 1), lake=(5, 0)))).kind == Kind.IN_PROGRESS
+    assert judge(wanted, view(slot(copy=(5, 1), lake=(5, 1)))).kind == Kind.COMPLETE
+
+
+def test_progress_is_told_per_stage_and_sink() -> None:
+    judgement = judge(claim(span(3, 8)), view(slot(enriched=(8,), copy=(5,), lake=(1,))))
+    told = {s.key: (s.covered, s.required, s.behind) for g in judgement.stages for s in g.sinks}
+    assert told == {ENRICH: (True, False, 0), COPY: (False, True, 3), LOAD: (False, True, 5)}
+    assert [stage.name for stage in judgement.stages] == ["enrich", "load"]
+
+
+def test_what_lies_before_the_base_is_lost() -> None:
+    content = slot(copy=(9,), lake=(9,), bases=(4, 0))
+    judgement = judge(claim(span(2, 6), span(7, 8)), view(content))
+    assert judgement.kind == Kind.LOST
+    assert lost(judgement) == [("before_start", 0, 2, 4)]
+    assert judge(claim(span(4, 6)), view(content)).kind == Kind.COMPLETE
+
+
+def test_a_span_without_a_start_counts_from_the_base() -> None:
+    content = slot(copy=(9,), lake=(9,), bases=(4, 0))
+    assert judge(claim(span(None, 6)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(None, 10)), view(content)).stages[1].sinks[0].behind == 1
+    vacuous = judge(claim(span(None, 4)), view(slot(bases=(4, 0))))
+    assert vacuous.kind == Kind.COMPLETE
+    assert vacuous.stages[0].sinks[0].vacuous
+
+
+def test_a_deleted_pipeline_keeps_what_it_had_done() -> None:
+    content = slot(copy=(9,), lake=(6,), deleted=True)
+    assert judge(claim(span(3, 6)), view(content)).kind == Kind.COMPLETE
+    judgement = judge(claim(span(3, 8), span(0, 2, partition=1)), view(content))
+    assert judgement.kind == Kind.LOST
+    assert lost(judgement) == [("pipeline_deleted", 0, 6, 8), ("pipeline_deleted", 1, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        (None, "redis_away"),
+        (reading(None, run_id=None), "slot_missing"),
+        (reading(slot(copy=(9,), lake=(9,)), run_id="other"), "slot_missing"),
+        (reading(slot(copy=(9,), lake=(9,), generation=0)), "generation_behind"),
+        (reading(Slot(tenant="default", pipeline_uid="u", generation=1)), "no_definition"),
+    ],
+)
+def test_missing_knowledge_is_unknown(held: object, reason: str) -> None:
+    judgement = judge(claim(span(0, 5)), view_of(held, NOW))  # type: ignore[arg-type]
+    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, reason)
+
+
+def test_an_input_that_no_stage_reads_any_more_is_unknown() -> None:
+    content = slot(copy=(9,), lake=(9,))
+    assert content.definition is not None
+    object.__setattr__(content.definition, "stages", stages(0, 0)[1:])
+    assert judge(claim(span(0, 5)), view(content)).reason == "nothing_required"
+
+
+def test_a_silent_tracker_leaves_only_final_outcomes() -> None:
+    late = NOW + NON_FINAL_AGE_MS_MAX + 1
+    content = slot(copy=(5,), lake=(5,), bases=(2, 0))
+    assert judge(claim(span(3, 5)), view(content, now=late)).kind == Kind.COMPLETE
+    assert judge(claim(span(1, 5)), view(content, now=late)).kind == Kind.LOST
+    assert judge(claim(span(3, 6)), view(content, now=late)).reason == "tracker_silent"
+    assert judge(claim(span(3, 6)), view(content, now=late - 1)).kind == Kind.IN_PROGRESS
+
+
+LONG_AGO = NOW - HEARTBEAT_AGE_MS_MAX - 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "heard_at", "expected"),
+    [
+        (None, 0, None),
+        ("Running", NOW, None),
+        ("Starting", NOW, None),
+        ("Stopped", NOW, "stage_stopped"),
+        ("Failed", NOW, "stage_stopped"),
+        ("Stopping", NOW, "stage_stopped"),
+        ("Recovering", NOW, "recovering"),
+        ("Running", LONG_AGO, "runner_silent"),
+        ("Recovering", LONG_AGO, "runner_silent"),
+        ("Stopped", LONG_AGO, "stage_stopped"),
+    ],
+)
+def test_what_blocks_is_told(phase: str | None, heard_at: int, expected: str | None) -> None:
+    event = None if phase is None else life(phase)
+    judgement = judge(claim(span(0, 5)), view(slot(lifecycle=event, heard_at=heard_at)))
+    assert [stage.blocked_by for stage in judgement.stages] == [expected] * 2
+
+
+ends = st.tuples(st.integers(0, 12), st.integers(0, 12))
+spans = st.builds(
+    lambda start, length, partition: span(start, (start or 0) + length, partition),
+    st.none() | st.integers(0, 8),
+    st.integers(1, 5),
+    st.integers(0, 1),
+)
+slots = st.builds(
+    lambda copy, lake, bases, deleted: slot(copy=copy, lake=lake, bases=bases, deleted=deleted),
+    ends,
+    ends,
+    st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    st.booleans(),
+)
+tokens = st.lists(spans, min_size=1, max_size=4)
+
+
+@given(tokens, slots)
+def test_complete_is_said_exactly_when_all_has_arrived(wanted: list[Span], content: Slot) -> None:
+    """Also with the slot's clock at any age: `complete` follows from the vectors alone."""
+    judgement = judge(claim(*wanted), view(content, now=NOW + 60_000))
+    bases = _ends_of(stages_base(content))
+    arrived = [_ends_of(content.sinks[key].reached) for key in (COPY, LOAD)]
+    covered = all(
+        max(vector.get(s.partition, 0), bases.get(s.partition, 0)) >= s.end
+        for vector in arrived
+        for s in wanted
+    )
+    early = any(s.start is not None and s.start < bases[s.partition] for s in wanted)
+    assert (judgement.kind == Kind.COMPLETE) == (covered and not early)
+    assert (judgement.kind == Kind.LOST) == bool(judgement.lost)
+    assert early <= (judgement.kind == Kind.LOST)
+
+
+@given(tokens, slots, ends, ends)
+def test_a_final_outcome_stays_as_the_sinks_go_on(
+    wanted: list[Span], content: Slot, more_copy: tuple[int, int], more_lake: tuple[int, int]
+) -> None:
+    before = judge(claim(*wanted), view(content))
+    definition = content.definition
+    assert definition is not None
+    if definition.deleted:
+        return
+    copy, lake = (_ends_of(content.sinks[key].reached) for key in (COPY, LOAD))
+    bases = _ends_of(stages_base(content))
+    later = slot(
+        copy=(copy[0] + more_copy[0], copy[1] + more_copy[1]),
+        lake=(lake[0] + more_lake[0], lake[1] + more_lake[1]),
+        bases=(bases[0], bases[1]),
+    )
+    after = judge(claim(*wanted), view(later))
+    if before.kind in FINAL:
+        assert (after.kind, after.lost) == (before.kind, before.lost)
+
+
+def stages_base(content: Slot) -> tuple[PartitionOffset, ...]:
+    assert content.definition is not None
+    return content.definition.stages[0].inputs[0].bases
+
+
+def _ends_of(offsets: tuple[PartitionOffset, ...]) -> dict[int, int]:
+    return {each.partition: each.offset for each in offsets}

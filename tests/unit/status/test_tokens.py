@@ -1,0 +1,261 @@
+"""Asking, waiting and following: one reading for many, and no answer from missing knowledge."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import pytest
+
+from shared.errors import TokenRefused
+from shared.tokens import KeyRing, Token
+from status.app.hub import Hub, TooManyWaiters
+from status.app.tokens import DIRECTORY_LAG_MS_MAX, Tokens
+from status.core.outcomes import Kind, Outcome
+from unit.status.fakes import NOW, FakeOwners, FakeStore, FixedClock, record, slot, span, token
+
+RING = KeyRing(active=1, keys={1: bytes(32)})
+WAIT_S = 20.0
+TICK_S = 0.02
+DONE = slot(copy=(5,), lake=(5,))
+SHORT = slot(copy=(5,), lake=(4,))
+
+
+@dataclass
+class World:
+    store: FakeStore
+    owners: FakeOwners
+    clock: FixedClock
+    hub: Hub
+    tokens: Tokens
+
+    async def kind(self, asked: Token) -> Kind:
+        (outcome,) = await self.tokens.now([asked])
+        assert isinstance(outcome, Outcome)
+        return outcome.outcome
+
+
+@asynccontextmanager
+async def world(*, waiters_max: int = 100) -> AsyncIterator[World]:
+    store, clock, owners = FakeStore(), FixedClock(), FakeOwners(record())
+    hub = Hub(store, clock, waiters_max=waiters_max, tick_s=TICK_S)
+    tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
+    running = asyncio.create_task(hub.run())
+    try:
+        yield World(store, owners, clock, hub, tokens)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def in_a_world(test: Callable[[World], Awaitable[None]], *, waiters_max: int = 100) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(WAIT_S), world(waiters_max=waiters_max) as made:
+            await test(made)
+
+    asyncio.run(run())
+
+
+async def settled() -> None:
+    """Every task that can go on has done so."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_many_tokens_cost_one_reading() -> None:
+    async def test(w: World) -> None:
+        w.store.put(DONE, version=1)
+        outcomes = await w.tokens.now([token(span(0, n + 1)) for n in range(8)])
+        kinds = [each.outcome for each in outcomes if isinstance(each, Outcome)]
+        assert kinds == [Kind.COMPLETE] * 5 + [Kind.IN_PROGRESS] * 3
+        assert w.store.reads == 1
+        assert w.store.history_reads == 2
+
+    in_a_world(test)
+
+
+def test_a_wait_ends_when_the_outcome_is_final() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        assert not waiting.done()
+        w.store.put(DONE, version=2)
+        assert (await waiting).outcome == Kind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_a_wait_ends_with_the_last_outcome_when_the_time_is_over() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        assert (await w.tokens.wait(token(span(0, 5)), 0.02)).outcome == Kind.IN_PROGRESS
+
+    in_a_world(test)
+
+
+def test_unknown_waits_too() -> None:
+    async def test(w: World) -> None:
+        waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        assert not waiting.done()
+        w.store.put(DONE, version=1)
+        assert (await waiting).outcome == Kind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_many_waiters_cost_one_reading_a_change() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        waits = [asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S)) for _ in range(100)]
+        await settled()
+        before = w.store.reads
+        w.store.put(DONE, version=2)
+        outcomes = await asyncio.gather(*waits)
+        assert {outcome.outcome for outcome in outcomes} == {Kind.COMPLETE}
+        assert w.store.reads - before <= 2
+        assert w.store.history_reads <= 6
+
+    in_a_world(test)
+
+
+def test_a_change_whose_wake_up_is_lost_is_noticed() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        w.store.put(DONE, version=2, wake=False)
+        assert (await waiting).outcome == Kind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_a_tracker_that_falls_silent_is_noticed_while_waiting() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        changes = w.tokens.follow(token(span(0, 5)))
+        first = await anext(changes)
+        assert first is not None
+        assert first.outcome.outcome == Kind.IN_PROGRESS
+        w.clock.now += 6_000
+        second = await anext(changes)
+        assert second is not None
+        assert second.outcome.reason == "tracker_silent"
+        w.store.confirm(w.clock.now)
+        third = await anext(changes)
+        assert third is not None
+        assert third.outcome.outcome == Kind.IN_PROGRESS
+        await changes.aclose()  # type: ignore[attr-defined]
+
+    in_a_world(test)
+
+
+def test_following_tells_each_change_and_ends_with_a_final_one() -> None:
+    async def test(w: World) -> None:
+        w.store.put(slot(copy=(3,), lake=(3,)), version=1)
+        seen: list[tuple[Kind, str]] = []
+
+        async def follow() -> None:
+            async for change in w.tokens.follow(token(span(0, 5))):
+                assert change is not None
+                seen.append((change.outcome.outcome, change.version))
+
+        following = asyncio.create_task(follow())
+        await settled()
+        w.store.put(SHORT, version=2)
+        await settled()
+        w.store.put(SHORT, version=3)
+        await settled()
+        w.store.put(DONE, version=4)
+        await following
+        assert seen == [
+            (Kind.IN_PROGRESS, "1"),
+            (Kind.IN_PROGRESS, "2"),
+            (Kind.COMPLETE, "4"),
+        ]
+
+    in_a_world(test)
+
+
+def test_without_redis_nothing_is_known() -> None:
+    async def test(w: World) -> None:
+        w.store.put(DONE, version=1)
+        w.store.away = True
+        (outcome,) = await w.tokens.now([token(span(0, 5))])
+        assert isinstance(outcome, Outcome)
+        assert (outcome.outcome, outcome.reason) == (Kind.UNKNOWN, "redis_away")
+        waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        w.store.away = False
+        assert (await waiting).outcome == Kind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_complete_is_not_told_without_its_batches() -> None:
+    async def test(w: World) -> None:
+        w.store.put(DONE, version=1)
+        w.store.histories_away = True
+        assert await w.kind(token(span(0, 5))) == Kind.UNKNOWN
+        waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        assert not waiting.done()
+        w.store.histories_away = False
+        assert (await waiting).outcome == Kind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_a_token_of_nobody_is_refused_once_that_is_sure() -> None:
+    async def test(w: World) -> None:
+        young = token(span(0, 5), uid="nobody")
+        old = token(span(0, 5), uid="nobody", issued_at=NOW - DIRECTORY_LAG_MS_MAX)
+        assert await w.kind(young) == Kind.UNKNOWN
+        (refused,) = await w.tokens.now([old])
+        assert isinstance(refused, TokenRefused)
+        w.owners.known = False
+        assert await w.kind(old) == Kind.UNKNOWN
+
+    in_a_world(test)
+
+
+def test_a_pipeline_that_becomes_known_ends_the_doubt() -> None:
+    async def test(w: World) -> None:
+        asked = token(span(0, 5), uid="uid-2")
+        waiting = asyncio.create_task(w.tokens.wait(asked, WAIT_S))
+        await settled()
+        w.owners.directory.accept(record("other", "uid-2"))
+        w.tokens.directory_changed.notify()
+        await settled()
+        w.hub.close()
+        assert (await waiting).reason == "slot_missing"
+
+    in_a_world(test)
+
+
+def test_waiters_are_limited_and_leave_nothing_behind() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        held = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        with pytest.raises(TooManyWaiters):
+            await w.tokens.wait(token(span(0, 5)), WAIT_S)
+        held.cancel()
+        with suppress(asyncio.CancelledError):
+            await held
+        assert (await w.tokens.wait(token(span(0, 5)), 0.01)).outcome == Kind.IN_PROGRESS
+
+    in_a_world(test, waiters_max=1)
+
+
+def test_held_requests_are_answered_when_the_process_ends() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        held = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        w.hub.close()
+        assert (await held).outcome == Kind.IN_PROGRESS
+
+    in_a_world(test)

@@ -1,0 +1,36 @@
+"""What `import waybill` brings in: a Spark driver that uses `waybill.spark` pays for no HTTP."""
+
+import subprocess
+import sys
+
+import pytest
+
+import waybill
+
+HEAVY = ("httpx2", "typer", "rich", "pyspark", "confluent_kafka", "shared", "local_stack")
+
+
+@pytest.mark.parametrize(
+    ("statement", "allowed"),
+    [
+        ("import waybill", ()),
+        ("from waybill import Client", ("httpx2",)),
+        ("import waybill.cli.main", ("typer",)),
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_used(
+    statement: str, allowed: tuple[str, ...]
+) -> None:
+    code = f"{statement}; import sys; print(*[name for name in {HEAVY} if name in sys.modules])"
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.split() == list(allowed)
+
+
+def test_every_public_name_is_there() -> None:
+    assert all(hasattr(waybill, name) for name in waybill.__all__)
+
+
+def test_a_name_that_is_not_there_is_told() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'client_of'"):
+        getattr(waybill, "client_of")  # noqa: B009 - an unknown name is what is tested
