@@ -1,4 +1,5 @@
-"""One stack a run: it starts in the background while the tests that need none are running."""
+"""One stack at a time: first the tests that start stacks of their own, then all others, while the
+stack that they share comes up in the background."""
 
 import os
 import threading
@@ -10,20 +11,22 @@ import pytest
 from local_stack.reports import Report
 from local_stack.stack import Options, StackState, down, up
 
+TESTS = Path(__file__).parent
 TIERS = ("unit", "contract", "sim", "integration", "e2e")
 START_TIMEOUT_S = 180.0  # the first start on a machine writes class archives
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Cheap tiers first; what needs the stack last, so that it has come up meanwhile."""
-    root = config.rootpath / "tests"
-
-    def order(item: pytest.Item) -> tuple[bool, int]:
-        tier = item.path.relative_to(root).parts[0]
-        return needs_stack(item), TIERS.index(tier) if tier in TIERS else len(TIERS)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def order(item: pytest.Item) -> tuple[bool, bool, int]:
+        tier = item.path.relative_to(TESTS).parts[0]
+        return not has_own_stack(item), needs_stack(item), TIERS.index(tier)
 
     items.sort(key=order)
+
+
+def has_own_stack(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(TESTS / "integration" / "local_stack")
 
 
 def needs_stack(item: pytest.Item) -> bool:
@@ -69,19 +72,17 @@ class BackgroundStack:
 
 
 @pytest.fixture(scope="session")
-def _background_stack(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BackgroundStack]:
+def _background_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundStack]:
     background = BackgroundStack(tmp_path_factory.mktemp("stack"))
     background.start()
     yield background
     background.stop()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _early_start(request: pytest.FixtureRequest) -> None:
-    """Asked for by the first test of all, so that the stack starts at once if any test needs it."""
-    if any(needs_stack(item) for item in request.session.items):
+@pytest.fixture(autouse=True)
+def _stack_in_time(request: pytest.FixtureRequest) -> None:
+    """Start the shared stack with the first test that has none of its own, if any needs it."""
+    if not has_own_stack(request.node) and any(needs_stack(i) for i in request.session.items):
         request.getfixturevalue("_background_stack")
 
 

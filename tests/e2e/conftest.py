@@ -64,6 +64,7 @@ def orders(apply_orders: Apply) -> Pipeline:
 @pytest.fixture(scope="session")
 def catalog(stack: StackState) -> SqlCatalog:
     folder = stack.folder / "lakehouse"
+    folder.mkdir(exist_ok=True)
     return SqlCatalog("lakehouse", uri=f"sqlite:///{folder / 'catalog.db'}")
 
 

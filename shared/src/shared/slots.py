@@ -59,6 +59,7 @@ class Progress:
 
     stage: str
     sink: str
+    before: tuple[PartitionOffset, ...] = ()
     reached: tuple[PartitionOffset, ...]
     batch_id: int
     sequence: int

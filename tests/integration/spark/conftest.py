@@ -53,12 +53,14 @@ def raw_frame(spark: SparkSession) -> RawFrame:
 
     def make(records: Sequence[tuple[str, int, int, bytes | None]]) -> DataFrame:
         topics, partitions, offsets, values = zip(*records, strict=True)
-        table = pa.table({
-            "topic": pa.array(topics, pa.string()),
-            "partition": pa.array(partitions, pa.int32()),
-            "offset": pa.array(offsets, pa.int64()),
-            "value": pa.array(values, pa.binary()),
-        })
+        table = pa.table(
+            {
+                "topic": pa.array(topics, pa.string()),
+                "partition": pa.array(partitions, pa.int32()),
+                "offset": pa.array(offsets, pa.int64()),
+                "value": pa.array(values, pa.binary()),
+            }
+        )
         return spark.createDataFrame(table)
 
     return make

@@ -48,7 +48,9 @@ def test_taken_values_are_those_of_the_table(raw_frame: RawFrame, kind: str) -> 
     assert dict(zip(map(str, cases), values, strict=True)) == {str(c): c.gives for c in cases}
 
 
-@pytest.mark.parametrize("kind", [kind for kind, v in BY_TYPE.items() if any(not c.gives for c in v)])
+@pytest.mark.parametrize(
+    "kind", [kind for kind, v in BY_TYPE.items() if any(not c.gives for c in v)]
+)
 def test_refused_values_are_those_of_the_table(raw_frame: RawFrame, kind: str) -> None:
     """All at once, because one at a time takes a minute; the count must be that of the table."""
     cases = [case for case in BY_TYPE[kind] if case.gives is None]
@@ -60,13 +62,15 @@ def test_refused_values_are_those_of_the_table(raw_frame: RawFrame, kind: str) -
 
 def test_refusal_names_the_first_position_of_its_own_topic(raw_frame: RawFrame) -> None:
     source = make_input("c INT")
-    raw = raw_frame([
-        ("other", 0, 0, b"not of this input"),
-        ("orders.in", 2, 7, b'{"c": 1}'),
-        ("orders.in", 2, 9, b'{"c": "x"}'),
-        ("orders.in", 1, 8, b'{"c": 1} behind'),
-        ("orders.in", 1, 5, b'{"c": 1}'),
-    ])
+    raw = raw_frame(
+        [
+            ("other", 0, 0, b"not of this input"),
+            ("orders.in", 2, 7, b'{"c": 1}'),
+            ("orders.in", 2, 9, b'{"c": "x"}'),
+            ("orders.in", 1, 8, b'{"c": 1} behind'),
+            ("orders.in", 1, 5, b'{"c": 1}'),
+        ]
+    )
     decoded = decode(raw, source)
     decoded.collect()
     with pytest.raises(MalformedRecord) as raised:

@@ -67,6 +67,7 @@ class FakeKafka:
     hide_offsets: bool = False
     becomes: str | None = None
     away: bool = False
+    away_after_write: bool = False
     described: int = 0
     seen: TopicIdentity | None = None
     later_ends: list[dict[int, int]] = field(default_factory=list)
@@ -82,6 +83,7 @@ class FakeKafka:
             self.written.append(record)
             self.topics.append(topic)
             delivered.append((partition, -1 if self.hide_offsets else at))
+        self.away = self.away_after_write
         if self.becomes is not None:
             self.topic_id = self.becomes
         failed = [Rejection(r.row, self.failing[r.row]) for r in records if r.row in self.failing]

@@ -118,6 +118,13 @@ def test_a_topic_recreated_while_writing_gives_no_token(becomes: str) -> None:
     assert world.mint.parts == []
 
 
+def test_records_whose_topic_cannot_be_described_again_have_no_token() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(away_after_write=True))
+    with pytest.raises(Retryable, match="the records are written, but have no token"):
+        world.write()
+    assert world.mint.parts == []
+
+
 def test_the_id_is_asked_for_again_after_each_write() -> None:
     world = World(pipeline(source()))
     world.write()

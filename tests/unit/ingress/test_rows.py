@@ -50,9 +50,10 @@ def test_elements_keep_their_exact_text() -> None:
 
 
 def test_good_rows_are_kept_and_bad_ones_named() -> None:
-    rows = ndjson(b'{"id": 1}\n{"id": "x"}\nnonsense\n[1]\n{"id": 2}')
-    assert [record.row for record in rows.records] == [0, 4]
+    rows = ndjson(b'{"id": 1}\n{"id": "x"}\nnonsense\n[1]\n{"id": NaN}\n{"id": 2}')
+    assert [record.row for record in rows.records] == [0, 5]
     assert reasons(rows) == {
+        4: "NaN is not JSON",
         1: "id: BIGINT takes a whole number, this is the string 'x'",
         2: "not JSON at character 1: Expecting value",
         3: "a record is a JSON object, this is an array",

@@ -18,9 +18,7 @@ def taken(case: AcceptedValue) -> bool:
     if case.record is None:
         return False
     try:
-        row = json.loads(
-            case.record.decode(), parse_float=Decimal, parse_constant=refuse_constant
-        )
+        row = json.loads(case.record.decode(), parse_float=Decimal, parse_constant=refuse_constant)
     except ValueError:
         return False
     return refusal(parse_columns(f"c {case.type}"), row) is None

@@ -23,7 +23,7 @@ from shared.vectors import Span
 from status.core.judge import Claim, ClaimPart
 from status.core.views import PipelineKey, Reading, Stamp, View, reading_of, view_of
 
-NOW = 1_000_000
+NOW = 1_795_000_000_000
 UID = "uid-1"
 KEY = (DEFAULT_TENANT, UID)
 TOPIC = "b3JkZXJzLm9yZGVycy5pbg"
@@ -151,11 +151,14 @@ def record(name: str = "orders", uid: str = UID) -> PipelineRecord:
     )
 
 
-def progress(number: int, *ends: int, at: int | None = None, sink: str = LOAD) -> Progress:
+def progress(
+    number: int, *ends: int, before: int = 0, at: int | None = None, sink: str = LOAD
+) -> Progress:
     stage, _, name = sink.partition("/")
     return Progress(
         stage=stage,
         sink=name,
+        before=offsets(before),
         reached=offsets(*ends),
         batch_id=number,
         sequence=number,

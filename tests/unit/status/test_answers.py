@@ -121,7 +121,7 @@ def test_accepted_counts_each_record_once() -> None:
 def test_an_outcome_reads_as_the_contract_has_it() -> None:
     told = json.loads(OutcomeAnswer.model_validate(complete()).model_dump_json())
     assert list(told) == list(examples.COMPLETE)
-    assert told["issued_at"] == "1970-01-01T00:16:40.000Z"
+    assert told["issued_at"] == "2026-11-18T11:06:40.000Z"
     assert list(told["stages"][0]) == list(examples.COMPLETE["stages"][0])
     assert list(told["stages"][1]["sinks"][0]) == list(examples.COMPLETE["stages"][1]["sinks"][0])
 

@@ -201,7 +201,7 @@ def test_an_operation_is_pending_until_answered(client: TestClient, replies: Rep
     assert client.get(place, params={"wait": 0.01}).json()["pipeline"] == "orders"
     client.portal.call(replies.take, reply(OPERATION))  # type: ignore[union-attr]
     told = client.get(place, params={"wait": 30}).json()
-    assert (told["state"], told["at"]) == ("done", "1970-01-01T00:16:40.000Z")
+    assert (told["state"], told["at"]) == ("done", "2026-11-18T11:06:40.000Z")
     assert client.get("/v1/operations/stop.orders.12").status_code == 404
 
 

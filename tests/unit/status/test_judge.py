@@ -1,5 +1,7 @@
 """The rules by which a token's outcome is decided."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,6 @@ from unit.status.fakes import (
     reading,
     slot,
     span,
-    stages,
     view,
 )
 
@@ -97,10 +98,21 @@ def test_missing_knowledge_is_unknown(held: object, reason: str) -> None:
 
 
 def test_an_input_that_no_stage_reads_any_more_is_unknown() -> None:
-    content = slot(copy=(9,), lake=(9,))
+    known = claim(span(0, 5))
+    gone = replace(known.parts[0], input_name="gone")
+    both = replace(known, parts=(*known.parts, gone))
+    judgement = judge(both, view(slot(copy=(9,), lake=(9,))))
+    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "nothing_required")
+
+
+def test_without_anything_to_wait_for_nothing_is_complete() -> None:
+    content = slot(enriched=(9,), copy=(9,), lake=(9,))
     assert content.definition is not None
-    object.__setattr__(content.definition, "stages", stages(0, 0)[1:])
-    assert judge(claim(span(0, 5)), view(content)).reason == "nothing_required"
+    (enrich, _) = content.definition.stages
+    inner = replace(enrich, sinks=enrich.sinks[:1])
+    bare = replace(content, definition=replace(content.definition, stages=(inner,)))
+    judgement = judge(claim(span(0, 5)), view(bare))
+    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "nothing_required")
 
 
 def test_a_silent_tracker_leaves_only_final_outcomes() -> None:

@@ -138,6 +138,7 @@ def _advance(slot: Slot) -> Applied:
                 Progress(
                     stage=stage.name,
                     sink=sink.name,
+                    before=state.reached,
                     reached=reached,
                     batch_id=state.batch_id,
                     sequence=state.sequence,

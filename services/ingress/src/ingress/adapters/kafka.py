@@ -5,6 +5,7 @@ done that already.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,6 +16,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from ingress.app.ports import Appended
 from ingress.core.rows import Record, Rejection
 from shared.kafka import KafkaAdmin, TopicIdentity, make_producer
+
+logger = logging.getLogger(__name__)
 
 POLL_S = 0.1
 FLUSH_TIMEOUT_S = 5.0
@@ -29,7 +32,7 @@ class ProducerLog:
         self, bootstrap: str, options: dict[str, object], on_fatal: Callable[[str], None]
     ) -> None:
         self._on_fatal = on_fatal
-        options = {**options, "error_cb": self._on_error}
+        options = {**options, "error_cb": self._on_error, "logger": logger}
         self._producer: Producer = make_producer(bootstrap, **options)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="delivery reports", daemon=True)

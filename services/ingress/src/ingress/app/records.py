@@ -75,8 +75,11 @@ class Records:
     async def _spans(self, source: InputDefinition, appended: Appended) -> tuple[Span, ...]:
         """What was delivered, in a topic that was the same before and after."""
         missing = unplaced(appended.delivered)
-        ends = await self._topics.ends(source.topic, missing) if missing else {}
-        identity = await self._registry.present(source, fresh=True)
+        try:
+            ends = await self._topics.ends(source.topic, missing) if missing else {}
+            identity = await self._registry.present(source, fresh=True)
+        except Retryable as error:
+            raise Retryable(f"the records are written, but have no token: {error}") from error
         return delivered_spans(identity.topic_id, appended.delivered, ends)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Message as KafkaMessage
 from confluent_kafka.admin import NewTopic
 
 from shared import codec
@@ -185,6 +186,7 @@ class CommandQueue:
         self._release = release
         self._assigned: list[int] = []
         self._held: tuple[int, Command] | None = None
+        self._early: KafkaMessage | None = None
         consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def next(self, timeout_s: float) -> tuple[int, Command] | None:
@@ -216,11 +218,14 @@ class CommandQueue:
             logger.warning("offsets not committed", extra={"reason": str(error)})
 
     def _poll(self, timeout_s: float) -> tuple[int, Command] | None:
-        message = self._consumer.poll(timeout_s)
-        fresh, self._assigned = self._assigned, []
-        if fresh:
-            self._acquire(fresh)  # outside the callback: it reads topics and starts drivers
+        if self._assigned:
+            self._acquire(self._assigned)  # outside the callback: it reads topics
+            self._assigned = []
+        message, self._early = self._early or self._consumer.poll(timeout_s), None
         if message is None:
+            return None
+        if self._assigned:  # came with its partition, whose pipelines are not known yet
+            self._early = message
             return None
         error = message.error()
         if error is not None:
@@ -236,10 +241,12 @@ class CommandQueue:
         return partition, command
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._assigned = [p.partition for p in partitions]
+        self._assigned += [p.partition for p in partitions]
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         lost = [p.partition for p in partitions]
+        self._assigned = [partition for partition in self._assigned if partition not in lost]
+        self._early = None
         for partition in lost:
             self._open.pop(partition, None)
             self._next.pop(partition, None)

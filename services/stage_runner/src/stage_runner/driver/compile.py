@@ -3,30 +3,24 @@
 Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
 """
 
-import re
 from dataclasses import dataclass
 
 import pyarrow as pa
-from py4j.java_gateway import JavaObject
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import NullType
 
 from shared.errors import UserError
 from shared.events import Problem
 from shared.manifest import Manifest, Sink, Stage
 from stage_runner.core.rows import KEY, VALUE
 from stage_runner.driver.decode import DecodedInput, decode, refuse_malformed
+from stage_runner.driver.guard import refuse_command, refuse_stateful, sql_problem
 
 TIMESTAMP_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
 RAW_COLUMNS = "topic STRING, partition INT, offset BIGINT, value BINARY"
-STATELESS = frozenset({
-    "Project", "Filter", "SubqueryAlias", "View", "Union", "Generate", "Expand", "LocalRelation",
-    "OneRowRelation", "CollectMetrics", "StreamingRelation", "StreamingRelationV2", "LogicalRDD",
-    "StreamingExecutionRelation", "WithCTE", "CTERelationDef", "CTERelationRef", "LateralJoin",
-})  # fmt: skip
-POSITION = re.compile(r"\(?line (\d+), pos (\d+)\)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +84,7 @@ def _compile_stage(
     columns, schemas = {}, {}
     for k, sink in enumerate(stage.sinks):
         frame = session.table(stage.source_of(sink))
+        _refuse_columns(frame, path=f"stages.{at}.sinks.{k}")
         _refuse_key(frame, sink, path=f"stages.{at}.sinks.{k}.kafka.key")
         columns[sink.name] = _ddl(frame)
         schemas[sink.name] = to_arrow_schema(frame.schema, timestamp_utc=True)
@@ -113,48 +108,35 @@ def _register(
     """Views for inputs and steps in `spark`; with `at`, steps are checked to be stateless."""
     for source in inputs:
         decode(raw, source).createOrReplaceTempView(source.name)
+    views = [source.name for source in inputs]
     for number, step in enumerate(stage.steps):
         path = f"stages.{at}.steps.{number}.sql"
         try:
+            if at is not None:
+                refuse_command(raw, step.sql, path)
             frame = spark.sql(step.sql)
             if at is not None:
-                _refuse_stateful(frame, path)
+                refuse_stateful(frame, path)
         except (AnalysisException, ParseException) as error:
-            raise UserError([_sql_problem(error, path)]) from error
+            raise UserError([sql_problem(error, path, views)]) from error
         frame.createOrReplaceTempView(step.name)
+        views.append(step.name)
 
 
-def _refuse_stateful(frame: DataFrame, path: str) -> None:
-    plan = frame._jdf.queryExecution().analyzed()
-    if not frame.isStreaming:
-        message = "the query reads none of the stage's inputs"
-        raise UserError(
-            [Problem(message=message, path=path, hint="select from an input or a step")]
-        )
-    for name in _node_names(plan):
-        if name not in STATELESS:
-            message = f"{name} needs rows of more than one batch, which stages do not keep yet"
-            hint = "use SELECT, WHERE, UNION ALL, LATERAL VIEW and expressions of one row"
-            raise UserError([Problem(message=message, path=path, hint=hint)])
-
-
-def _node_names(plan: JavaObject) -> list[str]:
-    names = [plan.nodeName()]
-    for children in (plan.children(), plan.innerChildren()):
-        for i in range(children.size()):
-            child = children.apply(i)
-            if "plans.logical" in child.getClass().getName():
-                names += _node_names(child)
-    return names
-
-
-def _sql_problem(error: PySparkException, path: str) -> Problem:
-    text = str(error).split("\n\n")[0].split(";\n")[0].strip()
-    lines = text.splitlines()
-    found = POSITION.search(str(error))
-    place = f" (line {found[1]}, column {int(found[2]) + 1} of the SQL)" if found else ""
-    hint = next((line.strip() for line in lines if "Did you mean" in line), "")
-    return Problem(message=f"{lines[0]}{place}", path=path, hint=hint)
+def _refuse_columns(frame: DataFrame, path: str) -> None:
+    """What only the first row would show otherwise, as a driver that fails again and again."""
+    seen: set[str] = set()
+    for field in frame.schema:
+        name = field.name
+        if name.lower() in seen:
+            problem = Problem(
+                message=f"column {name!r} stands twice", path=path, hint=f"rename one: {name} AS …"
+            )
+            raise UserError([problem])
+        if isinstance(field.dataType, NullType):
+            hint = "give it one: CAST(NULL AS STRING)"
+            raise UserError([Problem(message=f"column {name!r} has no type", path=path, hint=hint)])
+        seen.add(name.lower())
 
 
 def _refuse_key(frame: DataFrame, sink: Sink, path: str) -> None:
@@ -193,5 +175,5 @@ def _key(sink: Sink) -> Column:
 
 def _for_sink(table: pa.Table, sink: Sink) -> pa.Table:
     if sink.kafka is None:
-        return table
+        return table.select([n for n in table.column_names if n != VALUE and not n.startswith(KEY)])
     return table.select([KEY + sink.name, VALUE]).rename_columns([KEY, VALUE])

@@ -12,6 +12,8 @@ CONF: Final = {
     "spark.sql.json.enablePartialResults": "false",
     # Pruning the schema of from_json would hide a bad value in a column that nobody reads.
     "spark.sql.optimizer.enableJsonExpressionOptimization": "false",
+    # A query reads the stage's inputs, not files of the machine that it runs on.
+    "spark.sql.runSQLOnFiles": "false",
     # The default forks a `chmod` process for each checkpoint file: 70 of 105 ms per batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing"

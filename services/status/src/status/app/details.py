@@ -27,7 +27,8 @@ async def find_batch(
             found, high = progress, middle
         else:
             low = middle + 1
-    return found if low > 0 or found.sequence == 0 else None
+    forgotten = covers(to_vector(found.before), wanted)  # an older batch did it
+    return None if forgotten else found
 
 
 def _covers(progress: Progress, wanted: Vector) -> bool:

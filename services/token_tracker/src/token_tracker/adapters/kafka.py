@@ -117,7 +117,16 @@ class FactStream:
                 self._tracker.skip(partition, offset)
 
     def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
-        """Start from the snapshots, and from the offset that was committed with them."""
+        """Start from the snapshots, and from the offset that was committed with them.
+
+        What goes wrong here ends the process: half a takeover must not be fed.
+        """
+        try:
+            self._take_over(consumer, assigned)
+        except Retryable as error:
+            raise RuntimeError(f"partitions cannot be taken over: {error}") from error
+
+    def _take_over(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         committed = consumer.committed(assigned, timeout=FLUSH_TIMEOUT_S)
         for at in committed:
             at.offset = 0 if at.offset == OFFSET_INVALID else at.offset

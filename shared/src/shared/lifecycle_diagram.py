@@ -1,0 +1,33 @@
+"""Draws the phases of a pipeline from their table: `python -m shared.lifecycle_diagram`.
+
+Prints docs/lifecycle.md; decides nothing about phases.
+"""
+
+from shared.lifecycle import HEARTBEAT_AGE_MS_MAX, TRANSITIONS, Phase
+
+INTRODUCTION = f"""# The life of a pipeline
+
+<!-- Made by `python -m shared.lifecycle_diagram > docs/lifecycle.md`. Change the table
+     `shared.lifecycle.TRANSITIONS`, not this file. -->
+
+What a person wants (`running`, `stopped`, `deleted`) stands in `waybill.pipelines`. The phase says
+what is so. `stage_runner` alone decides it, in `stage_runner.core.supervision.decide`, and writes
+every move to `waybill.lifecycle`. `{Phase.UNKNOWN}` is never entered: readers say it when the
+runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
+"""
+
+
+def render() -> str:
+    """The whole document."""
+    moves = [
+        f"    {phase} --> {after}"
+        for phase in Phase
+        for after in Phase
+        if after in TRANSITIONS[phase]
+    ]
+    lines = ["stateDiagram-v2", f"    [*] --> {Phase.CREATED}", *moves]
+    return "\n".join([INTRODUCTION, "```mermaid", *lines, "```", ""])
+
+
+if __name__ == "__main__":
+    print(render(), end="")

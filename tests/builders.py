@@ -1,0 +1,279 @@
+"""One builder per event, with sensible defaults: a test says only what it is about."""
+
+from typing import Literal
+
+from shared.events import (
+    Command,
+    Commit,
+    Definition,
+    Fact,
+    Fence,
+    InputDefinition,
+    LifecycleEvent,
+    Output,
+    PartitionOffset,
+    PipelineRecord,
+    Problem,
+    Range,
+    Reply,
+    SinkDefinition,
+    SinkResult,
+    Snapshot,
+    StageDefinition,
+    from_vector,
+)
+from shared.vectors import Vector
+
+TENANT = "default"
+UID = "5d3ab3a2-8dd5-5f3b-9d4b-7e8f6a1b2c3d"
+NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
+ORDERS_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+ENRICHED_ID = "BBBBBBBBBBBBBBBBBBBBBA"
+MANIFEST = """\
+version: 1
+name: orders
+inputs:
+  - name: orders
+    kafka: {topic: orders.in, partitions: 2}
+    schema: "order_id BIGINT, amount DECIMAL(10,2)"
+stages:
+  - name: enrich
+    inputs: [orders]
+    sinks:
+      - {name: enriched, kafka: {topic: orders.enriched}}
+"""
+
+
+def make_offset(topic_id: str = ORDERS_ID, partition: int = 0, offset: int = 0) -> PartitionOffset:
+    return PartitionOffset(topic_id=topic_id, partition=partition, offset=offset)
+
+
+def make_range(
+    start: int = 0,
+    end: int = 1,
+    *,
+    topic: str = "orders.in",
+    topic_id: str = ORDERS_ID,
+    partition: int = 0,
+) -> Range:
+    return Range(topic=topic, topic_id=topic_id, partition=partition, start=start, end=end)
+
+
+def make_input(
+    name: str = "orders",
+    *,
+    topic_id: str = ORDERS_ID,
+    root: bool = True,
+    bases: tuple[int, ...] = (0,),
+) -> InputDefinition:
+    """`bases` by partition."""
+    return InputDefinition(
+        name=name,
+        topic=f"{name}.in",
+        topic_id=topic_id,
+        root=root,
+        bases=tuple(make_offset(topic_id, partition, at) for partition, at in enumerate(bases)),
+    )
+
+
+def make_sink(
+    name: str = "lake",
+    *,
+    kind: str = "iceberg",
+    topic_id: str | None = None,
+    terminal: bool = True,
+) -> SinkDefinition:
+    kind = "kafka" if topic_id is not None else kind
+    return SinkDefinition(
+        name=name, kind=kind, target=f"a {name}", topic_id=topic_id, terminal=terminal
+    )
+
+
+def make_stage(
+    name: str = "enrich",
+    *,
+    inputs: tuple[InputDefinition, ...] | None = None,
+    sinks: tuple[SinkDefinition, ...] | None = None,
+) -> StageDefinition:
+    return StageDefinition(
+        name=name,
+        inputs=(make_input(),) if inputs is None else inputs,
+        sinks=(make_sink(),) if sinks is None else sinks,
+    )
+
+
+def make_definition(*stages: StageDefinition, deleted: bool = False) -> Definition:
+    return Definition(name="orders", deleted=deleted, stages=stages or (make_stage(),))
+
+
+def make_commit(
+    frontier: Vector | None = None,
+    *,
+    stage: str = "enrich",
+    sinks: tuple[str, ...] = ("lake",),
+    outputs: Vector | None = None,
+    sequence: int = 0,
+    batch_id: int | None = None,
+    version: int | None = None,
+    outcome: Literal["committed", "failed"] = "committed",
+) -> Commit:
+    """`outputs` are cumulative and of every sink named."""
+    return Commit(
+        stage=stage,
+        sequence=sequence,
+        lineage="7f1a",
+        epoch=1,
+        batch_id=sequence if batch_id is None else batch_id,
+        started_at=NOW,
+        committed_at=NOW + sequence,
+        inputs=(),
+        frontier=from_vector(frontier if frontier is not None else {(ORDERS_ID, 0): 1}),
+        outputs=tuple(
+            Output(sink=sink, topic="t", topic_id=topic_id, partition=partition, first=0, end=end)
+            for sink in sinks
+            for (topic_id, partition), end in sorted((outputs or {}).items())
+        ),
+        sinks=tuple(
+            SinkResult(
+                name=sink,
+                kind="iceberg",
+                outcome=outcome,
+                batch_rows=1,
+                version={} if version is None else {"iceberg_snapshot_id": version},
+                started_at=NOW,
+                ended_at=NOW + 1,
+            )
+            for sink in sinks
+        ),
+    )
+
+
+def make_fact(
+    body: Definition | Commit | None = None, *, uid: str = UID, generation: int = 1
+) -> Fact:
+    return Fact(
+        tenant=TENANT,
+        pipeline_uid=uid,
+        generation=generation,
+        at=NOW,
+        body=make_definition() if body is None else body,
+    )
+
+
+def make_fence(
+    inputs: tuple[Range, ...] = (make_range(),),
+    frontier: Vector | None = None,
+    *,
+    sequence: int = 0,
+    batch_id: int = 0,
+) -> Fence:
+    reached = {(run.topic_id, run.partition): run.end for run in inputs}
+    return Fence(
+        tenant=TENANT,
+        pipeline_uid=UID,
+        stage="enrich",
+        sink="lake",
+        sequence=sequence,
+        lineage="7f1a",
+        batch_id=batch_id,
+        epoch=1,
+        inputs=inputs,
+        frontier=from_vector(reached if frontier is None else frontier),
+        outputs=(),
+        batch_rows=1,
+        at=NOW,
+    )
+
+
+def make_record(
+    name: str = "orders",
+    *,
+    uid: str = UID,
+    generation: int = 1,
+    desired: Literal["running", "stopped", "deleted"] = "running",
+    stages: tuple[StageDefinition, ...] | None = None,
+    created_at: int = NOW,
+    tenant: str = TENANT,
+) -> PipelineRecord:
+    return PipelineRecord(
+        tenant=tenant,
+        pipeline_uid=uid,
+        name=name,
+        generation=generation,
+        desired=desired,
+        manifest=MANIFEST,
+        stages=(make_stage(),) if stages is None else stages,
+        created_at=created_at,
+        updated_at=created_at,
+    )
+
+
+def make_command(
+    action: Literal["apply", "start", "stop", "delete"] = "start", *, id: str = "c1"
+) -> Command:
+    return Command(
+        tenant=TENANT,
+        pipeline_uid=UID,
+        id=id,
+        pipeline="orders",
+        action=action,
+        manifest=MANIFEST if action == "apply" else None,
+        actor="ada",
+        request_id="r1",
+        at=NOW,
+    )
+
+
+def make_problem(message: str = "a step is wrong") -> Problem:
+    return Problem(message=message, line=3, column=5, path="stages.0", hint="mend it")
+
+
+def make_reply(state: Literal["done", "failed"] = "done", *, id: str = "c1") -> Reply:
+    return Reply(
+        tenant=TENANT,
+        pipeline_uid=UID,
+        id=id,
+        pipeline="orders",
+        action="start",
+        state=state,
+        errors=(make_problem(),) if state == "failed" else (),
+        warnings=(),
+        at=NOW,
+    )
+
+
+def make_lifecycle(
+    phase: str = "Running",
+    *,
+    kind: Literal["claim", "transition", "heartbeat"] = "transition",
+    at: int = NOW,
+    uid: str = UID,
+) -> LifecycleEvent:
+    return LifecycleEvent(
+        tenant=TENANT,
+        pipeline_uid=uid,
+        pipeline="orders",
+        generation=1,
+        kind=kind,
+        phase_from="Starting" if kind == "transition" else None,
+        phase=phase,
+        reason="driver runs",
+        error=None,
+        actor="stage_runner",
+        run_id="run-1",
+        attempt=0,
+        next_at=None,
+        at=at,
+    )
+
+
+def make_snapshot(slot: str, *, partition: int = 0, position: int = 0, uid: str = UID) -> Snapshot:
+    return Snapshot(
+        tenant=TENANT,
+        pipeline_uid=uid,
+        partition=partition,
+        position=position,
+        slot_version=1,
+        slot=slot,
+        at=NOW,
+    )

@@ -1,0 +1,32 @@
+"""Manifests of one stage for the tests of SQL."""
+
+import json
+
+from shared.manifest import Manifest, parse_manifest
+
+ORDERS = (
+    "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP,"
+    " tags ARRAY<STRING>"
+)
+OTHERS = "order_id BIGINT, note STRING"
+KAFKA_SINK = "{name: out, kafka: {topic: orders.out, key: order_id}}"
+LAKE_SINK = "{name: lake, iceberg: {table: raw.orders}}"
+
+
+def make_manifest(*steps: str, sinks: tuple[str, ...] = (LAKE_SINK,)) -> Manifest:
+    """A stage over the inputs `orders` and `others`, with steps named step_0, step_1, …"""
+    named = ", ".join(
+        f"{{name: step_{number}, sql: {json.dumps(sql)}}}" for number, sql in enumerate(steps)
+    )
+    return parse_manifest(f"""
+version: 1
+name: orders
+inputs:
+  - {{name: orders, kafka: {{topic: orders.in}}, schema: "{ORDERS}"}}
+  - {{name: others, kafka: {{topic: others.in}}, schema: "{OTHERS}"}}
+stages:
+  - name: shape
+    inputs: [orders, others]
+    steps: [{named}]
+    sinks: [{", ".join(sinks)}]
+""")

