@@ -26,7 +26,7 @@ SYMBOL = re.compile(r"(\w+(?:\.\w+)+)(?:\(\))?")
 def documents() -> list[Path]:
     inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md")]
     found = [*ROOT.glob("*.md"), *inside]
-    return sorted(path for path in found if not any(part.startswith(".") for part in path.parts))
+    return sorted(path for path in found if "/." not in f"/{_named(path)}")
 
 
 def _named(path: Path) -> str:

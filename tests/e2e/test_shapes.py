@@ -1,4 +1,4 @@
-"""A pipeline of another shape: two sinks in one stage, a chain of three, and paths that meet again."""
+"""Another shape: two sinks in one stage, a chain of three, and paths that meet again."""
 
 import uuid
 

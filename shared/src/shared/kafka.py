@@ -139,14 +139,25 @@ class KafkaAdmin:
         """One past the last record written, open transactions included."""
         return self._offsets(topic, partitions, OffsetSpec.latest())
 
+    def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """How far a reader of committed records can see: up to the first open transaction."""
+        committed = IsolationLevel.READ_COMMITTED
+        return self._offsets(topic, partitions, OffsetSpec.latest(), committed)
+
     def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return self._offsets(topic, partitions, OffsetSpec.earliest())
 
-    def _offsets(self, topic: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
+    def _offsets(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[int, int]:
         wanted = {TopicPartition(topic, partition): spec for partition in partitions}
         futures = self.client.list_offsets(
             wanted,
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            isolation_level=isolation,
             request_timeout=ADMIN_TIMEOUT_S,
         )
         return {at.partition: _result(future, topic).offset for at, future in futures.items()}

@@ -5,7 +5,12 @@ import logging
 import sys
 from typing import Literal
 
-STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",  # uvicorn says everything twice
+}
 
 
 class JsonFormatter(logging.Formatter):

@@ -51,7 +51,7 @@ def ends(spans: Iterable[Span]) -> dict[TopicPartition, int]:
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Sort and unite touching or overlapping spans; the result covers exactly the same offsets."""
     merged: list[Span] = []
-    for span in sorted(spans, key=lambda s: (s.topic_id, s.partition, s.start or 0, s.end)):
+    for span in sorted(spans, key=_order):
         last = merged[-1] if merged else None
         if last is not None and last.key == span.key and (span.start or 0) <= last.end:
             merged[-1] = Span(
@@ -63,6 +63,11 @@ def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
         else:
             merged.append(span)
     return tuple(merged)
+
+
+def _order(span: Span) -> tuple[str, int, int, int]:
+    """A span without a start comes first, so that what it is merged with has none either."""
+    return (span.topic_id, span.partition, -1 if span.start is None else span.start, span.end)
 
 
 def record_spans(positions: Iterable[tuple[str, int, int]]) -> tuple[Span, ...]:

@@ -1,4 +1,4 @@
-"""Status while its Valkey is killed and comes back empty: held requests go on, nothing is guessed."""
+"""Status while its Valkey is killed and comes back empty: held requests go on."""
 
 import socket
 import subprocess

@@ -121,6 +121,19 @@ def test_many_waiters_cost_one_reading_a_change() -> None:
     in_a_world(test)
 
 
+def test_the_batch_is_that_of_the_newest_change() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        early = await w.tokens.wait(token(span(0, 4)), WAIT_S)
+        assert early.stages[1].batch == 1
+        w.store.put(DONE, version=2)
+        assert (await waiting).stages[1].batch == 2
+
+    in_a_world(test)
+
+
 def test_a_change_whose_wake_up_is_lost_is_noticed() -> None:
     async def test(w: World) -> None:
         w.store.put(SHORT, version=1)

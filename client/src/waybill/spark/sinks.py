@@ -42,4 +42,10 @@ class Sink(Protocol):
         returned fence holds what only the sink knows (the outputs of a Kafka sink).
         """
 
+    def await_visible(self, fence: Fence) -> None:
+        """Return when every reader can see what `fence` covers; Retryable when it takes too long.
+
+        A commit is not always that moment: readers of Kafka also wait for earlier transactions.
+        """
+
     def close(self) -> None: ...

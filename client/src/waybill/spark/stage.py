@@ -178,6 +178,7 @@ class TrackedStage:
 
     def _report(self, sink: Sink, written: Written, *, committed_at: int) -> None:
         fence = written.fence
+        sink.await_visible(fence)
         result = SinkResult(
             name=sink.name,
             kind=sink.kind,

@@ -82,6 +82,7 @@ class Runner:
         self._drivers = drivers
         self._clock = clock
         self._states: dict[str, PipelineState] = {}
+        self._deleted: set[str] = set()
         self._todo: deque[tuple[PipelineState, Action]] = deque()
 
     def adopt(self, record: PipelineRecord) -> None:
@@ -89,6 +90,7 @@ class Runner:
         if record.desired == "deleted":
             # Said again at each start: this process may follow one that died just before saying it.
             self._publisher.definition(record, _final_definition(record))
+            self._deleted.add(record.pipeline_uid)
             return
         self._states[record.pipeline_uid] = PipelineState(record=record)
         self._apply(record.pipeline_uid, Wanted(record=record, command=None))
@@ -161,6 +163,9 @@ class Runner:
 
     def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now = self._clock.now_ms()
+        if command.pipeline_uid in self._deleted:
+            message = f"pipeline {command.pipeline} was deleted while this command was on its way"
+            raise UserError([Problem(message=message, hint="send it again: it makes a new one")])
         if command.action == "apply":
             return self._applied(command, before, now)
         if before is None:
@@ -211,6 +216,7 @@ class Runner:
         if state is None or state.record.desired != "deleted" or state.driver:
             return
         self._publisher.definition(state.record, _final_definition(state.record))
+        self._deleted.add(pipeline_uid)
         del self._states[pipeline_uid]
 
     def _apply(self, pipeline_uid: str, event: Event) -> None:

@@ -147,8 +147,10 @@ def _advance(slot: Slot) -> Applied:
                     version=state.version,
                 )
             )
-    for key, passed in graph.passed.items():
-        sinks[key] = replace(sinks[key], hops=sinks[key].hops[passed:])
+    for key, state in sinks.items():
+        # Of a sink that no stage reads, the last hop is enough: a reader that is new begins there.
+        passed = graph.passed.get(key, max(len(state.hops) - 1, 0))
+        sinks[key] = replace(state, hops=state.hops[passed:])
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
 
 
@@ -158,12 +160,12 @@ class _Graph:
     def __init__(self, slot: Slot) -> None:
         assert slot.definition is not None
         self._sinks = slot.sinks
-        self._writer: dict[str, tuple[StageDefinition, str]] = {
-            sink.topic_id: (stage, sink_key(stage.name, sink.name))
-            for stage in slot.definition.stages
-            for sink in stage.sinks
-            if sink.topic_id is not None
-        }
+        self._writers: dict[str, list[tuple[StageDefinition, str]]] = {}
+        for stage in slot.definition.stages:
+            for sink in stage.sinks:
+                if sink.topic_id is not None:
+                    writer = (stage, sink_key(stage.name, sink.name))
+                    self._writers.setdefault(sink.topic_id, []).append(writer)
         self.passed: dict[str, int] = {}
         """By Kafka sink: how many hops every reader is past, without the last of them."""
 
@@ -176,11 +178,11 @@ class _Graph:
         paths: list[dict[TopicPartition, int]] = []
         for source in stage.inputs:
             here = {place: end for place, end in at.items() if place[0] == source.topic_id}
-            if source.root or source.topic_id not in self._writer:
+            if source.root or source.topic_id not in self._writers:
                 paths.append(here)
                 continue
-            writer, key = self._writer[source.topic_id]
-            paths.append(self._to_roots(writer, self._through(writer, key, here)))
+            for writer, key in self._writers[source.topic_id]:
+                paths.append(self._to_roots(writer, self._through(writer, key, here)))
         return _combine(paths)
 
     def _through(self, writer: StageDefinition, key: str, covered: Vector) -> Vector:

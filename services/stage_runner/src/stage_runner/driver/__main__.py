@@ -37,6 +37,7 @@ def main() -> int:
     spec = DriverSpec.model_validate_json(Path(sys.argv[1]).read_text())
     _die_with_parent()
     logs.configure("stage_runner.driver", "json")
+    logger.info("driver begins", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
     try:
         with ExitStack() as stack:
             _run(spec, stack)
@@ -61,9 +62,12 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
     )
     jvm = start_jvm(options, spark_conf(spec.master, f"waybill {spec.pipeline}"))
     stack.callback(jvm.stop)
+    logger.info("java runs")
     spark = open_session()
+    logger.info("spark session is open")
     stop = stack.enter_context(shutdown_on_signals())  # after Spark, which takes SIGINT for itself
     compiled = compile_pipeline(spark, manifest)
+    logger.info("pipeline is compiled", extra={"stages": len(compiled)})
     identity = Identity(
         tenant=spec.tenant,
         pipeline_uid=spec.pipeline_uid,
@@ -95,6 +99,7 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         )
         stack.callback(running.stop)
         running.start()
+        logger.info("stage is started", extra={"stage": running.name})
         stages.append(running)
     _tell(DriverEvent(kind="running"))
     logger.info("pipeline runs", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})

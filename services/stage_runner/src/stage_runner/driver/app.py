@@ -72,6 +72,7 @@ class RunningStage:
 
     def start(self) -> None:
         self._tracked.open()
+        logger.info("fences are read", extra={"stage": self.name})
         starts = {} if Checkpoint(self._folder).exists() else self._tracked.starting_offsets()
         stage = self._compiled.stage
         frame = read_topics(

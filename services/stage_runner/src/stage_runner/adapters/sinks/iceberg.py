@@ -90,6 +90,9 @@ class IcebergSink:
         snapshot = table.current_snapshot()
         return Written(fence=fence, version=_version(snapshot.snapshot_id if snapshot else None))
 
+    def await_visible(self, fence: Fence) -> None:
+        """A snapshot is visible as soon as it is committed."""
+
     def close(self) -> None:
         self._table = None
 

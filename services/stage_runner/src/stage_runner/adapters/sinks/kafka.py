@@ -3,6 +3,7 @@
 Claiming is `init_transactions`, which shuts out a paused driver of the same stage and sink.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -20,6 +21,9 @@ from waybill.spark.sinks import SinkSuperseded, Written
 TRANSACTION_TIMEOUT_S: Final = 60.0
 FLUSH_TIMEOUT_S: Final = 60.0
 QUEUE_WAIT_S: Final = 0.05
+VISIBLE_TIMEOUT_S: Final = 60.0
+VISIBLE_POLL_S_MIN: Final = 0.001  # what the markers of our own commit usually take
+VISIBLE_POLL_S_MAX: Final = 0.1
 T = TypeVar("T")
 SUPERSEDED: Final = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
@@ -70,6 +74,23 @@ class KafkaSink:
 
     def write(self, rows: pa.Table, fence: Fence) -> Written:
         return self._guarded(lambda producer: self._write(producer, rows, fence))
+
+    def await_visible(self, fence: Fence) -> None:
+        """Our markers take a moment; a stranger's open transaction takes as long as it likes."""
+        ends = {output.partition: output.end for output in fence.outputs}
+        deadline = time.monotonic() + VISIBLE_TIMEOUT_S
+        pause_s = VISIBLE_POLL_S_MIN
+        while True:
+            stable = self._admin.stable_ends(self._target.topic, ends) if ends else {}
+            if all(stable[partition] >= end for partition, end in ends.items()):
+                return
+            if time.monotonic() > deadline:
+                raise Retryable(
+                    f"sink {self.name}: an open transaction of another producer on topic"
+                    f" {self._target.topic} hides what was written, since {VISIBLE_TIMEOUT_S} s"
+                )
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, VISIBLE_POLL_S_MAX)
 
     def close(self) -> None:
         self._producer = None

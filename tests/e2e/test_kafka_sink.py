@@ -1,0 +1,98 @@
+"""A pipeline that ends in a Kafka topic: complete means that its readers can see it."""
+
+import json
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from e2e.conftest import order
+from local_stack.stack import StackState
+from shared.kafka import KafkaAdmin, make_consumer
+from waybill import Client
+
+START_TIMEOUT_S = 120.0
+WAIT_S = 60.0
+STILL_S = 3.0  # many times what a batch of this pipeline takes
+MANIFEST = """
+version: 1
+name: {name}
+inputs:
+  - name: orders
+    kafka: {{topic: {name}.in, partitions: 1}}
+    schema: "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP"
+stages:
+  - name: copy
+    inputs: [orders]
+    sinks: [{{name: out, kafka: {{topic: {name}.out, key: order_id, partitions: 1}}}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(client: Client) -> Iterator[str]:
+    name = f"copy-{uuid.uuid4().hex[:8]}"
+    operation = client.apply(MANIFEST.format(name=name))
+    done = client.operation(operation.id, wait_s=START_TIMEOUT_S)
+    assert done.state == "done", done.errors
+    yield name
+    client.delete(name)
+
+
+def test_a_reader_that_starts_after_complete_sees_every_record_once(
+    client: Client, stack: StackState, kafka: KafkaAdmin, copy: str
+) -> None:
+    for number in range(20):
+        outcome = client.wait(client.send(copy, "orders", [order(number)]), timeout_s=WAIT_S)
+        assert outcome.kind == "complete"
+        seen = committed_orders(stack, kafka, f"{copy}.out")
+        assert seen == list(range(number + 1))
+
+
+def test_behind_a_strangers_open_transaction_nothing_is_complete(
+    client: Client, stack: StackState, kafka: KafkaAdmin, copy: str
+) -> None:
+    stranger = Producer({"bootstrap.servers": stack.kafka, "transactional.id": uuid.uuid4().hex})
+    stranger.init_transactions(WAIT_S)
+    stranger.begin_transaction()
+    stranger.produce(f"{copy}.out", value=b"not yours")
+    stranger.flush(WAIT_S)
+
+    token = client.send(copy, "orders", [order(100)]).token
+    held = list(client_follow(client, token))
+    stranger.abort_transaction(WAIT_S)
+    outcome = client.wait(token, timeout_s=WAIT_S)
+
+    assert "complete" not in held
+    assert outcome.kind == "complete"
+    assert committed_orders(stack, kafka, f"{copy}.out")[-1] == 100
+
+
+def client_follow(client: Client, token: str) -> Iterator[str]:
+    from waybill import StillInProgress
+
+    try:
+        for outcome in client.follow(token, timeout_s=STILL_S):
+            yield outcome.kind
+    except StillInProgress:
+        return
+
+
+def committed_orders(stack: StackState, kafka: KafkaAdmin, topic: str) -> list[int]:
+    """Order ids that a fresh reader of committed records finds, in the order of the log."""
+    stable = kafka.stable_ends(topic, [0])[0]
+    consumer = make_consumer(stack.kafka, uuid.uuid4().hex, **{"enable.partition.eof": True})
+    found: list[int] = []
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while True:
+            message = consumer.poll(WAIT_S)
+            assert message is not None, "the reader never came to the end"
+            if message.error() is not None:
+                offset = message.offset()
+                if offset is not None and offset >= stable:
+                    return found
+                continue
+            found.append(int(json.loads(message.value() or b"{}")["order_id"]))
+    finally:
+        consumer.close()

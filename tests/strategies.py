@@ -1,0 +1,42 @@
+"""Hypothesis strategies that several test modules use."""
+
+from hypothesis import strategies as st
+
+from shared.tokens import Part, Token
+from shared.vectors import Span
+
+OFFSET_MAX = 10**12
+GENERATION_MAX = 2**20
+topic_ids = st.sampled_from(
+    ["AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBA", "q83vEjRWeJCrze8SNFZ4kA"]
+)
+partitions = st.integers(0, 5)
+
+
+@st.composite
+def spans(draw: st.DrawFn, offset_max: int = OFFSET_MAX) -> Span:
+    """A run of offsets; some begin at the beginning."""
+    end = draw(st.integers(0, offset_max))
+    start = draw(st.none() | st.integers(0, end))
+    return Span(topic_id=draw(topic_ids), partition=draw(partitions), start=start, end=end)
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> Part:
+    """Spans in the order in which a token keeps them: by topic."""
+    chosen = sorted(draw(st.lists(spans(), max_size=6)), key=lambda span: span.topic_id)
+    return Part(
+        input_id=draw(st.binary(min_size=8, max_size=8)).hex(),
+        generation=draw(st.integers(0, GENERATION_MAX)),
+        spans=tuple(chosen),
+    )
+
+
+@st.composite
+def tokens(draw: st.DrawFn) -> Token:
+    return Token(
+        issued_at=draw(st.integers(0, 2**45)),
+        request_id=draw(st.binary(min_size=8, max_size=8)).hex(),
+        parts=tuple(draw(st.lists(parts(), max_size=3))),
+        identity_assumed=draw(st.booleans()),
+    )

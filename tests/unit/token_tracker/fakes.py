@@ -1,0 +1,79 @@
+"""A store and a journal in memory, with the rules of the real ones."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from builders import NOW
+from shared.errors import Retryable
+from shared.events import Snapshot
+from shared.slots import Progress, Slot
+from token_tracker.app import SlotWrite, WriteResult
+
+
+@dataclass
+class StoredSlot:
+    slot: Slot
+    position: int
+    at: int
+    history: list[Progress] = field(default_factory=list)
+
+
+@dataclass
+class FakeStore:
+    """`slots` by uid; forgetting them is what a flushed Redis looks like."""
+
+    slots: dict[str, StoredSlot] = field(default_factory=dict)
+    away: bool = False
+
+    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
+        if self.away:
+            raise Retryable("redis is away")
+        return [self._write(write) for write in writes]
+
+    def _write(self, write: SlotWrite) -> WriteResult:
+        held = self.slots.get(write.pipeline_uid)
+        if held is not None and held.position > write.position:
+            return WriteResult.NEWER
+        if held is None and not write.rebuilt:
+            return WriteResult.LOST
+        if write.slot is None:
+            assert held is not None
+            held.position, held.at = write.position, write.at
+            return WriteResult.WRITTEN
+        history = [] if held is None or write.rebuilt else held.history
+        self.slots[write.pipeline_uid] = StoredSlot(
+            slot=write.slot,
+            position=write.position,
+            at=write.at,
+            history=[*history, *write.progress],
+        )
+        return WriteResult.WRITTEN
+
+
+@dataclass
+class FakeJournal:
+    ends: dict[int, int] = field(default_factory=dict)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+    saves: list[str] = field(default_factory=list)
+    away: bool = False
+
+    def end(self, partition: int) -> int:
+        return self.ends.get(partition, 0)
+
+    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
+        if self.away:
+            raise Retryable("kafka is away")
+        for snapshot in snapshots:
+            self.snapshots[snapshot.pipeline_uid] = snapshot
+            self.saves.append(f"snapshot {snapshot.pipeline_uid}")
+        self.positions |= positions
+        self.saves.append("positions")
+
+
+@dataclass
+class FakeClock:
+    now: int = NOW
+
+    def now_ms(self) -> int:
+        return self.now

@@ -1,0 +1,207 @@
+"""The tracker keeps Redis in step with the facts, and rebuilds what Redis has lost."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from builders import ORDERS_ID, UID, make_commit, make_definition, make_fact, make_lifecycle
+from shared.errors import Retryable
+from shared.events import Fact, to_vector
+from shared.slots import slot_to_json
+from token_tracker.app import Tracker
+from unit.token_tracker.fakes import FakeClock, FakeJournal, FakeStore
+
+
+@dataclass
+class Bench:
+    """A tracker over fakes, fed from a log of facts in one partition."""
+
+    store: FakeStore = field(default_factory=FakeStore)
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    clock: FakeClock = field(default_factory=FakeClock)
+    log: list[Fact] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """A new process: all it has is what the journal kept."""
+        self.tracker = Tracker(self.store, self.journal, self.clock)
+        self.position = self.journal.positions.get(0, 0)
+        self.tracker.acquire(0, self.position, self.journal.snapshots.values())
+
+    def append(self, *facts: Fact) -> None:
+        self.log += facts
+        self.journal.ends[0] = len(self.log)
+
+    def feed(self, count: int | None = None) -> None:
+        for _ in range(len(self.log) - self.position if count is None else count):
+            self.tracker.handle_fact(0, self.position, self.log[self.position])
+            self.position += 1
+
+    def reached(self) -> int:
+        return to_vector(self.store.slots[UID].slot.sinks["enrich/lake"].reached)[ORDERS_ID, 0]
+
+
+def commit(taken: int, *, sequence: int) -> Fact:
+    return make_fact(make_commit({(ORDERS_ID, 0): taken}, sequence=sequence))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """A tracker whose slot stands in the store, with one commit in it."""
+    bench = Bench()
+    bench.append(make_fact(make_definition()), commit(1, sequence=0))
+    bench.feed()
+    bench.tracker.flush()
+    bench.tracker.flush()
+    return bench
+
+
+def test_new_slot_is_written_when_all_facts_of_that_moment_are_in(bench: Bench) -> None:
+    assert bench.reached() == 1
+    assert bench.store.slots[UID].position == 2
+
+
+def test_commit_reaches_the_store_with_its_progress(bench: Bench) -> None:
+    bench.append(commit(5, sequence=1))
+    bench.feed()
+    bench.tracker.flush()
+    assert bench.reached() == 5
+    assert [p.sequence for p in bench.store.slots[UID].history] == [0, 1]
+
+
+def test_repeated_fact_is_not_written_again(bench: Bench) -> None:
+    before = bench.store.slots[UID]
+    bench.append(commit(1, sequence=0))
+    bench.feed()
+    bench.tracker.flush()
+    assert bench.store.slots[UID] is before
+
+
+def test_fact_below_the_position_is_not_applied_again(bench: Bench) -> None:
+    bench.tracker.handle_fact(0, 0, commit(99, sequence=9))
+    bench.tracker.flush()
+    assert bench.reached() == 1
+
+
+def test_confirmation_renews_the_age_only(bench: Bench) -> None:
+    bench.clock.now += 700
+    bench.tracker.confirm()
+    assert bench.store.slots[UID].at == bench.clock.now
+    assert bench.reached() == 1
+
+
+def test_lost_slot_is_written_whole_only_behind_the_end_seen_after_the_loss(bench: Bench) -> None:
+    bench.store.slots.clear()
+    bench.append(commit(5, sequence=1), commit(7, sequence=2))
+    bench.feed(1)
+    bench.tracker.flush()
+    bench.tracker.flush()
+    assert bench.store.slots == {}
+    bench.append(commit(9, sequence=3))  # after the loss was seen: need not be in it
+    bench.feed(1)
+    bench.tracker.flush()
+    assert bench.reached() == 7
+    assert [p.sequence for p in bench.store.slots[UID].history] == [0, 1, 2]
+
+
+def test_loss_is_found_while_nothing_changes(bench: Bench) -> None:
+    bench.store.slots.clear()
+    bench.tracker.confirm()
+    assert bench.store.slots == {}
+    bench.tracker.flush()
+    assert bench.reached() == 1
+
+
+def test_slot_of_a_tracker_that_has_come_further_is_left_alone(bench: Bench) -> None:
+    bench.store.slots[UID].position = 99
+    bench.append(commit(5, sequence=1))
+    bench.feed()
+    bench.tracker.flush()
+    assert bench.reached() == 1
+    bench.tracker.flush()
+    assert bench.store.slots[UID].position == 99
+
+
+def test_what_could_not_be_written_is_written_later(bench: Bench) -> None:
+    bench.store.away = True
+    bench.append(commit(5, sequence=1))
+    bench.feed()
+    with pytest.raises(Retryable):
+        bench.tracker.flush()
+    bench.store.away = False
+    bench.tracker.flush()
+    assert bench.reached() == 5
+    assert [p.sequence for p in bench.store.slots[UID].history] == [0, 1]
+
+
+def test_snapshots_are_saved_before_positions(bench: Bench) -> None:
+    bench.tracker.save()
+    assert bench.journal.saves == [f"snapshot {UID}", "positions"]
+    assert bench.journal.positions == {0: 2}
+    assert bench.journal.snapshots[UID].position == 2
+
+
+def test_nothing_is_saved_twice(bench: Bench) -> None:
+    bench.tracker.save()
+    bench.tracker.save()
+    assert bench.journal.saves.count("positions") == 1
+
+
+def test_failed_save_is_repeated(bench: Bench) -> None:
+    bench.journal.away = True
+    with pytest.raises(Retryable):
+        bench.tracker.save()
+    bench.journal.away = False
+    bench.tracker.save()
+    assert bench.journal.positions == {0: 2}
+
+
+def test_restart_from_snapshots_gives_the_same_slots(bench: Bench) -> None:
+    bench.tracker.save()
+    bench.append(commit(5, sequence=1))
+    bench.feed()
+    bench.tracker.flush()
+    before = slot_to_json(bench.store.slots[UID].slot)
+    bench.store.slots.clear()
+    bench.restart()
+    assert bench.position == 2
+    bench.feed()
+    bench.tracker.flush()
+    bench.tracker.flush()
+    assert slot_to_json(bench.store.slots[UID].slot) == before
+
+
+def test_restart_without_snapshots_reads_all_facts_again(bench: Bench) -> None:
+    bench.restart()
+    assert bench.position == 0
+    bench.feed()
+    bench.tracker.flush()
+    assert bench.reached() == 1
+
+
+def test_phase_reaches_the_store(bench: Bench) -> None:
+    bench.tracker.handle_lifecycle(0, make_lifecycle("Running"))
+    bench.tracker.flush()
+    lifecycle = bench.store.slots[UID].slot.lifecycle
+    assert lifecycle is not None
+    assert lifecycle.phase == "Running"
+
+
+def test_skipped_message_moves_the_position(bench: Bench) -> None:
+    bench.tracker.skip(0, 2)
+    bench.tracker.save()
+    assert bench.journal.positions == {0: 3}
+
+
+def test_released_partition_is_no_longer_touched(bench: Bench) -> None:
+    bench.tracker.release(0)
+    assert bench.tracker.owns() == 0
+    bench.append(commit(5, sequence=1))
+    bench.feed()
+    bench.tracker.handle_lifecycle(0, make_lifecycle())
+    bench.tracker.flush()
+    bench.tracker.save()
+    assert bench.reached() == 1
+    assert bench.journal.positions == {}

@@ -1,0 +1,251 @@
+"""What one fact changes in a slot."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import (
+    NOW,
+    TENANT,
+    UID,
+    make_commit,
+    make_definition,
+    make_fact,
+    make_input,
+    make_lifecycle,
+    make_sink,
+    make_stage,
+)
+from shared.events import Commit, Definition, to_vector
+from shared.slots import SinkState, Slot
+from shared.vectors import TopicPartition
+from token_tracker import core
+from token_tracker.core import Applied, apply_fact, apply_lifecycle
+
+EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
+ENRICH = make_stage(
+    "enrich",
+    inputs=(make_input("orders", topic_id="R", bases=(10,)),),
+    sinks=(make_sink("enriched", topic_id="A", terminal=False),),
+)
+LOAD = make_stage(
+    "load", inputs=(make_input("enriched", topic_id="A", root=False),), sinks=(make_sink("lake"),)
+)
+CHAIN = make_definition(ENRICH, LOAD)
+
+
+def enriched(taken: int, written: int | None, *, sequence: int = 0) -> Commit:
+    """Stage enrich has taken R below `taken`; its rows stand in A below `written`."""
+    return make_commit(
+        {("R", 0): taken},
+        stage="enrich",
+        sinks=("enriched",),
+        outputs={} if written is None else {("A", 0): written},
+        sequence=sequence,
+    )
+
+
+def loaded(taken: int, *, sequence: int = 0, version: int | None = None) -> Commit:
+    return make_commit(
+        {("A", 0): taken}, stage="load", sinks=("lake",), sequence=sequence, version=version
+    )
+
+
+def apply(*bodies: Definition | Commit, slot: Slot = EMPTY) -> Applied:
+    applied = Applied(slot=slot, progress=())
+    for body in bodies:
+        applied = apply_fact(applied.slot, make_fact(body))
+    return applied
+
+
+def reached(slot: Slot, sink: str = "load/lake") -> dict[TopicPartition, int]:
+    return to_vector(slot.sinks.get(sink, SinkState()).reached)
+
+
+def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
+    applied = apply(make_definition(), make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, version=77))
+    state = applied.slot.sinks["enrich/lake"]
+    assert to_vector(state.frontier) == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
+    assert state.reached == state.frontier
+    assert state.version == {"iceberg_snapshot_id": 77}
+    (progress,) = applied.progress
+    assert (progress.stage, progress.sink, progress.batch_id) == ("enrich", "lake", 0)
+    assert progress.reached == state.reached
+    assert progress.version == {"iceberg_snapshot_id": 77}
+
+
+def test_record_has_reached_the_lake_behind_both_stages() -> None:
+    slot = apply(CHAIN, enriched(12, 4)).slot
+    assert reached(slot) == {("R", 0): 10}
+    slot = apply(loaded(3), slot=slot).slot
+    assert reached(slot) == {("R", 0): 10}
+    slot = apply(loaded(4, sequence=1), slot=slot).slot
+    assert reached(slot) == {("R", 0): 12}
+
+
+def test_reached_begins_at_the_bases_and_that_is_no_progress() -> None:
+    applied = apply(CHAIN)
+    assert reached(applied.slot) == {("R", 0): 10}
+    assert applied.progress == ()
+
+
+def test_batch_that_writes_nothing_passes_with_the_hop_before_it() -> None:
+    slot = apply(CHAIN, enriched(12, 4), loaded(4), enriched(20, 4, sequence=1)).slot
+    assert reached(slot) == {("R", 0): 20}
+
+
+def test_first_batch_that_writes_nothing_is_through_at_once() -> None:
+    assert reached(apply(CHAIN, enriched(12, None)).slot) == {("R", 0): 12}
+
+
+def test_hop_may_arrive_after_the_commit_downstream() -> None:
+    slot = apply(CHAIN, loaded(9)).slot
+    assert reached(slot) == {("R", 0): 10}
+    applied = apply(enriched(12, 9), slot=slot)
+    assert reached(applied.slot) == {("R", 0): 12}
+    assert {(p.stage, p.sink) for p in applied.progress} == {
+        ("enrich", "enriched"),
+        ("load", "lake"),
+    }
+
+
+def test_three_stages_follow_one_another() -> None:
+    join = make_stage(
+        "join",
+        inputs=(make_input("enriched", topic_id="A", root=False),),
+        sinks=(make_sink("joined", topic_id="B", terminal=False),),
+    )
+    load = make_stage(
+        "load", inputs=(make_input("joined", topic_id="B", root=False),), sinks=(make_sink("lake"),)
+    )
+    joined = make_commit(
+        {("A", 0): 4}, stage="join", sinks=("joined",), outputs={("B", 0): 6}, sequence=0
+    )
+    slot = apply(make_definition(ENRICH, join, load), enriched(12, 4), joined).slot
+    assert reached(slot) == {("R", 0): 10}
+    done = make_commit({("B", 0): 6}, stage="load", sinks=("lake",))
+    assert reached(apply(done, slot=slot).slot) == {("R", 0): 12}
+
+
+def test_diamond_has_reached_as_far_as_its_slower_side() -> None:
+    right = make_stage(
+        "right",
+        inputs=(make_input("orders", topic_id="R", bases=(10,)),),
+        sinks=(make_sink("other", topic_id="B", terminal=False),),
+    )
+    sources = tuple(make_input(t, topic_id=t, root=False) for t in ("A", "B"))
+    load = make_stage("load", inputs=sources, sinks=(make_sink("lake"),))
+    other = make_commit(
+        {("R", 0): 11}, stage="right", sinks=("other",), outputs={("B", 0): 2}, sequence=0
+    )
+    done = make_commit({("A", 0): 4, ("B", 0): 2}, stage="load", sinks=("lake",))
+    slot = apply(make_definition(ENRICH, right, load), enriched(30, 4), other, done).slot
+    assert reached(slot) == {("R", 0): 11}
+
+
+def test_topic_that_two_stages_write_waits_for_both() -> None:
+    twin = replace(ENRICH, name="twin")
+    slot = apply(make_definition(ENRICH, twin, LOAD), enriched(30, 4), loaded(4)).slot
+    assert reached(slot) == {("R", 0): 10}
+
+
+def test_sinks_of_one_stage_have_frontiers_of_their_own() -> None:
+    stage = make_stage(sinks=(make_sink("lake"), make_sink("archive")))
+    first = make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, sinks=("lake",))
+    slot = apply(make_definition(stage), first).slot
+    assert reached(slot, "enrich/lake") == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
+    assert reached(slot, "enrich/archive") == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 0}
+
+
+def test_failed_sink_moves_nothing() -> None:
+    commit = make_commit({("R", 0): 99}, stage="load", outcome="failed")
+    assert apply(CHAIN, commit).slot == apply(CHAIN).slot
+
+
+def test_older_commit_changes_neither_frontier_nor_version() -> None:
+    slot = apply(CHAIN, loaded(9, sequence=4, version=2)).slot
+    again = apply(loaded(5, sequence=3, version=1), slot=slot).slot
+    assert again.sinks["load/lake"].frontier == slot.sinks["load/lake"].frontier
+    assert again.sinks["load/lake"].version == {"iceberg_snapshot_id": 2}
+
+
+def test_same_batch_with_smaller_outputs_needs_only_those() -> None:
+    facts = (CHAIN, enriched(12, 9), enriched(12, 4), loaded(4))
+    assert reached(apply(*facts).slot) == {("R", 0): 12}
+
+
+def test_hops_that_every_reader_has_passed_are_dropped() -> None:
+    slot = EMPTY
+    slot = apply(CHAIN, *(enriched(11 + n, n + 1, sequence=n) for n in range(5)), slot=slot).slot
+    assert len(slot.sinks["enrich/enriched"].hops) == 5
+    slot = apply(loaded(3), slot=slot).slot
+    assert [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops] == [
+        3,
+        4,
+        5,
+    ]
+    assert reached(slot) == {("R", 0): 13}
+
+
+def test_sink_that_no_stage_reads_keeps_one_hop() -> None:
+    slot = apply(make_definition(ENRICH), *(enriched(11 + n, n, sequence=n) for n in range(9))).slot
+    assert len(slot.sinks["enrich/enriched"].hops) == 1
+
+
+def test_too_many_hops_are_thinned_and_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "HOPS_MAX", 4)
+    slot = apply(CHAIN, *(enriched(11 + n, n + 1, sequence=n) for n in range(9))).slot
+    hops = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops]
+    assert len(hops) <= 4
+    assert hops[-1] == 9
+    assert reached(apply(loaded(9), slot=slot).slot) == {("R", 0): 19}
+
+
+def test_commits_before_their_definition_count_when_it_comes() -> None:
+    early = apply(enriched(12, 4), loaded(4))
+    assert early.progress == ()
+    assert reached(early.slot) == {}
+    assert reached(apply(CHAIN, slot=early.slot).slot) == {("R", 0): 12}
+
+
+def test_older_generation_is_ignored() -> None:
+    slot = apply_fact(EMPTY, make_fact(CHAIN, generation=2)).slot
+    assert apply_fact(slot, make_fact(make_definition(), generation=1)).slot == slot
+
+
+def test_newer_generation_replaces_the_definition_and_keeps_what_was_reached() -> None:
+    slot = apply(CHAIN, enriched(12, 4), loaded(4)).slot
+    wider = make_definition(ENRICH, make_stage("load", inputs=LOAD.inputs, sinks=LOAD.sinks))
+    after = apply_fact(slot, make_fact(wider, generation=2)).slot
+    assert after.generation == 2
+    assert reached(after) == {("R", 0): 12}
+
+
+@pytest.mark.parametrize("deleted_first", [True, False])
+def test_deletion_wins_over_its_own_generation(*, deleted_first: bool) -> None:
+    gone = replace(CHAIN, deleted=True)
+    order = (gone, CHAIN) if deleted_first else (CHAIN, gone)
+    slot = apply(*order).slot
+    assert slot.definition == gone
+
+
+def test_newest_transition_wins() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW + 5))
+    slot = apply_lifecycle(slot, make_lifecycle("Starting", at=NOW))
+    assert slot.lifecycle is not None
+    assert slot.lifecycle.phase == "Running"
+    assert slot.heard_at == NOW + 5
+
+
+def test_heartbeat_says_only_that_the_runner_lives() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW))
+    slot = apply_lifecycle(slot, make_lifecycle("Failed", kind="heartbeat", at=NOW + 9))
+    assert slot.lifecycle is not None
+    assert slot.lifecycle.phase == "Running"
+    assert slot.heard_at == NOW + 9
+
+
+def test_heartbeat_alone_tells_the_phase() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", kind="heartbeat"))
+    assert slot.lifecycle is not None
+    assert slot.lifecycle.phase == "Running"
