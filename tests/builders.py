@@ -166,6 +166,7 @@ def make_fence(
     *,
     sequence: int = 0,
     batch_id: int = 0,
+    outputs: tuple[Output, ...] = (),
 ) -> Fence:
     reached = {(run.topic_id, run.partition): run.end for run in inputs}
     return Fence(
@@ -179,7 +180,7 @@ def make_fence(
         epoch=1,
         inputs=inputs,
         frontier=from_vector(reached if frontier is None else frontier),
-        outputs=(),
+        outputs=outputs,
         batch_rows=1,
         at=NOW,
     )

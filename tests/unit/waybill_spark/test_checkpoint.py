@@ -6,6 +6,7 @@ import pytest
 
 from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged
 
+DAMAGED_LINES = ['{"a":{"0":', '{"a":[1]}', '{"a":{"x":1}}', '{"a":{"0":null}}', "7", ""]
 HEAD = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1795251600000,"conf":{}}'
 
 
@@ -67,9 +68,8 @@ def test_first_batch_without_initial_offsets_knows_no_starts(folder: Path) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["", "v2\n{}\n{}", "{}", "v1", 'v1\n{}\n{"a":{"0":', 'v1\n{}\n{"a":[1]}', 'v1\n{}\n{"a":{"x":1}}',
-     "v1\n{}\n7"],
-)  # fmt: skip
+    ["", "{}", "v1", "v2\n{}\n{}", *(f"v1\n{{}}\n{line}" for line in DAMAGED_LINES)],
+)
 def test_damaged_offsets_are_named(folder: Path, text: str) -> None:
     (folder / "offsets" / "3").write_text(text)
     with pytest.raises(CheckpointDamaged, match="offsets/3"):

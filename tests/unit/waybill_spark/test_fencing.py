@@ -103,44 +103,32 @@ def test_bases_are_by_topic_id() -> None:
     assert bases_of((INPUT,)) == {(ORDERS_ID, 0): 5, (ORDERS_ID, 1): 0}
 
 
-END = 12
+# A batch: how much of each of two partitions; then, for each time it is tried, before which sink
+# the process dies.
+crashes = st.lists(st.sampled_from(["lake", "out", None]), max_size=3)
+batches = st.tuples(st.integers(0, 4), st.integers(0, 4), crashes)
 
 
-@st.composite
-def batches(draw: st.DrawFn) -> list[tuple[Range, ...]]:
-    """Any split of two partitions' offsets into batches that take something."""
-    at, split = {0: 0, 1: 0}, []
-    while min(at.values()) < END and len(split) < 12:
-        runs = []
-        for partition, start in at.items():
-            end = min(start + draw(st.integers(0, 5)), END)
-            if start < end:
-                runs.append(make_range(start, end, partition=partition))
-                at[partition] = end
-        if runs:
-            split.append(tuple(runs))
-    return split
-
-
-@given(batches(), st.data())
+@given(st.lists(batches, max_size=8))
 def test_rows_are_written_once_whatever_is_replayed(
-    split: list[tuple[Range, ...]], data: st.DataObject
+    split: list[tuple[int, int, list[str | None]]],
 ) -> None:
-    """Two sinks; the process may die before each sink's write, and begins that batch again."""
+    """Two sinks; a process that died begins its batch again, one that did not may do so too."""
     sinks: dict[str, Fence] = {}
     written: dict[str, list[tuple[int, int]]] = {"lake": [], "out": []}
-    bases = {(ORDERS_ID, 0): 0, (ORDERS_ID, 1): 0}
-    for batch_id, runs in enumerate(split):
-        for _ in range(data.draw(st.integers(0, 2)) + 1):
-            dies_before = data.draw(st.sampled_from([None, "lake", "out"]))
-            _attempt(runs, batch_id, dies_before, sinks, written, bases)
-        _attempt(runs, batch_id, None, sinks, written, bases)
-    expected = sorted(
-        (r.partition, o) for runs in split for r in runs for o in range(r.start, r.end)
-    )
+    at, count = [0, 0], 0
+    for *sizes, dies_before in split:
+        runs = tuple(
+            make_range(at[p], at[p] + size, partition=p) for p, size in enumerate(sizes) if size
+        )
+        if not runs:
+            continue
+        for name in [*dies_before, None]:
+            _attempt(runs, count, name, sinks, written)
+        at, count = [at[p] + size for p, size in enumerate(sizes)], count + 1
     for name, rows in written.items():
-        assert sorted(rows) == expected
-        assert sinks[name].sequence == len(split) - 1
+        assert sorted(rows) == [(p, offset) for p in (0, 1) for offset in range(at[p])]
+        assert name not in sinks or sinks[name].sequence == count - 1
 
 
 def _attempt(
@@ -149,8 +137,8 @@ def _attempt(
     dies_before: str | None,
     sinks: dict[str, Fence],
     written: dict[str, list[tuple[int, int]]],
-    bases: dict[tuple[str, int], int],
 ) -> None:
+    bases = {(ORDERS_ID, 0): 0, (ORDERS_ID, 1): 0}
     for name, rows in written.items():
         if name == dies_before:
             return

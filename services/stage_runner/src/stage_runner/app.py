@@ -163,7 +163,8 @@ class Runner:
 
     def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now = self._clock.now_ms()
-        if command.pipeline_uid in self._deleted:
+        ending = before is not None and before.desired == "deleted" and command.action != "delete"
+        if ending or command.pipeline_uid in self._deleted:
             message = f"pipeline {command.pipeline} was deleted while this command was on its way"
             raise UserError([Problem(message=message, hint="send it again: it makes a new one")])
         if command.action == "apply":

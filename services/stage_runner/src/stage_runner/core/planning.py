@@ -64,7 +64,7 @@ def define(
     }
     topic_of = {i.name: i.kafka.topic for i in manifest.inputs}
     topic_of |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
-    read = {name for stage in manifest.stages for name in stage.inputs}
+    read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
     written = {k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
 
     def input_definition(stage: str, name: str) -> InputDefinition:
@@ -90,7 +90,7 @@ def define(
                     kind=sink.kind,
                     target=sink.target,
                     topic_id=topics[sink.kafka.topic].topic_id if sink.kafka else None,
-                    terminal=sink.name not in read,
+                    terminal=sink.kafka is None or sink.kafka.topic not in read,
                 )
                 for sink in stage.sinks
             ),
@@ -105,10 +105,14 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
     for stage in after:
         inputs = {(i.topic, i.topic_id) for i in stage.inputs}
         if inputs_before.get(stage.name, inputs) != inputs:
-            was = ", ".join(sorted(topic for topic, _ in inputs_before[stage.name]))
-            now = ", ".join(sorted(topic for topic, _ in inputs))
+            was, now = _named(inputs_before[stage.name]), _named(inputs)
             message = f"plan_incompatible: stage {stage.name} read {was}, now it would read {now}"
             hint = "give the stage another name, or delete the pipeline and apply it anew"
             raise UserError(
                 [Problem(message=message, path=f"stages.{stage.name}.inputs", hint=hint)]
             )
+
+
+def _named(topics: set[tuple[str, str]]) -> str:
+    """With ids, because a topic that was created anew has its old name."""
+    return ", ".join(f"{topic} ({topic_id})" for topic, topic_id in sorted(topics))

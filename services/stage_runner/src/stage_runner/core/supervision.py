@@ -206,7 +206,7 @@ def _tick(state: PipelineState, now: int) -> Decision:
 
 
 def _start(state: PipelineState, now: int, reason: str) -> Decision:
-    fresh = replace(state, driver=True, next_at=None, problems=())
+    fresh = replace(state, driver=True, next_at=None, problems=(), error=None)
     starting, actions = _enter(fresh, Phase.STARTING, now, reason)
     return starting, (*actions, StartDriver())
 

@@ -23,7 +23,7 @@ from waybill.spark.sinks import SinkSuperseded, Written
 
 FENCE_PROPERTY: Final = "waybill.fence."
 SEQUENCE_PROPERTY: Final = "waybill.sequence."
-TABLE_PROPERTIES: Final = {"commit.retry.num-retries": "0"}
+RETRIES_PROPERTY: Final = "commit.retry.num-retries"
 CONFLICTS_MAX: Final = 10  # other writers of the same table, e.g. compaction
 
 
@@ -81,6 +81,9 @@ class IcebergSink:
 
     def _commit(self, rows: pa.Table, fence: Fence) -> Written:
         table = self._current()
+        # In this copy of the metadata only, never in the table: PyIceberg would rebase the append
+        # on whatever came in between, and so double the rows of a batch that another driver wrote.
+        table.metadata.properties[RETRIES_PROPERTY] = "0"
         with table.transaction() as transaction:
             transaction.set_properties({FENCE_PROPERTY + self._fence_key: codec.to_json(fence)})
             transaction.append(
@@ -109,9 +112,7 @@ class IcebergSink:
             self._catalog.create_namespace(self._identifier.rsplit(".", 1)[0])
         except NamespaceAlreadyExistsError:
             pass
-        return self._catalog.create_table(
-            self._identifier, schema=self._schema, properties=TABLE_PROPERTIES
-        )
+        return self._catalog.create_table(self._identifier, schema=self._schema)
 
     def _fence(self, table: Table) -> Fence | None:
         text = table.properties.get(FENCE_PROPERTY + self._fence_key)

@@ -1,0 +1,19 @@
+"""Writes `schemas/manifest/native.v1.schema.json` from the manifest's model, for editors that
+complete and check YAML. Run as `python -m shared.manifest_schema`."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from shared.manifest import Manifest
+
+SCHEMA: Final = Path(__file__).parent / "schemas" / "manifest" / "native.v1.schema.json"
+
+
+def manifest_schema() -> str:
+    return json.dumps(Manifest.model_json_schema(by_alias=True), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA.parent.mkdir(exist_ok=True)
+    SCHEMA.write_text(manifest_schema())

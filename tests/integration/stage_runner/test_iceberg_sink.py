@@ -1,0 +1,100 @@
+"""The Iceberg sink on a real catalog: rows and fence in one commit, and nobody writes twice."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from builders import make_fence
+from stage_runner.adapters.lakehouse import open_catalog
+from stage_runner.adapters.sinks.iceberg import IcebergSink
+from waybill.spark.sinks import SinkSuperseded
+
+TABLE = "raw.orders"
+SCHEMA = pa.schema([("order_id", pa.int64()), ("customer", pa.string())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> SqlCatalog:
+    return open_catalog(tmp_path)
+
+
+def opened(catalog: SqlCatalog) -> IcebergSink:
+    sink = IcebergSink("lake", catalog, TABLE, schema=SCHEMA, fence_key="default/uid/load/lake")
+    sink.claim()
+    return sink
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"order_id": list(numbers), "customer": ["ada"] * len(numbers)}, schema=SCHEMA)
+
+
+def numbers_in(catalog: SqlCatalog, snapshot_id: int | None = None) -> list[int]:
+    table = catalog.load_table(TABLE).scan(snapshot_id=snapshot_id).to_arrow()
+    return sorted(table.column("order_id").to_pylist())
+
+
+def test_the_fence_is_read_back_with_the_snapshot_that_it_came_with(catalog: SqlCatalog) -> None:
+    written = opened(catalog).write(rows(1, 2), make_fence(sequence=0))
+    opened(catalog).write(rows(), make_fence(sequence=1))
+
+    assert numbers_in(catalog, written.version["iceberg_snapshot_id"]) == [1, 2]
+    last = opened(catalog).last()
+    assert last is not None
+    assert last.fence == make_fence(sequence=1)
+    assert last.version["iceberg_snapshot_id"] != written.version["iceberg_snapshot_id"]
+
+
+def test_an_empty_table_has_no_fence(catalog: SqlCatalog) -> None:
+    assert opened(catalog).last() is None
+
+
+@pytest.mark.parametrize("batch", [rows(3), rows()], ids=["rows", "no rows"])
+def test_a_driver_that_was_paused_is_refused(catalog: SqlCatalog, batch: pa.Table) -> None:
+    opened(catalog).write(rows(1), make_fence(sequence=0))
+    paused, newer = opened(catalog), opened(catalog)
+
+    newer.write(batch, make_fence(sequence=1))
+    with pytest.raises(SinkSuperseded):
+        paused.write(batch, make_fence(sequence=1))
+
+    assert numbers_in(catalog) == [1, *batch.column("order_id").to_pylist()]
+
+
+def test_a_paused_driver_is_refused_on_a_table_that_somebody_else_made(catalog: SqlCatalog) -> None:
+    catalog.create_namespace("raw")
+    catalog.create_table(TABLE, schema=SCHEMA, properties={"commit.retry.num-retries": "9"})
+    paused, newer = opened(catalog), opened(catalog)
+
+    newer.write(rows(1), make_fence(sequence=0))
+    with pytest.raises(SinkSuperseded):
+        paused.write(rows(1), make_fence(sequence=0))
+
+    assert numbers_in(catalog) == [1]
+    assert catalog.load_table(TABLE).properties["commit.retry.num-retries"] == "9"
+
+
+def test_another_writer_of_the_table_only_makes_us_try_again(catalog: SqlCatalog) -> None:
+    sink = opened(catalog)
+    sink.write(rows(1), make_fence(sequence=0))
+
+    catalog.load_table(TABLE).append(rows(100))
+    written = sink.write(rows(2), make_fence(sequence=1))
+
+    assert numbers_in(catalog) == [1, 2, 100]
+    assert numbers_in(catalog, written.version["iceberg_snapshot_id"]) == [1, 2, 100]
+
+
+def test_a_fence_outlives_its_snapshot(catalog: SqlCatalog) -> None:
+    opened(catalog).write(rows(1), make_fence(sequence=0))
+    first = catalog.load_table(TABLE).current_snapshot()
+    catalog.load_table(TABLE).append(rows(100))
+    assert first is not None
+    catalog.load_table(TABLE).maintenance.expire_snapshots().by_id(first.snapshot_id).commit()
+
+    last = opened(catalog).last()
+
+    assert last is not None
+    assert last.fence.sequence == 0
+    assert last.version == {}

@@ -1,0 +1,127 @@
+"""The Kafka sink against a real broker: rows and fence in one transaction, one writer at a time."""
+
+import json
+import uuid
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from builders import make_fence
+from integration.conftest import Surroundings
+from integration.waiting import eventually
+from shared.errors import Retryable
+from shared.events import Fence
+from shared.kafka import KafkaAdmin, make_admin, read_to_end
+from shared.topics import create_missing
+from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
+from stage_runner.core.rows import KEY, VALUE
+from waybill.spark.sinks import SinkSuperseded
+
+PARTITIONS = 2
+
+
+@pytest.fixture(scope="module")
+def admin(surroundings: Surroundings) -> KafkaAdmin:
+    return make_admin(surroundings.kafka)
+
+
+@pytest.fixture
+def target(surroundings: Surroundings, admin: KafkaAdmin) -> KafkaSinkTarget:
+    topic = f"out-{uuid.uuid4().hex[:8]}"
+    create_missing(admin.client, [NewTopic(topic, PARTITIONS, 1)])
+    eventually(lambda: _topic_id(admin, topic))
+    return KafkaSinkTarget(
+        bootstrap=surroundings.kafka,
+        topic_prefix=surroundings.prefix,
+        topic=topic,
+        topic_id=_topic_id(admin, topic),
+    )
+
+
+def _topic_id(admin: KafkaAdmin, topic: str) -> str:
+    found = admin.identify([topic]).get(topic)
+    return found.topic_id if found is not None and len(found.partitions) == PARTITIONS else ""
+
+
+def after(fence: Fence) -> Fence:
+    """The next fence, as a stage makes it before the sink writes."""
+    return make_fence(sequence=fence.sequence + 1, outputs=fence.outputs)
+
+
+def opened(target: KafkaSinkTarget, admin: KafkaAdmin) -> KafkaSink:
+    sink = KafkaSink("out", target, fence_key=f"default/{target.topic}/copy/out", admin=admin)
+    sink.claim()
+    return sink
+
+
+def rows(*numbers: int) -> pa.Table:
+    values = [json.dumps({"order_id": number}) for number in numbers]
+    return pa.table({KEY: [str(number) for number in numbers], VALUE: values})
+
+
+def committed(target: KafkaSinkTarget) -> list[int]:
+    found = read_to_end(target.bootstrap, target.topic, range(PARTITIONS))
+    return sorted(json.loads(message.value() or b"")["order_id"] for message in found)
+
+
+def test_the_fence_holds_where_the_rows_stand(target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
+    sink = opened(target, admin)
+
+    written = sink.write(rows(*range(10)), make_fence(sequence=0))
+    sink.await_visible(written.fence)
+
+    ends = admin.stable_ends(target.topic, range(PARTITIONS))
+    assert committed(target) == list(range(10))
+    assert all(output.end <= ends[output.partition] for output in written.fence.outputs)
+    assert sum(o.end - o.first for o in written.fence.outputs) == 10
+    last = opened(target, admin).last()
+    assert last is not None
+    assert last.fence == written.fence
+
+
+def test_outputs_are_cumulative(target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
+    sink = opened(target, admin)
+    first = sink.write(rows(*range(10)), make_fence(sequence=0)).fence
+
+    second = sink.write(rows(1), after(first)).fence
+    third = sink.write(rows(), after(second)).fence
+
+    ends = [{o.partition: o.end for o in fence.outputs} for fence in (first, second, third)]
+    assert all(ends[1][partition] >= end for partition, end in ends[0].items())
+    assert ends[2] == ends[1]
+
+
+def test_a_driver_that_was_paused_is_shut_out(target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
+    paused = opened(target, admin)
+    paused.write(rows(1), make_fence(sequence=0))
+    newer = opened(target, admin)
+
+    newer.write(rows(2), make_fence(sequence=1))
+    with pytest.raises(SinkSuperseded):
+        paused.write(rows(2), make_fence(sequence=1))
+
+    assert committed(target) == [1, 2]
+
+
+def test_nothing_is_written_into_a_topic_of_another_identity(
+    target: KafkaSinkTarget, admin: KafkaAdmin
+) -> None:
+    sink = KafkaSink(
+        "out",
+        KafkaSinkTarget(
+            bootstrap=target.bootstrap,
+            topic_prefix=target.topic_prefix,
+            topic=target.topic,
+            topic_id="AAAAAAAAAAAAAAAAAAAAAA",
+        ),
+        fence_key=f"default/{target.topic}/copy/out",
+        admin=admin,
+    )
+    sink.claim()
+
+    with pytest.raises(Retryable, match="no longer the one"):
+        sink.write(rows(1), make_fence(sequence=0))
+
+    assert committed(target) == []
+    assert sink.last() is None

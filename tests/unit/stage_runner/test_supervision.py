@@ -1,0 +1,267 @@
+"""What the runner does with a driver, case by case."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import NOW, make_command, make_problem, make_record
+from shared.events import LifecycleError, PipelineRecord
+from shared.lifecycle import Phase
+from stage_runner.core.supervision import (
+    ATTEMPTS_MAX,
+    HEALTHY_MS,
+    STARTING_MS_MAX,
+    STOPPING_MS_MAX,
+    Action,
+    Announce,
+    Answer,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    Event,
+    PipelineState,
+    StartDriver,
+    StopDriver,
+    Tick,
+    Wanted,
+    decide,
+)
+
+RECORD = make_record()
+STOPPED = replace(RECORD, desired="stopped")
+DELETED = replace(RECORD, desired="deleted")
+CHANGED = replace(RECORD, generation=2)
+USER_ERROR = LifecycleError(
+    domain="user", message="the SQL is wrong", hint="mend it", stage="enrich", retryable=False
+)
+EXTERNAL_ERROR = replace(USER_ERROR, domain="external", message="kafka is away", retryable=True)
+CRASH = DriverEnded(exit_code=137)
+
+
+class Pipeline:
+    """Decisions one after another; `actions` are those of the last event."""
+
+    def __init__(self, record: PipelineRecord = RECORD) -> None:
+        self.state = PipelineState(record=record)
+        self.now = NOW
+        self.actions: tuple[Action, ...] = ()
+
+    def on(self, *events: Event) -> tuple[Action, ...]:
+        for event in events:
+            self.state, self.actions = decide(self.state, event, self.now)
+        return self.actions
+
+    def after(self, milliseconds: int) -> tuple[Action, ...]:
+        self.now += milliseconds
+        return self.on(Tick())
+
+    def want(self, record: PipelineRecord, command: str | None = None) -> tuple[Action, ...]:
+        wanted = make_command(id=command) if command is not None else None
+        return self.on(Wanted(record=record, command=wanted))
+
+    def answers(self) -> list[tuple[str, str]]:
+        return [(a.command.id, a.state) for a in self.actions if isinstance(a, Answer)]
+
+
+@pytest.fixture
+def starting() -> Pipeline:
+    pipeline = Pipeline()
+    pipeline.want(RECORD, "c1")
+    return pipeline
+
+
+@pytest.fixture
+def running(starting: Pipeline) -> Pipeline:
+    starting.on(DriverRuns())
+    return starting
+
+
+def test_wanted_pipeline_gets_a_driver() -> None:
+    pipeline = Pipeline()
+    assert pipeline.want(RECORD, "c1") == (Announce(phase_from=Phase.CREATED), StartDriver())
+    assert pipeline.state.phase is Phase.STARTING
+
+
+def test_recorded_pipeline_is_started_without_a_command() -> None:
+    pipeline = Pipeline()
+    assert StartDriver() in pipeline.want(RECORD)
+
+
+def test_pipeline_that_is_to_be_stopped_gets_none() -> None:
+    pipeline = Pipeline(STOPPED)
+    assert pipeline.want(STOPPED, "c1")[0] == Announce(phase_from=Phase.CREATED)
+    assert pipeline.answers() == [("c1", "done")]
+    assert pipeline.state.phase is Phase.STOPPED
+
+
+def test_command_is_answered_when_the_driver_runs(starting: Pipeline) -> None:
+    assert starting.on(DriverRuns())[0] == Announce(phase_from=Phase.STARTING)
+    assert starting.answers() == [("c1", "done")]
+    assert starting.state.phase is Phase.RUNNING
+
+
+def test_start_of_a_running_pipeline_is_done_at_once(running: Pipeline) -> None:
+    running.want(RECORD, "c2")
+    assert running.actions == (Answer(command=make_command(id="c2"), state="done"),)
+
+
+def test_stop_lets_the_driver_end_first(running: Pipeline) -> None:
+    assert running.want(STOPPED, "c2") == (StopDriver(), Announce(phase_from=Phase.RUNNING))
+    assert running.on(DriverEnded(exit_code=0))[0] == Announce(phase_from=Phase.STOPPING)
+    assert running.answers() == [("c2", "done")]
+    assert running.state.phase is Phase.STOPPED
+
+
+def test_stop_may_come_while_it_starts(starting: Pipeline) -> None:
+    assert StopDriver() in starting.want(STOPPED, "c2")
+    assert starting.answers() == [("c1", "failed")]
+    assert starting.on(DriverRuns()) == ()
+    starting.on(CRASH)
+    assert starting.answers() == [("c2", "done")]
+    assert starting.state.phase is Phase.STOPPED
+
+
+def test_second_stop_does_not_stop_twice(running: Pipeline) -> None:
+    running.want(STOPPED, "c2")
+    running.want(STOPPED, "c3")
+    assert StopDriver() not in running.actions
+    assert running.answers() == [("c2", "failed")]
+
+
+def test_start_while_it_stops_starts_again_afterwards(running: Pipeline) -> None:
+    running.want(STOPPED, "c2")
+    assert StartDriver() not in running.want(RECORD, "c3")
+    assert running.on(DriverEnded(exit_code=0))[-1] == StartDriver()
+    running.on(DriverRuns())
+    assert running.answers() == [("c3", "done")]
+
+
+def test_changed_definition_restarts_the_driver(running: Pipeline) -> None:
+    assert running.want(CHANGED, "c2") == (StopDriver(), Announce(phase_from=Phase.RUNNING))
+    assert running.on(DriverEnded(exit_code=0)) == (
+        Announce(phase_from=Phase.STOPPING),
+        StartDriver(),
+    )
+    assert running.state.record.generation == 2
+    running.on(DriverRuns())
+    assert running.answers() == [("c2", "done")]
+
+
+def test_superseded_command_is_told_so(starting: Pipeline) -> None:
+    starting.want(CHANGED, "c2")
+    (answer,) = (a for a in starting.actions if isinstance(a, Answer))
+    assert answer.command.id == "c1"
+    assert answer.state == "failed"
+    assert "superseded by a later running command" in answer.errors[0].message
+
+
+def test_deletion_is_answered_when_the_driver_is_gone(running: Pipeline) -> None:
+    assert StopDriver() in running.want(DELETED, "c2")
+    running.on(DriverEnded(exit_code=0))
+    assert running.answers() == [("c2", "done")]
+    assert running.state.phase is Phase.STOPPED
+
+
+def test_user_error_fails_the_pipeline_with_its_problems(starting: Pipeline) -> None:
+    problem = make_problem()
+    starting.on(DriverFailed(problems=(problem,), error=USER_ERROR))
+    starting.on(DriverEnded(exit_code=1))
+    assert starting.actions[0] == Announce(phase_from=Phase.STARTING)
+    answer = starting.actions[1]
+    assert isinstance(answer, Answer)
+    assert (answer.state, answer.errors) == ("failed", (problem,))
+    assert starting.state.phase is Phase.FAILED
+    assert starting.state.error == USER_ERROR
+
+
+def test_user_error_without_problems_answers_with_its_message(starting: Pipeline) -> None:
+    starting.on(DriverFailed(problems=(), error=USER_ERROR), DriverEnded(exit_code=1))
+    answer = starting.actions[1]
+    assert isinstance(answer, Answer)
+    assert answer.errors[0].message == "the SQL is wrong"
+    assert answer.errors[0].hint == "mend it"
+
+
+def test_failed_pipeline_can_be_started_and_stopped(starting: Pipeline) -> None:
+    starting.on(DriverFailed(problems=(), error=USER_ERROR), DriverEnded(exit_code=1))
+    failed = starting.state
+    starting.want(STOPPED, "c2")
+    assert starting.answers() == [("c2", "done")]
+    starting.state = failed
+    assert StartDriver() in starting.want(RECORD, "c3")
+
+
+def test_crash_of_the_next_driver_is_not_blamed_on_the_last_error(starting: Pipeline) -> None:
+    starting.on(DriverFailed(problems=(), error=USER_ERROR), DriverEnded(exit_code=1))
+    starting.want(RECORD, "c2")
+    starting.on(CRASH)
+    assert starting.state.phase is Phase.RECOVERING
+    assert starting.state.error is not None
+    assert "exit code 137" in starting.state.error.message
+
+
+def test_crash_is_retried_with_growing_waits(running: Pipeline) -> None:
+    waits = []
+    for _ in range(ATTEMPTS_MAX):
+        running.on(CRASH)
+        assert running.state.phase is Phase.RECOVERING
+        assert running.state.next_at is not None
+        wait = running.state.next_at - running.now
+        waits.append(wait)
+        assert running.after(wait - 1) == ()
+        assert running.after(1) == (Announce(phase_from=Phase.RECOVERING), StartDriver())
+    assert waits[:4] == [500, 1_000, 2_000, 4_000]
+    assert max(waits) == waits[-1] == 60_000
+    running.on(CRASH)
+    assert running.state.phase is Phase.FAILED
+
+
+def test_command_waits_through_retries(starting: Pipeline) -> None:
+    starting.on(DriverFailed(problems=(), error=EXTERNAL_ERROR), CRASH)
+    assert starting.answers() == []
+    assert starting.state.reason == "kafka is away"
+    starting.after(500)
+    starting.on(DriverRuns())
+    assert starting.answers() == [("c1", "done")]
+    assert starting.state.error is None
+
+
+def test_two_healthy_minutes_end_the_count_of_attempts(running: Pipeline) -> None:
+    running.on(CRASH)
+    running.after(500)
+    running.on(DriverRuns())
+    running.after(HEALTHY_MS - 1)
+    assert running.state.attempt == 1
+    running.after(1)
+    assert running.state.attempt == 0
+
+
+def test_start_begins_the_count_anew(running: Pipeline) -> None:
+    running.on(CRASH)
+    assert StartDriver() in running.want(RECORD, "c2")
+    assert running.state.attempt == 0
+
+
+def test_recovering_pipeline_can_be_stopped(running: Pipeline) -> None:
+    running.on(CRASH)
+    running.want(STOPPED, "c2")
+    assert running.answers() == [("c2", "done")]
+    assert running.after(120_000) == ()
+    assert running.state.phase is Phase.STOPPED
+
+
+def test_driver_that_does_not_start_is_killed_and_retried(starting: Pipeline) -> None:
+    assert starting.after(STARTING_MS_MAX - 1) == ()
+    assert starting.after(1) == (StopDriver(force=True),)
+    assert starting.after(1) == ()
+    starting.on(CRASH)
+    assert starting.state.phase is Phase.RECOVERING
+
+
+def test_driver_that_does_not_stop_is_killed(running: Pipeline) -> None:
+    running.want(STOPPED, "c2")
+    assert running.after(STOPPING_MS_MAX) == (StopDriver(force=True),)
+
+
+def test_quiet_pipelines_do_nothing_on_a_tick(running: Pipeline) -> None:
+    assert running.after(10**9) == ()
