@@ -235,13 +235,14 @@ class _Parser:
     def _fields(self, *, separator: str, depth: int) -> tuple[Column, ...]:
         fields: list[Column] = []
         while True:
+            before = self.at
             name = self._word("a column name").strip("`")
             if separator:
                 self._expect(separator)
             start = self.at
             check = self._type(depth)
             if any(field.name.lower() == name.lower() for field in fields):  # SQL ignores case
-                raise self._error(f"column {name!r} stands twice")
+                raise self._error(f"column {name!r} stands twice", at=before)
             text = self.ddl[start : self.at].strip().upper() if not separator else ""
             fields.append(Column(name=name, type=text, check=check))
             if self._peek() != ",":
@@ -251,13 +252,14 @@ class _Parser:
     def _type(self, depth: int) -> Check:
         if depth > DEPTH_MAX:
             raise self._error(f"types nest deeper than {DEPTH_MAX}")
+        before = self.at
         name = self._word("a type").upper()
         if name in SIMPLE:
             return SIMPLE[name]
         if name == "DECIMAL":
             return self._decimal()
         if name not in ("ARRAY", "MAP", "STRUCT"):
-            raise self._error(f"unknown type {name}", hint=TYPES_HINT)
+            raise self._error(f"unknown type {name}", at=before, hint=TYPES_HINT)
         self._expect("<")
         check = self._nested(name, depth + 1)
         self._expect(">")
@@ -268,14 +270,16 @@ class _Parser:
             return _array(self._type(depth))
         if name == "STRUCT":
             return _struct(self._fields(separator=":", depth=depth))
+        before = self.at
         if self._word("a key type").upper() != "STRING":
-            raise self._error("the keys of a MAP read from JSON are STRING")
+            raise self._error("the keys of a MAP read from JSON are STRING", at=before)
         self._expect(",")
         return _map(self._type(depth))
 
     def _decimal(self) -> Check:
         if self._peek() != "(":
             return _decimal(10, 0)
+        before = self.at
         self._expect("(")
         precision, scale = self._number(), 0
         if self._peek() == ",":
@@ -284,7 +288,8 @@ class _Parser:
         self._expect(")")
         if not 1 <= precision <= 38 or scale > precision:
             raise self._error(
-                f"DECIMAL({precision},{scale}) is not 1 ≤ precision ≤ 38, scale ≤ precision"
+                f"DECIMAL({precision},{scale}) is not 1 ≤ precision ≤ 38, scale ≤ precision",
+                at=before,
             )
         return _decimal(precision, scale)
 
@@ -311,7 +316,9 @@ class _Parser:
             raise self._error(f"expected {mark!r}, found {self.ddl[self.at :].strip()[:20]!r}")
         self.at = found.end()
 
-    def _error(self, message: str, hint: str = "") -> UserError:
+    def _error(self, message: str, *, at: int | None = None, hint: str = "") -> UserError:
+        rest = self.ddl[self.at if at is None else at :]
+        character = len(self.ddl) - len(rest.lstrip()) + 1
         return UserError(
-            [Problem(message=f"schema: {message}, at character {self.at + 1}", hint=hint)]
+            [Problem(message=f"schema: {message}, at character {character}", hint=hint)]
         )

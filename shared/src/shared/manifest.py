@@ -214,6 +214,7 @@ def _graph_problems(manifest: Manifest) -> list[Located]:
     return [
         *_schema_problems(manifest),
         *_name_problems(manifest),
+        *_topic_problems(manifest),
         *_source_problems(manifest),
         *_cycle_problems(manifest),
     ]
@@ -250,9 +251,32 @@ def _name_problems(manifest: Manifest) -> list[Located]:
         claim(stage.name, stages, ("stages", s, "name"))
         for k, sink in enumerate(stage.sinks):
             claim(sink.name, seen, ("stages", s, "sinks", k, "name"))
-        views = set(stage.inputs)
+        views: set[str] = set()
+        for i, name in enumerate(stage.inputs):
+            claim(name, views, ("stages", s, "inputs", i))
         for t, step in enumerate(stage.steps):
             claim(step.name, views, ("stages", s, "steps", t, "name"))
+    return found
+
+
+def _topic_problems(manifest: Manifest) -> list[Located]:
+    """A topic is one input or one sink's: else how far it has been written would have no answer."""
+    found: list[Located] = []
+    owner: dict[str, str] = {}
+
+    def claim(topic: str, user: str, path: tuple[str | int, ...]) -> None:
+        if topic in owner:
+            message = f"topic {topic!r} is already that of {owner[topic]}"
+            found.append((path, Problem(message=message, hint="give each its own topic")))
+        owner.setdefault(topic, user)
+
+    for i, source in enumerate(manifest.inputs):
+        claim(source.kafka.topic, f"input {source.name!r}", ("inputs", i, "kafka", "topic"))
+    for s, stage in enumerate(manifest.stages):
+        for k, sink in enumerate(stage.sinks):
+            if sink.kafka is not None:
+                path = ("stages", s, "sinks", k, "kafka", "topic")
+                claim(sink.kafka.topic, f"sink {sink.name!r}", path)
     return found
 
 
@@ -284,14 +308,9 @@ def _source_problems(manifest: Manifest) -> list[Located]:
 
 
 def _cycle_problems(manifest: Manifest) -> list[Located]:
-    """A stage may not read, by name or by topic, what comes after it."""
-    writer = {k.kafka.topic: s for s in manifest.stages for k in s.sinks if k.kafka}
-    topics = {i.name: i.kafka.topic for i in manifest.inputs}
-    topics |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
-    reads = {
-        s.name: {writer[topics[n]].name for n in s.inputs if topics.get(n) in writer}
-        for s in manifest.stages
-    }
+    """A stage may not read what comes after it."""
+    writer = {sink.name: stage.name for stage in manifest.stages for sink in stage.sinks}
+    reads = {s.name: {writer[n] for n in s.inputs if n in writer} for s in manifest.stages}
     done: set[str] = set()
     while ready := [n for n, before in reads.items() if n not in done and before <= done]:
         done.update(ready)

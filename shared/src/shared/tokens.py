@@ -84,7 +84,7 @@ def seal(token: Token, ring: KeyRing, *, tenant: str, nonce: bytes) -> str:
     """The token as text. `nonce` must be 12 fresh random bytes."""
     head = bytes([ring.active])
     sealed = AESGCM(ring.keys[ring.active]).encrypt(nonce, _pack(token), _bound(head, tenant))
-    return PREFIX + base64.urlsafe_b64encode(head + nonce + sealed).rstrip(b"=").decode()
+    return _text(head + nonce + sealed)
 
 
 def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
@@ -94,6 +94,8 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
     body = text[len(PREFIX) :]
     try:
         raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
+        if _text(raw) != text:  # base64 leaves bits unused: one token has one text
+            raise TokenRefused
         head, nonce, sealed = raw[:1], raw[1 : 1 + NONCE_BYTES], raw[1 + NONCE_BYTES :]
         plain = AESGCM(ring.keys[head[0]]).decrypt(nonce, sealed, _bound(head, tenant))
         token = _unpack(plain)
@@ -106,6 +108,10 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
 
 def topic_id_bytes(topic_id: str) -> bytes:
     return base64.urlsafe_b64decode(topic_id + "==")
+
+
+def _text(raw: bytes) -> str:
+    return PREFIX + base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def _bound(head: bytes, tenant: str) -> bytes:

@@ -41,21 +41,6 @@ def test_topics_are_those_of_inputs_and_kafka_sinks(manifest: Manifest) -> None:
     )
 
 
-def test_topic_that_is_input_and_sink_keeps_the_settings_of_the_input() -> None:
-    text = EXAMPLE.replace("inputs: [enriched_topic]", "inputs: [again]").replace(
-        "stages:",
-        '  - {name: again, kafka: {topic: orders.enriched, partitions: 9}, schema: "order_id INT",'
-        " startingOffsets: latest}\nstages:",
-        1,
-    )
-    manifest = parse_manifest(text)
-    plan = TopicPlan(topic="orders.enriched", partitions=9, starting="latest")
-    assert plan in topics_of(manifest)
-    enrich, load = define(manifest, TOPICS, None)
-    assert not load.inputs[0].root
-    assert not enrich.sinks[0].terminal
-
-
 def test_stages_know_their_topics_by_id(defined: tuple[StageDefinition, ...]) -> None:
     enrich, load = defined
     assert [(i.topic, i.topic_id, i.root) for i in enrich.inputs] == [("orders.in", "R", True)]

@@ -3,6 +3,7 @@
 A commit that is lost on the way is thereby only late: what it says is still true later.
 """
 
+import logging
 import threading
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from confluent_kafka import Producer
 from shared import codec
 from shared.clock import Clock
 from shared.events import Commit, Fact, pipeline_key
+
+logger = logging.getLogger(__name__)
 
 REPEAT_INTERVAL_S = 3.0
 FLUSH_TIMEOUT_S = 10.0
@@ -63,7 +66,10 @@ class CommitEmitter:
             body=commit,
         )
         key = pipeline_key(fact.tenant, fact.pipeline_uid)
-        self._producer.produce(self._topic, key=key, value=codec.encode(fact))
+        try:
+            self._producer.produce(self._topic, key=key, value=codec.encode(fact))
+        except BufferError:
+            logger.warning("commit waits for its repetition", extra={"stage": commit.stage})
         self._producer.poll(0)
 
     def _repeat(self) -> None:

@@ -36,21 +36,18 @@ class TopicState:
 
 
 def topics_of(manifest: Manifest) -> tuple[TopicPlan, ...]:
-    """Inputs first: a topic that is both keeps the input's settings."""
-    plans: dict[str, TopicPlan] = {}
-    for i in manifest.inputs:
-        plans.setdefault(
-            i.kafka.topic,
-            TopicPlan(
-                topic=i.kafka.topic, partitions=i.kafka.partitions, starting=i.starting_offsets
-            ),
-        )
-    for sink in (sink for stage in manifest.stages for sink in stage.sinks):
-        if sink.kafka is not None:
-            topic = sink.kafka.topic
-            plan = TopicPlan(topic=topic, partitions=sink.kafka.partitions, starting="earliest")
-            plans.setdefault(topic, plan)
-    return tuple(plans.values())
+    """The topics of all inputs and Kafka sinks; the manifest's checks have refused shared ones."""
+    inputs = (
+        TopicPlan(topic=i.kafka.topic, partitions=i.kafka.partitions, starting=i.starting_offsets)
+        for i in manifest.inputs
+    )
+    sinks = (
+        TopicPlan(topic=k.kafka.topic, partitions=k.kafka.partitions, starting="earliest")
+        for stage in manifest.stages
+        for k in stage.sinks
+        if k.kafka is not None
+    )
+    return (*inputs, *sinks)
 
 
 def define(
@@ -65,7 +62,6 @@ def define(
     topic_of = {i.name: i.kafka.topic for i in manifest.inputs}
     topic_of |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
     read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
-    written = {k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
 
     def input_definition(stage: str, name: str) -> InputDefinition:
         topic = topic_of[name]
@@ -75,7 +71,7 @@ def define(
             for partition, offset in sorted(state.starts.items())
         )
         bases = known.get((stage, name, state.topic_id), fresh)
-        root = topic not in written
+        root = manifest.input(name) is not None
         return InputDefinition(
             name=name, topic=topic, topic_id=state.topic_id, root=root, bases=bases
         )

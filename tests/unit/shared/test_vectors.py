@@ -1,0 +1,79 @@
+"""Arithmetic on positions."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.vectors import (
+    Span,
+    TopicPartition,
+    covers,
+    ends,
+    join,
+    meet,
+    merge_spans,
+    record_spans,
+)
+from strategies import spans
+
+places = st.tuples(st.sampled_from("AB"), st.integers(0, 2))
+vectors = st.dictionaries(places, st.integers(0, 9))
+
+
+def span(start: int | None, end: int, partition: int = 0) -> Span:
+    return Span(topic_id="A", partition=partition, start=start, end=end)
+
+
+def offsets(runs: Iterable[Span]) -> set[tuple[TopicPartition, int]]:
+    return {(run.key, offset) for run in runs for offset in range(run.start or 0, run.end)}
+
+
+def test_touching_and_overlapping_spans_become_one() -> None:
+    runs = [span(5, 7), span(0, 3), span(3, 5), span(6, 9), span(11, 12), span(0, 1, partition=1)]
+    assert merge_spans(runs) == (span(0, 9), span(11, 12), span(0, 1, partition=1))
+
+
+def test_span_from_the_beginning_takes_in_what_it_reaches() -> None:
+    assert merge_spans([span(2, 4), span(None, 3)]) == (span(None, 4),)
+
+
+def test_records_side_by_side_are_one_span() -> None:
+    assert record_spans([("A", 0, 7), ("A", 0, 6), ("A", 0, 9)]) == (span(6, 8), span(9, 10))
+
+
+@given(st.lists(spans(offset_max=30)))
+def test_merging_covers_exactly_the_same_offsets(runs: list[Span]) -> None:
+    merged = merge_spans(runs)
+    assert offsets(merged) == offsets(runs)
+    assert all(
+        left.key != right.key or (right.start or 0) > left.end for left, right in pairwise(merged)
+    )
+    assert merge_spans(merged) == merged
+
+
+def test_covering_compares_only_what_is_wanted() -> None:
+    assert covers({("A", 0): 5, ("A", 1): 0}, {("A", 0): 5})
+    assert not covers({("A", 0): 5}, {("A", 0): 6})
+    assert not covers({}, {("A", 0): 1})
+    assert covers({}, {("A", 0): 0})
+
+
+def test_meeting_drops_what_one_side_has_not_begun() -> None:
+    assert meet({("A", 0): 5, ("A", 1): 3}, {("A", 0): 4}) == {("A", 0): 4}
+
+
+def test_ends_are_the_farthest_of_each_partition() -> None:
+    assert ends([span(0, 3), span(5, 9), span(1, 2, partition=1)]) == {("A", 0): 9, ("A", 1): 2}
+
+
+@given(vectors, vectors, vectors)
+def test_joining_is_a_join(
+    a: dict[TopicPartition, int], b: dict[TopicPartition, int], c: dict[TopicPartition, int]
+) -> None:
+    assert join(a, b) == join(b, a)
+    assert join(join(a, b), c) == join(a, join(b, c))
+    assert join(a, a) == a
+    assert covers(join(a, b), a)
+    assert covers(a, meet(a, b))
