@@ -10,6 +10,7 @@ import pytest
 
 from local_stack.reports import Report
 from local_stack.stack import Options, StackState, down, up
+from shared.failpoints import FOLDER
 
 TESTS = Path(__file__).parent
 TIERS = ("unit", "contract", "sim", "integration", "e2e")
@@ -38,6 +39,8 @@ class BackgroundStack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.failpoints = folder / "failpoints"
+        self.failpoints.mkdir()
         self.reports: list[Report] = []
         self.failure: BaseException | None = None
         self._state: StackState | None = None
@@ -62,6 +65,7 @@ class BackgroundStack:
 
     def _run(self) -> None:
         options = Options(gateway_port=0, kafka_port=0, valkey_port=0)
+        os.environ[FOLDER] = str(self.failpoints)  # the services inherit it
         try:
             self._state = up(self.folder, self.reports.append, options=options, tied=True)
         except BaseException as error:  # noqa: BLE001 - raised again in the test that asks
@@ -98,3 +102,9 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("WAYBILL_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def failpoints(stack: StackState, _background_stack: BackgroundStack) -> Path:
+    """The folder in which a test arms a failpoint of the running stack."""
+    return _background_stack.failpoints

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 from pyiceberg.catalog.sql import SqlCatalog
@@ -108,8 +107,3 @@ def orders_manifest() -> tuple[str, Pipeline]:
 def order(number: int, **fields: object) -> dict[str, object]:
     placed = "2026-11-21T09:00:00Z"
     return {"order_id": number, "customer": "ada", "amount": 12.5, "placed_at": placed, **fields}
-
-
-def rows_of(catalog: SqlCatalog, table: str, snapshot_id: int) -> pa.Table:
-    """The rows that a reader of exactly this snapshot sees."""
-    return catalog.load_table(table).scan(snapshot_id=snapshot_id).to_arrow()

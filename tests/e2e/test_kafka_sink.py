@@ -1,15 +1,15 @@
 """A pipeline that ends in a Kafka topic: complete means that its readers can see it."""
 
-import json
 import uuid
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 
 from e2e.conftest import order
+from e2e.reading import committed_orders
 from local_stack.stack import StackState
-from shared.kafka import KafkaAdmin, make_consumer
+from shared.kafka import KafkaAdmin
 from waybill import Client
 
 START_TIMEOUT_S = 120.0
@@ -76,23 +76,3 @@ def client_follow(client: Client, token: str) -> Iterator[str]:
             yield outcome.kind
     except StillInProgress:
         return
-
-
-def committed_orders(stack: StackState, kafka: KafkaAdmin, topic: str) -> list[int]:
-    """Order ids that a fresh reader of committed records finds, in the order of the log."""
-    stable = kafka.stable_ends(topic, [0])[0]
-    consumer = make_consumer(stack.kafka, uuid.uuid4().hex, **{"enable.partition.eof": True})
-    found: list[int] = []
-    try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        while True:
-            message = consumer.poll(WAIT_S)
-            assert message is not None, "the reader never came to the end"
-            if message.error() is not None:
-                offset = message.offset()
-                if offset is not None and offset >= stable:
-                    return found
-                continue
-            found.append(int(json.loads(message.value() or b"{}")["order_id"]))
-    finally:
-        consumer.close()

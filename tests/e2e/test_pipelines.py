@@ -5,14 +5,14 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-import psutil
 import pytest
 import redis
 from pyiceberg.catalog.sql import SqlCatalog
 
-from e2e.conftest import Apply, Pipeline, order, orders_manifest, rows_of
+from e2e.conftest import Apply, Pipeline, order, orders_manifest
+from e2e.reading import rows_of
+from e2e.waiting import drivers_of
 from local_stack.stack import StackState
 from shared.kafka import make_producer, produce_and_wait
 from waybill import Client, Invalid, Outcome, PipelineFailed, Position
@@ -151,19 +151,6 @@ def test_a_deleted_pipeline_loses_what_it_had_not_done_and_its_name_is_free_agai
     assert outcome.kind == "lost"
     assert outcome.lost[0].reason == "pipeline_deleted"
     assert client.wait_pipeline(pipeline.name, "Stopped", timeout_s=WAIT_S).uid != uid
-
-
-def drivers_of(stack: StackState, uid: str) -> list[psutil.Process]:
-    """The driver of one pipeline and its JVM, found through the file that the runner keeps."""
-    group = int((Path(stack.folder) / "stage_runner" / uid / "group").read_text())
-    return [p for p in psutil.process_iter() if _group_of(p) == group]
-
-
-def _group_of(process: psutil.Process) -> int | None:
-    try:
-        return os.getpgid(process.pid)
-    except ProcessLookupError:
-        return None
 
 
 def _until(client: Client, token: str, wanted: Callable[[Outcome], bool]) -> Outcome:

@@ -4,7 +4,7 @@ import uuid
 
 from pyiceberg.catalog.sql import SqlCatalog
 
-from e2e.conftest import rows_of
+from e2e.reading import rows_of
 from waybill import Client
 
 START_TIMEOUT_S = 120.0

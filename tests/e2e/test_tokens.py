@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from e2e.conftest import Apply, Pipeline, order, rows_of
+from e2e.conftest import Apply, Pipeline, order
+from e2e.reading import rows_of
 from waybill import Client, Invalid, NotFound, Position, ProblemError
 
 WAIT_S = 60.0

@@ -78,11 +78,15 @@ def decode(message_type: type[M], raw: bytes) -> M:
             f"not a {message_type.__name__}: the first {HEADER_BYTES} bytes are"
             f" {raw[:HEADER_BYTES].hex()}, expected {header.hex()}"
         )
+    body = io.BytesIO(raw[HEADER_BYTES:])
     try:
-        record = fastavro.schemaless_reader(io.BytesIO(raw[HEADER_BYTES:]), schema, None)
-        return cast(M, _adapters[message_type].validate_python(record))
+        record = fastavro.schemaless_reader(body, schema, None)
+        message = cast(M, _adapters[message_type].validate_python(record))
     except (EOFError, ValueError, IndexError, ValidationError) as error:
         raise InvalidMessage(f"a damaged {message_type.__name__}: {error}") from error
+    if behind := len(raw) - HEADER_BYTES - body.tell():
+        raise InvalidMessage(f"a damaged {message_type.__name__}: {behind} byte(s) behind it")
+    return message
 
 
 def to_json(message: Message) -> str:

@@ -211,13 +211,14 @@ Located = tuple[tuple[str | int, ...], Problem]
 
 
 def _graph_problems(manifest: Manifest) -> list[Located]:
-    return [
+    found = [
         *_schema_problems(manifest),
         *_name_problems(manifest),
         *_topic_problems(manifest),
         *_source_problems(manifest),
-        *_cycle_problems(manifest),
     ]
+    # With a name that means two things, a cycle may be no more than a consequence.
+    return found or _cycle_problems(manifest)
 
 
 def _schema_problems(manifest: Manifest) -> list[Located]:
@@ -310,12 +311,12 @@ def _source_problems(manifest: Manifest) -> list[Located]:
 def _cycle_problems(manifest: Manifest) -> list[Located]:
     """A stage may not read what comes after it."""
     writer = {sink.name: stage.name for stage in manifest.stages for sink in stage.sinks}
-    reads = {s.name: {writer[n] for n in s.inputs if n in writer} for s in manifest.stages}
-    done: set[str] = set()
-    while ready := [n for n, before in reads.items() if n not in done and before <= done]:
-        done.update(ready)
+    before = {s.name: {writer[n] for n in s.inputs if n in writer} for s in manifest.stages}
+    for _ in manifest.stages:
+        for name, direct in before.items():
+            before[name] = direct.union(*(before[other] for other in direct))
     return [
         (("stages", s), Problem(message=f"stage {stage.name!r} reads what it writes, in a cycle"))
         for s, stage in enumerate(manifest.stages)
-        if stage.name not in done
+        if stage.name in before[stage.name]
     ]

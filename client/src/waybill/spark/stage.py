@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from shared.clock import Clock
 from shared.events import Commit, Fence, Range, SinkResult, from_vector, to_vector
+from shared.failpoints import reach
 from shared.vectors import TopicPartition
 from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import CommitEmitter, Identity
@@ -126,7 +127,9 @@ class TrackedStage:
                 continue
             fence = self._advance(sink, batch, decision, rows[sink.name].num_rows)
             self._written[sink.name] = sink.write(rows[sink.name], fence)
+            reach(f"{self._identity.pipeline_uid}.{sink.name}.after_commit")
             self._report(sink, self._written[sink.name], committed_at=self._clock.now_ms())
+            reach(f"{self._identity.pipeline_uid}.{sink.name}.after_event")
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)

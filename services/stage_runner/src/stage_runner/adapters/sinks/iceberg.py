@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from shared import codec
 from shared.errors import Retryable, UserError
 from shared.events import Fence, Problem
+from shared.failpoints import reach
 from waybill.spark.sinks import SinkSuperseded, Written
 
 FENCE_PROPERTY: Final = "waybill.fence."
@@ -90,6 +91,7 @@ class IcebergSink:
                 rows.select(self._schema.names),
                 {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)},
             )
+            reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
         snapshot = table.current_snapshot()
         return Written(fence=fence, version=_version(snapshot.snapshot_id if snapshot else None))
 

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from shared import codec
 from shared.errors import Retryable
 from shared.events import Fence, Output
+from shared.failpoints import reach
 from shared.kafka import KafkaAdmin, make_producer, position_of, read_to_end
 from stage_runner.core.rows import KEY, VALUE
 from waybill.spark.sinks import SinkSuperseded, Written
@@ -102,6 +103,7 @@ class KafkaSink:
             self._check_topic()
             complete = replace(fence, outputs=self._outputs(fence.outputs, placed))
             producer.produce(self._fences_topic, key=self._fence_key, value=codec.encode(complete))
+            reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
             producer.commit_transaction(TRANSACTION_TIMEOUT_S)
         except Retryable:
             producer.abort_transaction(TRANSACTION_TIMEOUT_S)

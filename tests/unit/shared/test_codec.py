@@ -1,0 +1,90 @@
+"""Messages on the wire: what comes back is what was sent, and anything else is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import (
+    make_command,
+    make_commit,
+    make_fact,
+    make_fence,
+    make_lifecycle,
+    make_record,
+    make_reply,
+    make_snapshot,
+)
+from shared import codec
+from shared.errors import InvalidMessage
+from shared.events import Fact, Message, PipelineRecord
+
+MESSAGES: list[Message] = [
+    make_fact(),
+    make_fact(make_commit(outputs={("A", 0): 7}, version=6150272777574668285)),
+    make_record(),
+    make_command("apply"),
+    make_command("stop"),
+    make_reply("done"),
+    make_reply("failed"),
+    make_lifecycle(),
+    make_lifecycle(kind="heartbeat"),
+    make_fence(),
+    make_snapshot("{}"),
+]
+RAW = codec.encode(make_fact(make_commit(outputs={("A", 0): 7})))
+
+
+def label(message: Message) -> str:
+    return type(message).__name__
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=label)
+def test_message_survives_the_wire(message: Message) -> None:
+    assert codec.decode(type(message), codec.encode(message)) == message
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=label)
+def test_message_survives_as_json(message: Message) -> None:
+    assert codec.from_json(type(message), codec.to_json(message)) == message
+
+
+def test_messages_have_headers_of_their_own() -> None:
+    headers = {type(message): codec.encode(message)[: codec.HEADER_BYTES] for message in MESSAGES}
+    assert len(set(headers.values())) == len(headers) == len(codec.TOPIC_OF)
+    assert all(header.startswith(codec.MARKER) for header in headers.values())
+
+
+def test_message_of_another_type_is_refused() -> None:
+    with pytest.raises(InvalidMessage, match="not a PipelineRecord: the first 10 bytes are c301"):
+        codec.decode(PipelineRecord, RAW)
+
+
+def test_every_truncation_is_refused() -> None:
+    for length in range(len(RAW)):
+        with pytest.raises(InvalidMessage):
+            codec.decode(Fact, RAW[:length])
+
+
+def test_bytes_behind_the_message_are_refused() -> None:
+    with pytest.raises(InvalidMessage, match="1 byte"):
+        codec.decode(Fact, RAW + b"\0")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_refused(body: bytes) -> None:
+    check_decodes_or_refuses(RAW[: codec.HEADER_BYTES] + body)
+
+
+@given(st.integers(codec.HEADER_BYTES, len(RAW) - 1), st.integers(1, 255))
+def test_damage_is_refused_or_is_another_message(at: int, damage: int) -> None:
+    damaged = bytearray(RAW)
+    damaged[at] ^= damage
+    check_decodes_or_refuses(bytes(damaged))
+
+
+def check_decodes_or_refuses(raw: bytes) -> None:
+    try:
+        message = codec.decode(Fact, raw)
+    except InvalidMessage:
+        return
+    assert codec.encode(message)[: codec.HEADER_BYTES] == raw[: codec.HEADER_BYTES]

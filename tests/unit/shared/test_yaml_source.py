@@ -1,0 +1,91 @@
+"""YAML is read with care: what could expand or hide is refused with its place."""
+
+import pytest
+
+from shared.errors import UserError
+from shared.events import Problem
+from shared.yaml_source import SIZE_BYTES_MAX, YamlSource
+
+TEXT = """\
+name: orders
+inputs:
+  - name: a
+    kafka: {topic: t, partitions: 4}
+"""
+
+
+def refused(text: str) -> Problem:
+    with pytest.raises(UserError) as raised:
+        YamlSource.read(text)
+    (problem,) = raised.value.problems
+    return problem
+
+
+def test_value_is_read() -> None:
+    assert YamlSource.read(TEXT).value == {
+        "name": "orders",
+        "inputs": [{"name": "a", "kafka": {"topic": "t", "partitions": 4}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        (("name",), (1, 7)),
+        (("inputs",), (2, 1)),
+        (("inputs", 0, "name"), (3, 11)),
+        (("inputs", 0, "kafka", "partitions"), (4, 35)),
+        (("inputs", 0, "kafka", "missing"), (4, 5)),
+        (("inputs", 7, "name"), (2, 1)),
+        (("nothing", "here"), (1, 1)),
+    ],
+)
+def test_place_is_that_of_the_deepest_part_that_is_there(
+    path: tuple[str | int, ...], place: tuple[int, int]
+) -> None:
+    problem = YamlSource.read(TEXT).place(Problem(message="wrong"), path)
+    assert (problem.line, problem.column) == place
+    assert problem.path == ".".join(map(str, path))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a: &x 1\n", (1, 4)),
+        ("a: 1\nb: *x\n", (2, 4)),
+        ("a: !!int 1\n", (1, 4)),
+        ("a: !python/object:os.system {}\n", (1, 4)),
+        ("a:\n  <<: {b: 1}\n", (2, 3)),
+        ("a: &x [1]\nb: *x\n", (1, 4)),
+    ],
+)
+def test_what_expands_is_refused(text: str, place: tuple[int, int]) -> None:
+    problem = refused(text)
+    assert (problem.line, problem.column) == place
+    assert "write the value out" in problem.message
+
+
+def test_large_document_is_refused_before_it_is_parsed() -> None:
+    assert refused("{" * (SIZE_BYTES_MAX + 1)).message == "the document is larger than 65536 bytes"
+
+
+def test_deep_document_is_refused() -> None:
+    assert refused("a: " + "[" * 40 + "]" * 40).message == "the document nests deeper than 32"
+
+
+@pytest.mark.parametrize("text", ["", "just text", "- a list", "7", "null"])
+def test_document_is_a_mapping(text: str) -> None:
+    assert refused(text).message == "the document is not a mapping of keys to values"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a: [1\n", 2), ("a: 1\n\tb: 2\n", 2), ("a: 1\na: 2\n", 2), ("a: 'b\n", 2)]
+)
+def test_broken_yaml_has_its_line(text: str, line: int) -> None:
+    problem = refused(text)
+    assert problem.message.startswith("not YAML: ")
+    assert problem.line == line
+
+
+def test_several_documents_are_refused() -> None:
+    assert refused("a: 1\n---\nb: 2\n").message.startswith("not YAML: ")
