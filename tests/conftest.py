@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from local_stack.reports import Report
 from local_stack.stack import Options, StackState, down, up
 from shared.failpoints import FOLDER
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("waybill", deadline=None)
+settings.load_profile("waybill")
 
 TESTS = Path(__file__).parent
 TIERS = ("unit", "contract", "sim", "integration", "e2e")

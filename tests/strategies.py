@@ -1,10 +1,13 @@
 """Hypothesis strategies that several test modules use."""
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from shared.tokens import Part, Token
 from shared.vectors import Span
 
+# For `@given`: on a busy machine no example is too slow, and the tier stays fast.
+patiently = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 OFFSET_MAX = 10**12
 GENERATION_MAX = 2**20
 topic_ids = st.sampled_from(

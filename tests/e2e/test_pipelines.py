@@ -48,6 +48,7 @@ def test_an_sql_error_names_its_place_and_what_would_have_worked(client: Client)
     assert failed.state == "failed"
     (fault,) = failed.errors
     assert fault.path == "stages.0.steps.0.sql"
+    assert fault.line == manifest[: manifest.index("amount * 0.2")].count("\n") + 1
     assert "amunt" in fault.message
     assert "amount" in str(fault.hint)
     assert client.pipeline(pipeline.name).phase == "Failed"

@@ -5,6 +5,7 @@ Owns what a manifest may say. Never talks to Kafka or Spark: SQL is checked wher
 
 import difflib
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -171,6 +172,18 @@ def parse_manifest(text: str) -> Manifest:
     if problems:
         raise UserError(problems)
     return manifest
+
+
+def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
+    """Problems that know their dotted path in the manifest, with its line and column."""
+    source = YamlSource.read(text)
+    paths = [
+        [int(p) if p.isdigit() else p for p in problem.path.split(".")] for problem in problems
+    ]
+    return tuple(
+        source.place(problem, tuple(path)) if problem.path else problem
+        for problem, path in zip(problems, paths, strict=True)
+    )
 
 
 def _located(source: YamlSource, error: ValidationError) -> list[Problem]:

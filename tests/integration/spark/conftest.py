@@ -1,7 +1,6 @@
 """One Spark session for all tests here, started as a driver starts its own."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from local_stack.java import find_java
 from stage_runner import driver
 from stage_runner.driver.jvm import JvmOptions, start_jvm
 from stage_runner.driver.session import open_session, spark_conf
@@ -19,21 +19,19 @@ RawFrame = Callable[[Sequence[tuple[str, int, int, bytes | None]]], DataFrame]
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    java = shutil.which("java")
-    if java is None:
-        pytest.skip("no java on PATH")
     folder = tmp_path_factory.mktemp("spark")
     archive = folder / "classes.jsa"
     archive.touch()  # a file that is there is not made anew when the JVM ends, which takes seconds
     options = JvmOptions(
-        java=Path(java),
+        java=find_java().path,
         jars=folder,
         archive=archive,
         heap="1g",
         log4j=Path(driver.__path__[0]) / "log4j2.properties",
     )
     before = dict(os.environ)
-    jvm = start_jvm(options, spark_conf("local[2]", "tests"))
+    conf = spark_conf("local[2]", "tests", warehouse=folder / "warehouse")
+    jvm = start_jvm(options, conf)
     try:
         session = open_session()
         yield session

@@ -17,6 +17,7 @@ from builders import (
 from shared import codec
 from shared.errors import InvalidMessage
 from shared.events import Fact, Message, PipelineRecord
+from strategies import patiently
 
 MESSAGES: list[Message] = [
     make_fact(),
@@ -70,11 +71,13 @@ def test_bytes_behind_the_message_are_refused() -> None:
         codec.decode(Fact, RAW + b"\0")
 
 
+@patiently
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_refused(body: bytes) -> None:
     check_decodes_or_refuses(RAW[: codec.HEADER_BYTES] + body)
 
 
+@patiently
 @given(st.integers(codec.HEADER_BYTES, len(RAW) - 1), st.integers(1, 255))
 def test_damage_is_refused_or_is_another_message(at: int, damage: int) -> None:
     damaged = bytearray(RAW)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from shared.errors import UserError
 from shared.events import Problem
 from shared.manifest import parse_manifest
+from strategies import patiently
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 
@@ -184,6 +185,7 @@ ends = st.integers(0, len(EXAMPLE))
 debris = st.text("&*!<>?[]{}-:'\"#|%@~ 1a\n\t\0", max_size=4)
 
 
+@patiently
 @given(ends, st.integers(0, 12), debris)
 @example(0, 0, "---\n---\n")
 @example(0, len(EXAMPLE), "? [a, b]\n: c\n")

@@ -11,7 +11,7 @@ from builders import NOW, ORDERS_ID
 from shared.errors import TokenExpired, TokenRefused, UserError
 from shared.tokens import LIFE_MS, KeyRing, Part, Token, input_id, load_key_ring, open_token, seal
 from shared.vectors import Span
-from strategies import tokens
+from strategies import patiently, tokens
 
 RING = KeyRing(active=1, keys={1: b"k" * 32})
 NONCE = bytes(range(12))
@@ -50,6 +50,7 @@ def test_token_of_four_partitions_is_short() -> None:
     assert reopen(TEXT) == TOKEN
 
 
+@patiently
 @given(tokens())
 def test_token_opens_as_it_was_sealed(token: Token) -> None:
     text = seal(token, RING, tenant="default", nonce=NONCE)

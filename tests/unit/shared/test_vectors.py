@@ -16,7 +16,7 @@ from shared.vectors import (
     merge_spans,
     record_spans,
 )
-from strategies import spans
+from strategies import patiently, spans
 
 places = st.tuples(st.sampled_from("AB"), st.integers(0, 2))
 vectors = st.dictionaries(places, st.integers(0, 9))
@@ -43,6 +43,7 @@ def test_records_side_by_side_are_one_span() -> None:
     assert record_spans([("A", 0, 7), ("A", 0, 6), ("A", 0, 9)]) == (span(6, 8), span(9, 10))
 
 
+@patiently
 @given(st.lists(spans(offset_max=30)))
 def test_merging_covers_exactly_the_same_offsets(runs: list[Span]) -> None:
     merged = merge_spans(runs)
@@ -68,6 +69,7 @@ def test_ends_are_the_farthest_of_each_partition() -> None:
     assert ends([span(0, 3), span(5, 9), span(1, 2, partition=1)]) == {("A", 0): 9, ("A", 1): 2}
 
 
+@patiently
 @given(vectors, vectors, vectors)
 def test_joining_is_a_join(
     a: dict[TopicPartition, int], b: dict[TopicPartition, int], c: dict[TopicPartition, int]

@@ -24,6 +24,7 @@ from stage_runner.core.supervision import (
     Wanted,
     decide,
 )
+from strategies import patiently
 
 
 class Supervision(RuleBasedStateMachine):
@@ -123,4 +124,4 @@ class Supervision(RuleBasedStateMachine):
 
 
 TestSupervision = Supervision.TestCase
-TestSupervision.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestSupervision.settings = settings(patiently, stateful_step_count=30)

@@ -187,17 +187,33 @@ def test_hops_that_every_reader_has_passed_are_dropped() -> None:
     assert reached(slot) == {("R", 0): 13}
 
 
+def test_hops_stay_until_the_slower_of_two_readers_has_passed() -> None:
+    slow = replace(LOAD, name="slow")
+    hops = [enriched(11 + n, n + 1, sequence=n) for n in range(5)]
+    slow_taken = make_commit({("A", 0): 2}, stage="slow", sinks=("lake",))
+    definition = make_definition(ENRICH, slow, LOAD)
+    slot = apply(definition, *hops, slow_taken, loaded(5)).slot
+    assert reached(slot, "slow/lake") == {("R", 0): 12}
+    slow_taken = make_commit({("A", 0): 3}, stage="slow", sinks=("lake",), sequence=1)
+    assert reached(apply(slow_taken, slot=slot).slot, "slow/lake") == {("R", 0): 13}
+
+
 def test_sink_that_no_stage_reads_keeps_one_hop() -> None:
     slot = apply(make_definition(ENRICH), *(enriched(11 + n, n, sequence=n) for n in range(9))).slot
     assert len(slot.sinks["enrich/enriched"].hops) == 1
 
 
-def test_too_many_hops_are_thinned_and_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "HOPS_MAX", 4)
-    slot = apply(CHAIN, *(enriched(11 + n, n + 1, sequence=n) for n in range(9))).slot
-    hops = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops]
-    assert len(hops) <= 4
-    assert hops[-1] == 9
+@pytest.mark.parametrize("most", [3, 4])
+def test_too_many_hops_are_thinned_and_the_newest_stays(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(core, "HOPS_MAX", most)
+    slot = apply(CHAIN).slot
+    for n in range(9):
+        slot = apply(enriched(11 + n, n + 1, sequence=n), slot=slot).slot
+        hops = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops]
+        assert len(hops) <= most
+        assert hops[-1] == n + 1
     assert reached(apply(loaded(9), slot=slot).slot) == {("R", 0): 19}
 
 

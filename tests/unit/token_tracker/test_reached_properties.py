@@ -11,6 +11,7 @@ from builders import TENANT, UID, make_fact
 from shared.events import Commit, Definition, Fact, StageDefinition, to_vector
 from shared.slots import SinkState, Slot
 from shared.vectors import TopicPartition, covers, join
+from strategies import patiently
 from token_tracker import core
 from token_tracker.core import apply_fact
 from unit.token_tracker.flow import BASES, LAKE, ROOTS, SHAPES, Flow, Take
@@ -98,6 +99,7 @@ def assert_sound(flow: Flow, slot: Slot) -> None:
             assert flow.arrived((topic, partition, offset), lake)
 
 
+@patiently
 @given(flows())
 def test_reached_never_passes_a_record_whose_rows_have_not_arrived(flow: Flow) -> None:
     slot = EMPTY
@@ -106,6 +108,7 @@ def test_reached_never_passes_a_record_whose_rows_have_not_arrived(flow: Flow) -
         assert_sound(flow, slot)
 
 
+@patiently
 @given(flows(), st.data())
 def test_facts_in_any_order_and_repeated_give_one_state(flow: Flow, data: st.DataObject) -> None:
     facts = facts_of(flow)
@@ -117,12 +120,14 @@ def test_facts_in_any_order_and_repeated_give_one_state(flow: Flow, data: st.Dat
     assert where(slot) == where(apply_all(facts))
 
 
+@patiently
 @given(flows())
 def test_reached_is_what_a_naive_calculation_gives(flow: Flow) -> None:
     slot = apply_all(facts_of(flow))
     assert to_vector(state_of(slot).reached) == naive_reached(flow.definition(), flow.commits)
 
 
+@patiently
 @given(flows(), st.data())
 def test_lost_facts_only_make_a_token_wait(flow: Flow, data: st.DataObject) -> None:
     facts = facts_of(flow)
@@ -132,6 +137,7 @@ def test_lost_facts_only_make_a_token_wait(flow: Flow, data: st.DataObject) -> N
     assert covers(to_vector(state_of(apply_all(facts)).reached), to_vector(state_of(slot).reached))
 
 
+@patiently
 @given(flows(), st.data())
 def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject) -> None:
     """What the idle repetition of the last commit relies on, once all stages are through."""
@@ -148,6 +154,7 @@ def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject)
     assert to_vector(state_of(slot).reached) == {(t, p): 8 for t in roots for p in (0, 1)}
 
 
+@patiently
 @given(flows(), st.data())
 def test_few_hops_never_make_reached_too_large(flow: Flow, data: st.DataObject) -> None:
     facts = data.draw(st.permutations(facts_of(flow)))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from builders import ORDERS_ID, make_fence, make_range
 from shared.events import Fence, Range
+from strategies import patiently
 from waybill.spark.checkpoint import TopicOffsets
 from waybill.spark.fencing import (
     AlreadyDone,
@@ -109,6 +110,7 @@ crashes = st.lists(st.sampled_from(["lake", "out", None]), max_size=3)
 batches = st.tuples(st.integers(0, 4), st.integers(0, 4), crashes)
 
 
+@patiently
 @given(st.lists(batches, max_size=8))
 def test_rows_are_written_once_whatever_is_replayed(
     split: list[tuple[int, int, list[str | None]]],

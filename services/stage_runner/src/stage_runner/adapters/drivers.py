@@ -141,9 +141,16 @@ def _end_group_of(folder: Path) -> None:
     if not path.exists():
         return
     group = int(path.read_text())
-    if any(str(folder) in " ".join(process.cmdline()) for process in _members(group)):
+    if any(_runs_from(folder, process) for process in _members(group)):
         _signal_group(group, signal.SIGKILL, True)
         _await_empty(group)
+
+
+def _runs_from(folder: Path, process: psutil.Process) -> bool:
+    try:
+        return str(folder) in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
 
 
 def _members(group: int) -> list[psutil.Process]:

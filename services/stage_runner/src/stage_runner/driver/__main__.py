@@ -15,7 +15,7 @@ from shared import logs
 from shared.clock import SystemClock
 from shared.errors import UserError
 from shared.kafka import make_admin, make_producer
-from shared.manifest import parse_manifest
+from shared.manifest import parse_manifest, place
 from shared.process import shutdown_on_signals
 from stage_runner.driver.app import RunningStage, StageFailed, Surroundings, describe, watch
 from stage_runner.driver.compile import compile_pipeline
@@ -45,7 +45,7 @@ def main() -> int:
         logger.exception("driver ends")
         stage = error.stage if isinstance(error, StageFailed) else None
         cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
-        problems = cause.problems if isinstance(cause, UserError) else ()
+        problems = place(cause.problems, spec.manifest) if isinstance(cause, UserError) else ()
         _tell(DriverEvent(kind="failed", problems=problems, error=describe(cause, stage)))
         return 1
     return 0
@@ -60,7 +60,9 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         heap=HEAP,
         log4j=Path(__file__).parent / "log4j2.properties",
     )
-    jvm = start_jvm(options, spark_conf(spec.master, f"waybill {spec.pipeline}"))
+    name = f"waybill {spec.pipeline}"
+    warehouse = spec.checkpoint_folder.parent / "spark-warehouse"
+    jvm = start_jvm(options, spark_conf(spec.master, name, warehouse=warehouse))
     stack.callback(jvm.stop)
     logger.info("java runs")
     spark = open_session()

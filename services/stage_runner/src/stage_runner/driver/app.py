@@ -18,7 +18,7 @@ from shared.kafka import KafkaAdmin
 from stage_runner.driver.compile import CompiledStage
 from stage_runner.driver.decode import MalformedRecord
 from stage_runner.driver.source import read_topics
-from waybill.spark.checkpoint import Checkpoint
+from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged
 from waybill.spark.commits import CommitEmitter, Identity
 from waybill.spark.fencing import StageInput
 from waybill.spark.sinks import Sink, SinkSuperseded
@@ -162,6 +162,9 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
         case UserError():
             hints = "; ".join(problem.hint for problem in failure.problems if problem.hint)
             return _error("user", str(failure), hints, stage, retryable=False)
+        case CheckpointDamaged():
+            hint = "restore the checkpoint folder from a copy"
+            return _error("user", str(failure), hint, stage, retryable=False)
         case SinkSuperseded():
             hint = "another driver has taken over this stage"
             return _error("internal", str(failure), hint, stage, retryable=True)

@@ -1,5 +1,6 @@
 """The Spark session of a driver: settings that make small batches fast, and why each is there."""
 
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -20,7 +21,6 @@ CONF: Final = {
         ".FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    "spark.sql.streaming.pollingDelay": "1",
     # A speculative or asynchronous batch could be reported before it is done.
     "spark.speculation": "false",
     "spark.sql.streaming.asyncProgressTrackingEnabled": "false",
@@ -31,13 +31,16 @@ CONF: Final = {
 }
 
 
-def spark_conf(master: str, name: str, cores: str = CORES_DEFAULT) -> dict[str, str]:
+def spark_conf(
+    master: str, name: str, *, warehouse: Path, cores: str = CORES_DEFAULT
+) -> dict[str, str]:
     # Fixed at first start, because state is bound to it; 200 tiny shuffle tasks take seconds.
     return {
         **CONF,
         "spark.master": master,
         "spark.app.name": name,
         "spark.sql.shuffle.partitions": cores,
+        "spark.sql.warehouse.dir": str(warehouse),  # else a folder wherever we happen to run
     }
 
 
