@@ -82,10 +82,16 @@ def make_sink(
     kind: str = "iceberg",
     topic_id: str | None = None,
     terminal: bool = True,
+    since: int = 1,
 ) -> SinkDefinition:
     kind = "kafka" if topic_id is not None else kind
     return SinkDefinition(
-        name=name, kind=kind, target=f"a {name}", topic_id=topic_id, terminal=terminal
+        name=name,
+        kind=kind,
+        target=f"a {name}",
+        topic_id=topic_id,
+        terminal=terminal,
+        since=since,
     )
 
 

@@ -114,6 +114,7 @@ class SinkDefinition:
     target: str
     topic_id: str | None
     terminal: bool
+    since: int  # the generation with which it came: older tokens never wait for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

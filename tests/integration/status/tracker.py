@@ -35,7 +35,12 @@ STAGES = (
         ),
         sinks=(
             SinkDefinition(
-                name="lake", kind="iceberg", target="raw.orders", topic_id=None, terminal=True
+                name="lake",
+                kind="iceberg",
+                target="raw.orders",
+                topic_id=None,
+                terminal=True,
+                since=1,
             ),
         ),
     ),

@@ -99,7 +99,7 @@ def test_stage_that_would_read_another_topic_is_refused(
         "plan_incompatible: stage enrich read orders.in (R), now it would read orders.other (O)"
     )
     assert problem.path == "stages.enrich.inputs"
-    assert "another name" in problem.hint
+    assert "under a new name" in problem.hint
 
 
 def test_stage_that_would_read_a_recreated_topic_is_refused(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from shared.errors import Retryable
 from shared.events import (
@@ -52,9 +53,16 @@ def stages(*bases: int) -> tuple[StageDefinition, ...]:
             inputs=(orders,),
             sinks=(
                 SinkDefinition(
-                    name="enriched", kind="kafka", target="e", topic_id=INNER, terminal=False
+                    name="enriched",
+                    kind="kafka",
+                    target="e",
+                    topic_id=INNER,
+                    terminal=False,
+                    since=1,
                 ),
-                SinkDefinition(name="copy", kind="kafka", target="c", topic_id="c", terminal=True),
+                SinkDefinition(
+                    name="copy", kind="kafka", target="c", topic_id="c", terminal=True, since=1
+                ),
             ),
         ),
         StageDefinition(
@@ -62,7 +70,12 @@ def stages(*bases: int) -> tuple[StageDefinition, ...]:
             inputs=(inner,),
             sinks=(
                 SinkDefinition(
-                    name="lake", kind="iceberg", target="raw.orders", topic_id=None, terminal=True
+                    name="lake",
+                    kind="iceberg",
+                    target="raw.orders",
+                    topic_id=None,
+                    terminal=True,
+                    since=1,
                 ),
             ),
         ),
@@ -80,13 +93,18 @@ def slot(
     lifecycle: LifecycleEvent | None = None,
     heard_at: int = NOW,
 ) -> Slot:
+    """As the tracker keeps it: every sink has at least reached where its stages began."""
     reached = {ENRICH: enriched, COPY: copy, LOAD: lake}
+    from_bases = {
+        key: [max(pair) for pair in zip_longest(ends, bases, fillvalue=0)]
+        for key, ends in reached.items()
+    }
     return Slot(
         tenant=DEFAULT_TENANT,
         pipeline_uid=UID,
         generation=generation,
         definition=Definition(name="orders", deleted=deleted, stages=stages(*bases)),
-        sinks={key: SinkState(reached=offsets(*ends)) for key, ends in reached.items() if ends},
+        sinks={key: SinkState(reached=offsets(*ends)) for key, ends in from_bases.items()},
         lifecycle=lifecycle,
         heard_at=heard_at,
     )

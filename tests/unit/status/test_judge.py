@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.events import PartitionOffset
+from shared.events import PartitionOffset, SinkDefinition, StageDefinition
 from shared.lifecycle import HEARTBEAT_AGE_MS_MAX
-from shared.slots import NON_FINAL_AGE_MS_MAX, Slot
+from shared.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from shared.vectors import Span
 from status.core.judge import judge
 from status.core.outcomes import FINAL, Judgement, Kind
@@ -20,6 +20,7 @@ from unit.status.fakes import (
     NOW,
     claim,
     life,
+    offsets,
     reading,
     slot,
     span,
@@ -210,3 +211,44 @@ def stages_base(content: Slot) -> tuple[PartitionOffset, ...]:
 
 def _ends_of(offsets: tuple[PartitionOffset, ...]) -> dict[int, int]:
     return {each.partition: each.offset for each in offsets}
+
+
+def grown(*, since: int, late_base: int) -> Slot:
+    """`slot` with lake at 9, after a stage was added that reads the same input from `late_base`."""
+    content = slot(copy=(9,), lake=(9,), generation=since)
+    definition = content.definition
+    assert definition is not None
+    orders = replace(definition.stages[0].inputs[0], bases=offsets(late_base, 0))
+    sink = SinkDefinition(
+        name="new", kind="iceberg", target="raw.new", topic_id=None, terminal=True, since=since
+    )
+    late = StageDefinition(name="late", inputs=(orders,), sinks=(sink,))
+    stages = (late, *definition.stages)  # listed first, so that its bases are met first
+    new = SinkState(reached=offsets(late_base, 0))
+    return replace(
+        content,
+        definition=replace(definition, stages=stages),
+        sinks={**content.sinks, "late/new": new},
+    )
+
+
+def test_a_stage_that_was_added_later_is_never_required_of_an_older_token() -> None:
+    content = grown(since=2, late_base=5)
+    old = judge(claim(span(2, 4), generation=1), view(content))
+    assert old.kind == Kind.COMPLETE
+    assert [stage.name for stage in old.stages] == ["enrich", "load"]
+    assert judge(claim(span(9, 10), generation=1), view(content)).kind == Kind.IN_PROGRESS
+
+
+def test_a_newer_token_must_pass_every_stage_from_where_each_began() -> None:
+    content = grown(since=2, late_base=5)
+    early = judge(claim(span(2, 4), generation=2), view(content))
+    assert lost(early) == [("before_start", 0, 2, 4)]
+    assert judge(claim(span(6, 8), generation=2), view(content)).kind == Kind.IN_PROGRESS
+
+
+def test_the_bases_of_one_stage_say_nothing_of_another() -> None:
+    content = slot(copy=(2,), lake=(2,), generation=2)
+    late = grown(since=2, late_base=20)
+    mixed = replace(late, sinks={**late.sinks, **content.sinks})
+    assert judge(claim(span(None, 20), generation=2), view(mixed)).kind == Kind.IN_PROGRESS

@@ -62,6 +62,12 @@ def define(
     topic_of = {i.name: i.kafka.topic for i in manifest.inputs}
     topic_of |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
     read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
+    since = {
+        (stage.name, sink.name, sink.target): sink.since
+        for stage in (before.stages if before is not None else ())
+        for sink in stage.sinks
+    }
+    generation = before.generation + 1 if before is not None else 1
 
     def input_definition(stage: str, name: str) -> InputDefinition:
         topic = topic_of[name]
@@ -87,6 +93,7 @@ def define(
                     target=sink.target,
                     topic_id=topics[sink.kafka.topic].topic_id if sink.kafka else None,
                     terminal=sink.kafka is None or sink.kafka.topic not in read,
+                    since=since.get((stage.name, sink.name, sink.target), generation),
                 )
                 for sink in stage.sinks
             ),
@@ -96,19 +103,40 @@ def define(
 
 
 def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ...]) -> None:
-    """A checkpoint belongs to its topics: a stage that goes on must read what it read before."""
-    inputs_before = {s.name: {(i.topic, i.topic_id) for i in s.inputs} for s in before.stages}
+    """A checkpoint belongs to its topics, a fence to its sink: what goes on stays what it was."""
+    known = {stage.name: stage for stage in before.stages}
     for stage in after:
-        inputs = {(i.topic, i.topic_id) for i in stage.inputs}
-        if inputs_before.get(stage.name, inputs) != inputs:
-            was, now = _named(inputs_before[stage.name]), _named(inputs)
-            message = f"plan_incompatible: stage {stage.name} read {was}, now it would read {now}"
-            hint = "give the stage another name, or delete the pipeline and apply it anew"
-            raise UserError(
-                [Problem(message=message, path=f"stages.{stage.name}.inputs", hint=hint)]
-            )
+        old = known.get(stage.name)
+        if old is None:
+            continue
+        was, now = _topics(old), _topics(stage)
+        if was != now:
+            changed = f"read {_named(was)}, now it would read {_named(now)}"
+            raise _incompatible(stage.name, changed, "inputs")
+        targets = {sink.name: _target(sink) for sink in old.sinks}
+        for sink in stage.sinks:
+            if sink.name not in targets:
+                raise _incompatible(stage.name, f"would get a new sink {sink.name}", "sinks")
+            if targets[sink.name] != _target(sink):
+                was, now = {targets[sink.name]}, {_target(sink)}
+                changed = f"wrote {_named(was)}, now it would write {_named(now)}"
+                raise _incompatible(stage.name, changed, "sinks")
 
 
-def _named(topics: set[tuple[str, str]]) -> str:
-    """With ids, because a topic that was created anew has its old name."""
-    return ", ".join(f"{topic} ({topic_id})" for topic, topic_id in sorted(topics))
+def _incompatible(stage: str, changed: str, path: str) -> UserError:
+    hint = "a stage under a new name begins anew: it writes again what its inputs still hold"
+    message = f"plan_incompatible: stage {stage} {changed}"
+    return UserError([Problem(message=message, path=f"stages.{stage}.{path}", hint=hint)])
+
+
+def _topics(stage: StageDefinition) -> set[tuple[str, str]]:
+    return {(source.topic, source.topic_id) for source in stage.inputs}
+
+
+def _target(sink: SinkDefinition) -> tuple[str, str]:
+    return (sink.target, sink.topic_id or "")
+
+
+def _named(places: set[tuple[str, str]]) -> str:
+    """With topic ids, because a topic that was created anew has its old name."""
+    return ", ".join(f"{name} ({place})" if place else name for name, place in sorted(places))

@@ -7,7 +7,13 @@ cover the token's ends; missing knowledge is `unknown`, whatever else holds.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from shared.events import Definition, InputDefinition, StageDefinition, to_vector
+from shared.events import (
+    Definition,
+    InputDefinition,
+    SinkDefinition,
+    StageDefinition,
+    to_vector,
+)
 from shared.slots import sink_key
 from shared.tokens import Part
 from shared.vectors import Span, TopicPartition, Vector, covers, ends, join
@@ -35,8 +41,9 @@ class _Wanted:
     """A part next to what the slot's definition says of its input."""
 
     spans: tuple[Span, ...]
+    generation: int
     source: InputDefinition
-    bases: Vector
+    bases: Vector  # the farthest at which a stage of that generation began; below it is lost
     stages: frozenset[str]
 
 
@@ -70,16 +77,26 @@ def _unknown(claim: Claim, reason: str) -> Judgement:
 
 
 def _wanted(item: ClaimPart, definition: Definition) -> _Wanted | None:
-    for stage in definition.stages:
-        for source in stage.inputs:
-            if source.root and source.name == item.input_name:
-                return _Wanted(
-                    spans=item.part.spans,
-                    source=source,
-                    bases=to_vector(source.bases),
-                    stages=descendants(definition, source),
-                )
-    return None
+    readers = [
+        (stage, source)
+        for stage in definition.stages
+        for source in stage.inputs
+        if source.root and source.name == item.input_name
+    ]
+    if not readers:
+        return None
+    generation = item.part.generation
+    bases: dict[TopicPartition, int] = {}
+    for stage, source in readers:
+        if any(sink.since <= generation for sink in stage.sinks):
+            bases = join(bases, to_vector(source.bases))
+    return _Wanted(
+        spans=item.part.spans,
+        generation=generation,
+        source=readers[0][1],
+        bases=bases,
+        stages=descendants(definition, readers[0][1]),
+    )
 
 
 def descendants(definition: Definition, source: InputDefinition) -> frozenset[str]:
@@ -101,27 +118,28 @@ def _reads(stage: StageDefinition, source: InputDefinition, topics: set[str]) ->
 def _stages(
     wanted: Sequence[_Wanted], definition: Definition, view: View
 ) -> Iterable[StageJudgement]:
+    """Every stage on the way, with those sinks that are not younger than what asks for them."""
     for stage in definition.stages:
         mine = [item for item in wanted if stage.name in item.stages]
-        if mine:
-            sinks = tuple(
-                _sink(mine, sink_key(stage.name, sink.name), sink.name, sink.terminal, view)
-                for sink in stage.sinks
-            )
+        sinks = tuple(
+            _sink(asking, sink_key(stage.name, sink.name), sink, view)
+            for sink in stage.sinks
+            if (asking := [item for item in mine if sink.since <= item.generation])
+        )
+        if sinks:
             yield StageJudgement(name=stage.name, blocked_by=view.blocked_by, sinks=sinks)
 
 
-def _sink(
-    wanted: Sequence[_Wanted], key: str, name: str, terminal: bool, view: View
-) -> SinkJudgement:
+def _sink(wanted: Sequence[_Wanted], key: str, sink: SinkDefinition, view: View) -> SinkJudgement:
+    """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
     spans = {span for item in wanted for span in item.spans}
     bases = _bases(wanted)
-    reached = join(view.reached.get(key, {}), bases)
+    reached = view.reached.get(key, {})
     goal = ends(spans)
     return SinkJudgement(
         key=key,
-        name=name,
-        required=terminal,
+        name=sink.name,
+        required=sink.terminal,
         wanted=goal,
         covered=covers(reached, goal),
         vacuous=covers(bases, goal),
