@@ -203,6 +203,7 @@ def make_record(
     tenant: str = TENANT,
 ) -> PipelineRecord:
     return PipelineRecord(
+        commanded_at=0,
         tenant=tenant,
         pipeline_uid=uid,
         name=name,

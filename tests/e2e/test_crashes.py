@@ -35,6 +35,7 @@ inputs:
 stages:
   - name: both
     inputs: [orders]
+    trigger: {{processingTime: 100 milliseconds}}
     sinks:
       - {{name: kafka, kafka: {{topic: {name}.out, key: order_id, partitions: 1}}}}
       - {{name: iceberg, iceberg: {{table: raw.{table}}}}}

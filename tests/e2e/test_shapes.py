@@ -20,6 +20,7 @@ inputs:
 stages:
   - name: clean
     inputs: [clicks]
+    trigger: {{processingTime: 100 milliseconds}}
     steps:
       - {{name: lower, sql: "SELECT id, lower(page) AS page, at, tags FROM clicks"}}
       - {{name: kept, sql: "SELECT * FROM lower WHERE page <> 'bot'"}}
@@ -32,6 +33,7 @@ stages:
     sinks: [{{name: label_topic, kafka: {{topic: {name}.label, key: id, partitions: 3}}}}]
   - name: meet
     inputs: [clean_topic, label_topic]
+    trigger: {{processingTime: 100 milliseconds}}
     steps:
       - name: both
         sql: >

@@ -151,6 +151,7 @@ class PipelineRecord:
     stages: tuple[StageDefinition, ...]
     created_at: int
     updated_at: int
+    commanded_at: int  # offset of the last command that is in this record
 
     def root_inputs(self) -> dict[str, InputDefinition]:
         """Inputs that no stage of this pipeline writes, by name."""

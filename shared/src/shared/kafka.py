@@ -3,6 +3,7 @@
 Driver errors become `Retryable` here and nowhere else.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -24,10 +25,12 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from shared.errors import Retryable
 
+logger = logging.getLogger(__name__)
+
 ADMIN_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 2.0
 POLL_S = 0.2
-WARNING = 4  # syslog level
+SILENT = 0  # the lowest syslog level
 URL_SAFE = str.maketrans("+/", "-_")
 T = TypeVar("T")
 
@@ -48,7 +51,8 @@ class TopicIdentity:
 
 def make_producer(bootstrap: str, **options: object) -> Producer:
     """An idempotent producer with acks=all; `linger.ms` is low because somebody waits."""
-    return Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, **COMMON, **options})
+    base = {"bootstrap.servers": bootstrap, "linger.ms": 1, "logger": logger}
+    return Producer({**base, **COMMON, **options})
 
 
 def make_consumer(bootstrap: str, group: str, **options: object) -> Consumer:
@@ -56,12 +60,16 @@ def make_consumer(bootstrap: str, group: str, **options: object) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
+            "logger": logger,
             "group.id": group,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
             "fetch.wait.max.ms": 50,
+            # The broker's own minimum: so long nobody takes over from a process that was killed.
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 1_500,
             "allow.auto.create.topics": False,
             **options,
         }
@@ -69,8 +77,8 @@ def make_consumer(bootstrap: str, group: str, **options: object) -> Consumer:
 
 
 def make_admin(bootstrap: str) -> "KafkaAdmin":
-    # Below warnings librdkafka tells of its own tidying up, which is nobody's business.
-    return KafkaAdmin(AdminClient({"bootstrap.servers": bootstrap, "log_level": WARNING}))
+    # Every call says what went wrong; what librdkafka prints beside that helps nobody.
+    return KafkaAdmin(AdminClient({"bootstrap.servers": bootstrap, "log_level": SILENT}))
 
 
 def produce_and_wait(

@@ -17,7 +17,7 @@ from shared.events import Problem
 from shared.yaml_source import YamlSource
 
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
-TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
+TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
 MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000}
 LAKE_INTERVAL_MS_MIN = 10_000  # each Iceberg batch is a snapshot with files of its own
@@ -118,6 +118,13 @@ class Stage(_Strict):
     sinks: tuple[Sink, ...] = Field(min_length=1, max_length=16)
     trigger: Trigger | None = None
     max_offsets_per_trigger: int = Field(default=50_000, ge=1, le=1_000_000)
+
+    @property
+    def interval_ms(self) -> int:
+        """Between batches: as asked for, else none, but a gentle one for Iceberg."""
+        if self.trigger is not None:
+            return self.trigger.interval_ms
+        return LAKE_INTERVAL_MS_MIN if any(sink.iceberg for sink in self.sinks) else 0
 
     def source_of(self, sink: Sink) -> str:
         """The view that `sink` writes: what it names, else the last step, else the only input."""

@@ -10,9 +10,22 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from ruamel.yaml import YAML
 
-from shared.errors import Retryable
+from shared.errors import Retryable, UserError
+from shared.events import Problem
 
 CREATE_TIMEOUT_S = 15.0
+CREATE_HINT = "choose what the broker takes, or create the topic beforehand"
+DEFINITIVE = frozenset(
+    {
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +64,18 @@ def create_topics(bootstrap: str, prefix: str, *, replication: int = 1) -> list[
 
 
 def create_missing(admin: AdminClient, topics: list[NewTopic]) -> list[str]:
+    """Their names. UserError when Kafka will never create one, Retryable when it may later."""
     created = []
     for name, future in admin.create_topics(topics, operation_timeout=CREATE_TIMEOUT_S).items():
         try:
             future.result()
             created.append(name)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise Retryable(f"topic {name} was not created: {error.args[0].str()}") from error
+            code, message = error.args[0].code(), f"topic {name}: {error.args[0].str()}"
+            if code in DEFINITIVE:
+                raise UserError([Problem(message=message, hint=CREATE_HINT)]) from error
+            if code != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise Retryable(message) from error
     return created
 
 

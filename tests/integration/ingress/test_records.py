@@ -85,6 +85,7 @@ def make_pipeline(
     )
     source = InputDefinition(name="orders", topic=topic, topic_id=topic_id, root=True, bases=bases)
     record = PipelineRecord(
+        commanded_at=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=str(uuid.uuid4()),
         name=name,

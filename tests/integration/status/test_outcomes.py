@@ -36,6 +36,7 @@ def tracker(surroundings: Surroundings) -> Iterator[Tracker]:
     client = redis.Redis.from_url(surroundings.redis)
     uid = str(uuid.uuid4())
     record = PipelineRecord(
+        commanded_at=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,
         name=f"orders-{uid[:8]}",

@@ -47,6 +47,7 @@ def accepts(port: int) -> bool:
 def uid(surroundings: Surroundings) -> str:
     uid = str(uuid.uuid4())
     record = PipelineRecord(
+        commanded_at=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,
         name=f"orders-{uid[:8]}",

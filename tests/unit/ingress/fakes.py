@@ -43,6 +43,7 @@ def source(name: str = "orders", *, bases: Sequence[int] = (0, 0)) -> InputDefin
 def pipeline(*inputs: InputDefinition, name: str = "orders") -> PipelineRecord:
     stages = (StageDefinition(name="copy", inputs=inputs, sinks=()),) if inputs else ()
     return PipelineRecord(
+        commanded_at=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid="uid-1",
         name=name,

@@ -157,6 +157,7 @@ def claim(*spans: Span, generation: int = 1) -> Claim:
 
 def record(name: str = "orders", uid: str = UID) -> PipelineRecord:
     return PipelineRecord(
+        commanded_at=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,
         name=name,

@@ -30,8 +30,13 @@ def test_new_folder_holds_no_checkpoint(tmp_path: Path) -> None:
     assert not Checkpoint(tmp_path).exists()
 
 
-def test_lineage_is_the_id_that_spark_gave(folder: Path) -> None:
+def test_a_checkpoint_exists_once_spark_has_written_where_it_begins(folder: Path) -> None:
+    assert not Checkpoint(folder).exists(), "its id alone says nothing of offsets"
+    write_initial(folder, 0, 'v1\n{"orders.in":{"0":5}}')
     assert Checkpoint(folder).exists()
+
+
+def test_lineage_is_the_id_that_spark_gave(folder: Path) -> None:
     assert Checkpoint(folder).lineage() == "7f1a2b3c-0000-4000-8000-000000000001"
 
 

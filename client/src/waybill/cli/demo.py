@@ -19,7 +19,7 @@ from waybill.cli.arrival import outcome_lines
 from waybill.cli.exits import ExitCode
 from waybill.cli.reports import Reports
 from waybill.cli.stack import local_stack
-from waybill.errors import WaybillError
+from waybill.errors import StillInProgress, WaybillError
 from waybill.models import Position
 from waybill.outcomes import Outcome
 
@@ -39,7 +39,7 @@ CUSTOMERS = ("Ada", "Grace", "Katherine")
 TRY_NEXT = (
     "waybill up --detach              keep the stack running",
     "waybill describe orders          stages, sinks, last batches",
-    "waybill send orders orders - --wait 60 < orders.ndjson",
+    'waybill send orders orders \'{"order_id": 1, "amount": 12.5}\' --wait 60',
     "waybill token for orders orders  a token for all that the input holds now",
 )
 
@@ -144,8 +144,13 @@ def _straight_to_kafka(client: "Client", state: "StackState", story: Story) -> N
 
 
 def _follow(client: "Client", token: str, story: Story) -> Outcome:
-    with story.step("follow", "the token, through both stages"):
-        *_, outcome = client.follow(token, ARRIVAL_TIMEOUT_S)
+    try:
+        with story.step("follow", "the token, through both stages"):
+            *_, outcome = client.follow(token, ARRIVAL_TIMEOUT_S)
+    except StillInProgress as error:
+        pipeline = client.pipeline(PIPELINE)
+        why = pipeline.error.message if pipeline.error is not None else str(error)
+        raise WaybillError(f"pipeline {PIPELINE} is {pipeline.phase}: {why}") from error
     lines = outcome_lines(outcome)
     render.data(render.words(f"{'':<16}", str(line)) for line in lines)
     if outcome.kind != "complete":

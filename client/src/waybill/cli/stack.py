@@ -47,7 +47,7 @@ def up(
     """
     folder = Path.cwd()
     with local_stack():
-        from local_stack.state import AlreadyRunning, read_state
+        from local_stack.state import AlreadyRunning, Phase, read_state
 
         running = read_state(folder)
         try:
@@ -60,6 +60,8 @@ def up(
                     "a stack of this folder is just starting: see `waybill ps`"
                 ) from found
         if running is not None:
+            if running.phase is Phase.STOPPING:
+                raise WaybillError("the stack of this folder is just stopping: try again")
             render.talk("already running")
             _tell(running, output)
 

@@ -22,7 +22,8 @@ class Checkpoint:
     folder: Path
 
     def exists(self) -> bool:
-        return (self.folder / "metadata").exists()
+        """Whether Spark has written down where it begins; its id alone comes earlier."""
+        return any((self.folder / "sources").glob("*/0"))
 
     def lineage(self) -> str:
         """The id that Spark gave this checkpoint; another one means another history."""

@@ -7,7 +7,7 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from shared import codec
 from shared.clock import Clock
@@ -68,7 +68,7 @@ class CommitEmitter:
         key = pipeline_key(fact.tenant, fact.pipeline_uid)
         try:
             self._producer.produce(self._topic, key=key, value=codec.encode(fact))
-        except BufferError:
+        except (BufferError, KafkaException):
             logger.warning("commit waits for its repetition", extra={"stage": commit.stage})
         self._producer.poll(0)
 

@@ -55,12 +55,13 @@ def batch_ranges(
     inputs: tuple[StageInput, ...], starts: TopicOffsets, ends: TopicOffsets
 ) -> tuple[Range, ...]:
     """What the batch takes, empty runs left out. A partition that is new starts at its base."""
-    return tuple(
+    runs = (
         Range(topic=i.topic, topic_id=i.topic_id, partition=partition, start=start, end=end)
         for i in inputs
         for partition, end in sorted(ends.get(i.topic, {}).items())
         if (start := starts.get(i.topic, {}).get(partition, i.bases.get(partition, 0))) < end
     )
+    return tuple(sorted(runs, key=lambda run: (run.topic, run.partition)))  # in any plan's order
 
 
 def decide(fence: Fence | None, ranges: tuple[Range, ...], bases: Vector) -> Decision:

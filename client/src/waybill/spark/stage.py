@@ -5,7 +5,6 @@ Knows nothing of manifests or runners: it gets inputs, sinks and a function from
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -40,6 +39,10 @@ class StageStopped(Exception):
         self.reason = reason
         self.detail = detail
         self.hint = hint
+
+
+class StageClosed(Exception):
+    """A batch came after `close`; Spark keeps it for the next start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,7 @@ class TrackedStage:
         self._clock = clock
         self._written: dict[str, Written] = {}
         self._busy = threading.Lock()
+        self._closed = False
 
     def open(self) -> None:
         """Shut out earlier drivers, read every fence, and report again what stands there."""
@@ -106,11 +110,14 @@ class TrackedStage:
 
     def process(self, frame: DataFrame, batch_id: int) -> None:
         with self._busy:
+            if self._closed:
+                raise StageClosed
             self._process(frame, batch_id)
 
-    def pause(self) -> AbstractContextManager[bool]:
-        """Held, no batch begins; entering waits for the running one."""
-        return self._busy
+    def close(self) -> None:
+        """Wait for the running batch; none begins any more."""
+        with self._busy:
+            self._closed = True
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
         batch = self._describe(batch_id)

@@ -1,8 +1,6 @@
 """The stage runner: wires Kafka, drivers and the runner together, and turns the loop."""
 
 import logging
-import queue
-import time
 import uuid
 from contextlib import ExitStack
 from functools import partial
@@ -12,19 +10,19 @@ from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
 from shared.kafka import make_admin, make_consumer, make_producer
-from shared.lifecycle import HEARTBEAT_INTERVAL_MS
 from shared.monitor import serve_monitor
 from shared.process import shutdown_on_signals
-from stage_runner.adapters.drivers import DriverProcesses, Ended, Told
+from stage_runner.adapters.drivers import DriverProcesses
 from stage_runner.adapters.kafka import CommandQueue, KafkaPublisher, KafkaTopics
+from stage_runner.adapters.loop import Loop
 from stage_runner.adapters.ownership import Ownership
 from stage_runner.app import Runner
 from stage_runner.settings import StageRunnerSettings
 
 logger = logging.getLogger("stage_runner")
 
-POLL_S = 0.05
 STOP_TIMEOUT_S = 30.0
+RETRY_S = 1.0
 
 
 def main() -> None:
@@ -38,7 +36,12 @@ def main() -> None:
     )
     drivers = DriverProcesses(settings)
     runner = Runner(
-        KafkaTopics(admin, settings.stage_runner_replication), publisher, drivers, clock
+        KafkaTopics(
+            admin, prefix=settings.topic_prefix, replication=settings.stage_runner_replication
+        ),
+        publisher,
+        drivers,
+        clock,
     )
     ownership = Ownership(settings.kafka, settings.topic("pipelines"), runner)
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
@@ -55,48 +58,14 @@ def main() -> None:
         port = settings.stage_runner_port
         stack.enter_context(serve_monitor(settings.host, port, "stage_runner", health))
         stop = stack.enter_context(shutdown_on_signals())
-        beat_at = 0.0
+        loop = Loop(runner, ownership, commands, drivers)
         while not stop.is_set():
             health.beat()
             try:
-                _turn(runner, ownership, commands, drivers)
-                if time.monotonic() >= beat_at:
-                    runner.beat()
-                    beat_at = time.monotonic() + HEARTBEAT_INTERVAL_MS / 1000
+                loop.turn()
             except Retryable as error:
                 logger.warning("will be tried again", extra={"reason": str(error)})
-                stop.wait(1.0)
-
-
-def _turn(
-    runner: Runner, ownership: Ownership, commands: CommandQueue, drivers: DriverProcesses
-) -> None:
-    found = commands.next(POLL_S)
-    if found is not None:
-        partition, command = found
-        ownership.note(partition, command.pipeline_uid)
-        runner.handle(command)
-        commands.done()
-        runner.act()
-    _hear(runner, drivers)
-    runner.tick()
-    runner.act()
-    commands.commit(runner.unanswered())
-
-
-def _hear(runner: Runner, drivers: DriverProcesses) -> None:
-    while True:
-        try:
-            heard = drivers.events.get_nowait()
-        except queue.Empty:
-            return
-        match heard:
-            case Ended(pipeline_uid=uid, exit_code=exit_code):
-                runner.driver_ended(uid, exit_code)
-            case Told(pipeline_uid=uid, event=event) if event.kind == "running":
-                runner.driver_runs(uid)
-            case Told(pipeline_uid=uid, event=event):
-                runner.driver_failed(uid, event.problems, event.error)
+                stop.wait(RETRY_S)
 
 
 if __name__ == "__main__":

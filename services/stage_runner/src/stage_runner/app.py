@@ -13,7 +13,7 @@ from typing import Protocol, assert_never
 from shared import metrics
 from shared.clock import Clock
 from shared.errors import UserError
-from shared.events import Command, Definition, LifecycleError, PipelineRecord, Problem
+from shared.events import Command, Definition, PipelineRecord, Problem
 from shared.manifest import Manifest, parse_manifest
 from stage_runner.core.planning import (
     TopicPlan,
@@ -82,21 +82,27 @@ class Runner:
         self._drivers = drivers
         self._clock = clock
         self._states: dict[str, PipelineState] = {}
-        self._deleted: set[str] = set()
+        self._deleted: dict[str, int] = {}
+        self._epochs: dict[str, int] = {}
         self._todo: deque[tuple[PipelineState, Action]] = deque()
 
     def adopt(self, record: PipelineRecord) -> None:
-        """A pipeline that was recorded before this process began."""
+        """A pipeline that was recorded before this process began.
+
+        Its definition is said again: the process before may have died just before saying it.
+        """
+        if record.pipeline_uid in self._states:
+            return  # an earlier attempt to take its partition over came this far
+        self._publisher.definition(record, _definition(record))
         if record.desired == "deleted":
-            # Said again at each start: this process may follow one that died just before saying it.
-            self._publisher.definition(record, _final_definition(record))
-            self._deleted.add(record.pipeline_uid)
+            self._deleted[record.pipeline_uid] = record.commanded_at
             return
         self._states[record.pipeline_uid] = PipelineState(record=record)
         self._apply(record.pipeline_uid, Wanted(record=record, command=None))
 
     def release(self, pipeline_uid: str) -> None:
         """Another runner owns this pipeline from now on."""
+        self._epochs.pop(pipeline_uid, None)
         if self._states.pop(pipeline_uid, None) is not None:
             self._drivers.stop(pipeline_uid, force=True)
             self._todo = deque(
@@ -105,27 +111,31 @@ class Runner:
                 if state.record.pipeline_uid != pipeline_uid
             )
 
-    def handle(self, command: Command) -> None:
+    def handle(self, command: Command, offset: int) -> None:
+        """Carry out a command. One that comes again after a restart changes nothing."""
         try:
-            record = self._recorded(command)
+            record = self._recorded(command, offset)
         except UserError as error:
             answer = Answer(command=command, state="failed", errors=error.problems)
             self._publish_answer(answer)
+            return
+        if record is None:
             return
         uid = record.pipeline_uid
         self._states.setdefault(uid, PipelineState(record=record))
         self._apply(uid, Wanted(record=record, command=command))
 
-    def driver_runs(self, pipeline_uid: str) -> None:
-        self._apply(pipeline_uid, DriverRuns())
-
-    def driver_failed(
-        self, pipeline_uid: str, problems: tuple[Problem, ...], error: LifecycleError | None
+    def hear(
+        self, pipeline_uid: str, epoch: int, event: DriverRuns | DriverFailed | DriverEnded
     ) -> None:
-        self._apply(pipeline_uid, DriverFailed(problems=problems, error=error))
+        """Something that the driver of that lease has done; an earlier driver's are old news."""
+        if self._epochs.get(pipeline_uid) == epoch:
+            self._apply(pipeline_uid, event)
 
-    def driver_ended(self, pipeline_uid: str, exit_code: int) -> None:
-        self._apply(pipeline_uid, DriverEnded(exit_code=exit_code))
+    def refuse(self, command: Command, reason: str) -> None:
+        """A command that could not be carried out for too long; nothing of it was recorded."""
+        problem = Problem(message=reason, hint="send the command again when that is mended")
+        self._publish_answer(Answer(command=command, state="failed", errors=(problem,)))
 
     def tick(self) -> None:
         for uid in list(self._states):
@@ -149,16 +159,24 @@ class Runner:
         unsaid = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
         return pending | unsaid
 
-    def _recorded(self, command: Command) -> PipelineRecord:
-        """The record that the command asks for, published if it is new."""
+    def _recorded(self, command: Command, offset: int) -> PipelineRecord | None:
+        """The record that the command asks for, published if it is new.
+
+        None for a command that a later one has overtaken: it was answered then, or nobody waits.
+        """
         state = self._states.get(command.pipeline_uid)
         before = state.record if state is not None else None
-        record = self._asked_for(command, before)
-        if record != before:
+        done_to = before.commanded_at if before else self._deleted.get(command.pipeline_uid, -1)
+        if offset < done_to:
+            return None
+        again = before is not None and offset == done_to
+        record = before if again else self._asked_for(command, before)
+        assert record is not None
+        if not again:
+            record = replace(record, commanded_at=offset)
             self._publisher.record(record)
         if record.desired != "deleted":  # a deleted one is closed when its driver has ended
-            body = Definition(name=record.name, deleted=False, stages=record.stages)
-            self._publisher.definition(record, body)
+            self._publisher.definition(record, _definition(record))
         return record
 
     def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
@@ -198,6 +216,7 @@ class Runner:
                 stages=stages,
                 created_at=now,
                 updated_at=now,
+                commanded_at=-1,
             )
         if command.manifest == before.manifest and stages == before.stages:
             return before if desired == before.desired else replace(before, desired=desired)
@@ -216,8 +235,8 @@ class Runner:
         state = self._states.get(pipeline_uid)
         if state is None or state.record.desired != "deleted" or state.driver:
             return
-        self._publisher.definition(state.record, _final_definition(state.record))
-        self._deleted.add(pipeline_uid)
+        self._publisher.definition(state.record, _definition(state.record))
+        self._deleted[pipeline_uid] = state.record.commanded_at
         del self._states[pipeline_uid]
 
     def _apply(self, pipeline_uid: str, event: Event) -> None:
@@ -233,7 +252,9 @@ class Runner:
         match action:
             case StartDriver():
                 metrics.count("waybill_driver_starts_total", reason=state.reason.split(" ")[0])
-                self._drivers.start(record, self._publisher.claim(record))
+                epoch = self._publisher.claim(record)
+                self._epochs[record.pipeline_uid] = epoch
+                self._drivers.start(record, epoch)
             case StopDriver(force=force):
                 self._drivers.stop(record.pipeline_uid, force=force)
             case Announce(phase_from=phase_from):
@@ -253,8 +274,8 @@ class Runner:
         self._publisher.answer(command, answer.state, answer.errors, _warnings(command))
 
 
-def _final_definition(record: PipelineRecord) -> Definition:
-    return Definition(name=record.name, deleted=True, stages=record.stages)
+def _definition(record: PipelineRecord) -> Definition:
+    return Definition(name=record.name, deleted=record.desired == "deleted", stages=record.stages)
 
 
 def _warnings(command: Command) -> tuple[str, ...]:

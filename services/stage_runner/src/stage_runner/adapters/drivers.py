@@ -32,9 +32,10 @@ GROUP_TIMEOUT_S: Final = 30.0  # after SIGKILL; longer means a process that the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A driver said something."""
+    """A driver said something; `epoch` tells it from those before and after it."""
 
     pipeline_uid: str
+    epoch: int
     event: DriverEvent
 
 
@@ -43,6 +44,7 @@ class Ended:
     """No process of the driver's group is left."""
 
     pipeline_uid: str
+    epoch: int
     exit_code: int
 
 
@@ -74,7 +76,7 @@ class DriverProcesses:
         (folder / "group").write_text(str(process.pid))
         self._processes[record.pipeline_uid] = process
         follow = threading.Thread(
-            target=self._follow, args=(record.pipeline_uid, process, reader), daemon=True
+            target=self._follow, args=(record.pipeline_uid, epoch, process, reader), daemon=True
         )
         follow.start()
 
@@ -95,20 +97,25 @@ class DriverProcesses:
                 _signal_group(process.pid, signal.SIGKILL, True)
             _await_empty(process.pid)
 
-    def _follow(self, uid: str, process: subprocess.Popen[bytes], reader: int) -> None:
+    def _follow(self, uid: str, epoch: int, process: subprocess.Popen[bytes], reader: int) -> None:
         with os.fdopen(reader, "rb") as lines:
             for line in lines:
                 try:
                     self.events.put(
-                        Told(pipeline_uid=uid, event=DriverEvent.model_validate_json(line))
+                        Told(
+                            pipeline_uid=uid,
+                            epoch=epoch,
+                            event=DriverEvent.model_validate_json(line),
+                        )
                     )
                 except ValidationError as error:
                     logger.error("driver told nonsense", extra={"reason": str(error)})
         exit_code = process.wait()
         _signal_group(process.pid, signal.SIGKILL, True)
         _await_empty(process.pid)
-        self._processes.pop(uid, None)
-        self.events.put(Ended(pipeline_uid=uid, exit_code=exit_code))
+        if self._processes.get(uid) is process:
+            del self._processes[uid]
+        self.events.put(Ended(pipeline_uid=uid, epoch=epoch, exit_code=exit_code))
 
     def _folder(self, pipeline_uid: str) -> Path:
         return self._settings.stage_runner_state_folder.resolve() / pipeline_uid

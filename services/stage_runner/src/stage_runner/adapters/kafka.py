@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewTopic
 
 from shared import codec
 from shared.clock import Clock
-from shared.errors import InvalidMessage, Retryable
+from shared.errors import InvalidMessage, Retryable, UserError
 from shared.events import (
     Command,
     Definition,
@@ -121,12 +121,17 @@ class KafkaPublisher:
 
 
 class KafkaTopics:
-    def __init__(self, admin: KafkaAdmin, replication: int) -> None:
+    def __init__(self, admin: KafkaAdmin, *, prefix: str, replication: int) -> None:
         self._admin = admin
+        self._prefix = prefix
         self._replication = replication
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
         wanted = {plan.topic: plan for plan in plans}
+        for topic in wanted:
+            if topic.startswith(f"{self._prefix}."):
+                message = f"topic {topic}: names with {self._prefix}. are Waybill's own"
+                raise UserError([Problem(message=message, hint="choose another name")])
         present = self._admin.identify(wanted)
         missing = [
             NewTopic(plan.topic, plan.partitions, self._replication)
@@ -185,12 +190,12 @@ class CommandQueue:
         self._acquire = acquire
         self._release = release
         self._assigned: list[int] = []
-        self._held: tuple[int, Command] | None = None
+        self._held: tuple[int, int, Command] | None = None
         self._early: KafkaMessage | None = None
         consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
-    def next(self, timeout_s: float) -> tuple[int, Command] | None:
-        """The next command with its partition; the same one again until `done` says it is held."""
+    def next(self, timeout_s: float) -> tuple[int, int, Command] | None:
+        """The next command with partition and offset; the same again until `done` is said."""
         if self._held is None:
             self._held = self._poll(timeout_s)
         return self._held
@@ -201,7 +206,7 @@ class CommandQueue:
     def commit(self, unanswered: set[str]) -> None:
         """Commit up to the first command that is still to be answered."""
         if self._held is not None:
-            unanswered = unanswered | {self._held[1].id}
+            unanswered = unanswered | {self._held[2].id}
         positions = []
         for partition, after in list(self._next.items()):
             opened = self._open.setdefault(partition, {})
@@ -217,7 +222,7 @@ class CommandQueue:
         except KafkaException as error:
             logger.warning("offsets not committed", extra={"reason": str(error)})
 
-    def _poll(self, timeout_s: float) -> tuple[int, Command] | None:
+    def _poll(self, timeout_s: float) -> tuple[int, int, Command] | None:
         if self._assigned:
             self._acquire(self._assigned)  # outside the callback: it reads topics
             self._assigned = []
@@ -238,7 +243,7 @@ class CommandQueue:
             logger.error("command skipped", extra={"offset": offset, "reason": str(invalid)})
             return None
         self._open.setdefault(partition, {})[offset] = command.id
-        return partition, command
+        return partition, offset, command
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._assigned += [p.partition for p in partitions]
@@ -253,6 +258,14 @@ class CommandQueue:
         self._release(lost)
 
 
+def _record(value: bytes) -> PipelineRecord | None:
+    try:
+        return codec.decode(PipelineRecord, value)
+    except InvalidMessage as error:
+        logger.error("pipeline record skipped", extra={"reason": str(error)})
+        return None
+
+
 def read_records(
     bootstrap: str, topic: str, partitions: Iterable[int]
 ) -> dict[int, list[PipelineRecord]]:
@@ -260,8 +273,7 @@ def read_records(
     newest: dict[str, tuple[int, PipelineRecord]] = {}
     for message in read_to_end(bootstrap, topic, partitions):
         value = message.value()
-        if value is not None:
-            record = codec.decode(PipelineRecord, value)
+        if value is not None and (record := _record(value)) is not None:
             newest[record.pipeline_uid] = (position_of(message)[0], record)
     grouped: dict[int, list[PipelineRecord]] = {}
     for partition, record in newest.values():

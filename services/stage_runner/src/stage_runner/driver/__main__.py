@@ -38,17 +38,15 @@ def main() -> int:
     _die_with_parent()
     logs.configure("stage_runner.driver", "json")
     logger.info("driver begins", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
-    try:
-        with ExitStack() as stack:
+    failed = False
+    with ExitStack() as stack:
+        try:
             _run(spec, stack)
-    except Exception as error:  # the process's boundary: whatever it was, the runner is told
-        logger.exception("driver ends")
-        stage = error.stage if isinstance(error, StageFailed) else None
-        cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
-        problems = place(cause.problems, spec.manifest) if isinstance(cause, UserError) else ()
-        _tell(DriverEvent(kind="failed", problems=problems, error=describe(cause, stage)))
-        return 1
-    return 0
+        except Exception as error:  # the process's boundary: whatever it was, the runner is told
+            failed = True
+            logger.exception("driver ends")
+            _tell_failure(spec, error)  # before anything is stopped, which may take its time
+    return int(failed)
 
 
 def _run(spec: DriverSpec, stack: ExitStack) -> None:
@@ -106,6 +104,13 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
     _tell(DriverEvent(kind="running"))
     logger.info("pipeline runs", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
     watch(stages, stop, WATCH_INTERVAL_S)
+
+
+def _tell_failure(spec: DriverSpec, error: Exception) -> None:
+    stage = error.stage if isinstance(error, StageFailed) else None
+    cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
+    problems = place(cause.problems, spec.manifest) if isinstance(cause, UserError) else ()
+    _tell(DriverEvent(kind="failed", problems=problems, error=describe(cause, stage)))
 
 
 def _tell(event: DriverEvent) -> None:

@@ -83,12 +83,11 @@ class RunningStage:
             starts=starts,
             offsets_max=stage.max_offsets_per_trigger,
         )
-        interval_ms = stage.trigger.interval_ms if stage.trigger else 0
         self._query = (
             frame.writeStream.queryName(self.name)
             .foreachBatch(self._process)
             .option("checkpointLocation", str(self._folder))
-            .trigger(processingTime=f"{interval_ms} milliseconds")
+            .trigger(processingTime=f"{stage.interval_ms} milliseconds")
             .start()
         )
 
@@ -101,9 +100,9 @@ class RunningStage:
 
     def stop(self) -> None:
         """At a batch boundary: wait for the running batch, let no other begin, then stop."""
-        with self._tracked.pause():
-            if self._query is not None:
-                self._query.stop()
+        self._tracked.close()
+        if self._query is not None:
+            self._query.stop()
         for sink in self._sinks:
             sink.close()
 

@@ -133,7 +133,11 @@ class FactStream:
         facts = {at.partition: at.offset for at in committed if at.topic == self._commits}
         snapshots: dict[int, dict[str, Snapshot]] = {partition: {} for partition in facts}
         for message in read_to_end(self._bootstrap, self._frontiers, facts):
-            snapshot = codec.decode(Snapshot, message.value() or b"")
+            try:
+                snapshot = codec.decode(Snapshot, message.value() or b"")
+            except InvalidMessage as error:
+                logger.error("snapshot skipped", extra={"reason": str(error)})
+                continue
             snapshots[snapshot.partition][snapshot.pipeline_uid] = snapshot
         for partition, position in facts.items():
             self._tracker.acquire(partition, position, snapshots[partition].values())

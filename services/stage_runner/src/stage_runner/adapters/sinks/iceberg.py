@@ -74,6 +74,10 @@ class IcebergSink:
                     raise SinkSuperseded(
                         f"sink {self.name}: {self._identifier}: {error}"
                     ) from error
+            except ValueError as error:
+                hint = "give the stage a table whose columns have the types of its query"
+                message = f"sink {self.name}: {self._identifier} does not take these rows: {error}"
+                raise UserError([Problem(message=message, hint=hint)]) from error
             except (SQLAlchemyError, OSError) as error:
                 raise Retryable(f"sink {self.name}: {self._identifier}: {error}") from error
         raise Retryable(

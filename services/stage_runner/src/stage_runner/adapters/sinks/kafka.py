@@ -78,7 +78,7 @@ class KafkaSink:
 
     def await_visible(self, fence: Fence) -> None:
         """Our markers take a moment; a stranger's open transaction takes as long as it likes."""
-        ends = {output.partition: output.end for output in fence.outputs}
+        ends = {o.partition: o.end for o in fence.outputs if o.topic_id == self._target.topic_id}
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
         pause_s = VISIBLE_POLL_S_MIN
         while True:
@@ -120,6 +120,9 @@ class KafkaSink:
                 failures.append(error)
                 return
             partition, offset = position_of(message)
+            if offset < 0:  # acknowledged, but nobody knows where: not a place to report
+                failures.append(KafkaError(KafkaError.UNKNOWN, "a record without an offset"))
+                return
             first, end = placed.get(partition, (offset, offset + 1))
             placed[partition] = (min(first, offset), max(end, offset + 1))
 
@@ -144,7 +147,7 @@ class KafkaSink:
         self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]
     ) -> tuple[Output, ...]:
         """Cumulative: a partition without rows in this batch keeps its end."""
-        ends = {output.partition: output.end for output in before}
+        ends = {o.partition: o.end for o in before if o.topic_id == self._target.topic_id}
         partitions = sorted(ends.keys() | placed.keys())
         return tuple(
             Output(
