@@ -35,7 +35,9 @@ def apply(
 ) -> None:
     """Create or change a pipeline from a manifest, and start it.
 
-    Waits up to 30 s. What is wrong is told as file:line:column with a hint; then nothing changed.
+    Waits up to 30 s. What is wrong is told as file:line:column with a hint. A manifest that is
+    refused at once changes nothing; what only Spark finds (in SQL, in a sink's table) leaves the
+    pipeline Failed until a good manifest is applied.
 
     \b
     Example:

@@ -152,9 +152,7 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
     """Who must act, what happened, and what to do."""
     match failure:
         case MalformedRecord():
-            hint = (
-                "mend the producer; a record that cannot be mended must be skipped by an operator"
-            )
+            hint = "mend the producer; a stage cannot skip a record yet, so it ends here"
             return _error("user", str(failure), hint, stage, retryable=False)
         case StageStopped():
             return _error("user", str(failure), failure.hint, stage, retryable=False)
