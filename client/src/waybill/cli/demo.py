@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import typer
 from waybill.cli import render
 from waybill.cli.arrival import outcome_lines
 from waybill.cli.exits import ExitCode
+from waybill.cli.progress import progress_rows
 from waybill.cli.reports import Reports
 from waybill.cli.stack import local_stack
 from waybill.errors import StillInProgress, WaybillError
@@ -78,9 +79,10 @@ class Story:
         self._took: list[tuple[str, float]] = []
 
     @contextmanager
-    def step(self, name: str, text: str) -> Iterator[None]:
+    def step(self, name: str, text: str, *, quiet: bool = False) -> Iterator[None]:
+        """`quiet`: the step shows by itself that something is going on."""
         began = time.monotonic()
-        with render.busy(f"{name}: {text}"):
+        with nullcontext() if quiet else render.busy(f"{name}: {text}"):
             yield
         took = time.monotonic() - began
         self._took.append((name, took))
@@ -144,15 +146,23 @@ def _straight_to_kafka(client: "Client", state: "StackState", story: Story) -> N
 
 
 def _follow(client: "Client", token: str, story: Story) -> Outcome:
+    """The final outcome; every change on the way is a line with its time."""
+    shown: set[tuple[str, ...]] = set()
+    began = time.monotonic()
     try:
-        with story.step("follow", "the token, through both stages"):
-            *_, outcome = client.follow(token, ARRIVAL_TIMEOUT_S)
+        with story.step("follow", "the token, through both stages", quiet=True):
+            for outcome in client.follow(token, ARRIVAL_TIMEOUT_S):
+                rows = [row for row in progress_rows(outcome) if row not in shown]
+                shown.update(rows)
+                at = f"{time.monotonic() - began:.1f} s"
+                table = render.table([(at, *row) for row in rows])
+                render.data(render.words(f"{'':<16}", str(line)) for line in table)
     except StillInProgress as error:
         pipeline = client.pipeline(PIPELINE)
         why = pipeline.error.message if pipeline.error is not None else str(error)
         raise WaybillError(f"pipeline {PIPELINE} is {pipeline.phase}: {why}") from error
-    lines = outcome_lines(outcome)
-    render.data(render.words(f"{'':<16}", str(line)) for line in lines)
+    summary = outcome_lines(outcome)[0]
+    render.data([render.words(f"{'':<16}", str(summary))])
     if outcome.kind != "complete":
         raise WaybillError(f"the records ended as {outcome.kind}, expected complete")
     return outcome

@@ -15,7 +15,7 @@ from shared.events import Commit, Fence, Range, SinkResult, from_vector, to_vect
 from shared.failpoints import reach
 from shared.vectors import TopicPartition
 from waybill.spark.checkpoint import Checkpoint
-from waybill.spark.commits import CommitEmitter, Identity
+from waybill.spark.commits import Identity
 from waybill.spark.fencing import (
     AlreadyDone,
     Diverged,
@@ -66,7 +66,7 @@ class TrackedStage:
         checkpoint: Checkpoint,
         to_rows: Callable[[DataFrame], Rows],
         topic_ids: Callable[[tuple[str, ...]], Mapping[str, str]],
-        emitter: CommitEmitter,
+        emit: Callable[[Commit], None],
         clock: Clock,
     ) -> None:
         self.name = name
@@ -76,7 +76,7 @@ class TrackedStage:
         self._checkpoint = checkpoint
         self._to_rows = to_rows
         self._topic_ids = topic_ids
-        self._emitter = emitter
+        self._emit = emit
         self._clock = clock
         self._written: dict[str, Written] = {}
         self._busy = threading.Lock()
@@ -198,7 +198,7 @@ class TrackedStage:
             started_at=fence.at,
             ended_at=committed_at,
         )
-        self._emitter.emit(
+        self._emit(
             Commit(
                 stage=self.name,
                 sequence=fence.sequence,

@@ -66,7 +66,7 @@ class RunningStage:
             checkpoint=Checkpoint(self._folder),
             to_rows=compiled.rows,
             topic_ids=self._topic_ids,
-            emitter=around.emitter,
+            emit=around.emitter.emit,
             clock=around.clock,
         )
 
