@@ -39,10 +39,6 @@ class PipelineDirectory:
                 key = input_id(record.tenant, record.pipeline_uid, input_name)
                 self._inputs[key] = InputOwner(record=record, input_name=input_name)
 
-    def by_uid(self, uid: str) -> PipelineRecord | None:
-        with self._lock:
-            return self._by_uid.get(uid)
-
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
         """The living pipeline of that name."""
         with self._lock:
@@ -58,10 +54,6 @@ class PipelineDirectory:
             records = list(self._by_uid.values())
         alive = [r for r in records if r.tenant == tenant and r.desired != "deleted"]
         return sorted(alive, key=lambda record: record.name)
-
-    def all(self) -> list[PipelineRecord]:
-        with self._lock:
-            return list(self._by_uid.values())
 
     def uid_for(self, tenant: str, name: str) -> str:
         """The uid of the living pipeline of that name, else the one that its next life will have.

@@ -1,6 +1,6 @@
 """The one route table: which service answers which method and path.
 
-The gateway, the nginx configurations and a test are made from it; it serves nothing itself.
+The gateway forwards by it, and a test holds the services to it; it serves nothing itself.
 """
 
 import re
@@ -56,12 +56,6 @@ def route_for(method: str, path: str) -> Route | None:
         if route.method == method and pattern.fullmatch(path):
             return route
     return None
-
-
-def service_for(method: str, path: str) -> str | None:
-    """The service that answers a request, None for one that nobody answers."""
-    route = route_for(method, path)
-    return route.service if route else None
 
 
 def methods_of(path: str) -> tuple[str, ...]:

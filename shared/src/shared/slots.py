@@ -68,17 +68,6 @@ class Progress:
     version: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
-    """Which server the slot was written to, what it includes, and when that was last confirmed."""
-
-    run_id: str
-    partition: int
-    position: int
-    version: int
-    at: int
-
-
 _slot = TypeAdapter(Slot)
 _progress = TypeAdapter(Progress)
 

@@ -13,10 +13,17 @@ import pytest
 import redis
 
 from integration.conftest import StartService, Surroundings
-from integration.status.tracker import SNAPSHOT, STAGES, TOPIC_ID, Tracker, now_ms, slot_of
+from integration.status.tracker import (
+    SNAPSHOT,
+    TOPIC_ID,
+    Tracker,
+    now_ms,
+    record_pipeline,
+    slot_of,
+)
 from integration.waiting import eventually
 from shared.codec import encode
-from shared.events import PipelineRecord, Problem, Reply, pipeline_key
+from shared.events import Problem, Reply
 from shared.kafka import make_producer, produce_and_wait
 from shared.operations import Operation
 from shared.settings import DEFAULT_TENANT
@@ -34,22 +41,7 @@ def status(start_service: StartService) -> Iterator[httpx2.Client]:
 @pytest.fixture
 def tracker(surroundings: Surroundings) -> Iterator[Tracker]:
     client = redis.Redis.from_url(surroundings.redis)
-    uid = str(uuid.uuid4())
-    record = PipelineRecord(
-        commanded_at=0,
-        tenant=DEFAULT_TENANT,
-        pipeline_uid=uid,
-        name=f"orders-{uid[:8]}",
-        generation=1,
-        desired="running",
-        manifest="version: 1\n",
-        stages=STAGES,
-        created_at=1,
-        updated_at=1,
-    )
-    producer = make_producer(surroundings.kafka)
-    key = pipeline_key(DEFAULT_TENANT, uid)
-    produce_and_wait(producer, f"{surroundings.prefix}.pipelines", key, encode(record))
+    uid = record_pipeline(surroundings)
     yield Tracker(client, Keys(surroundings.prefix), uid)
     client.close()
 

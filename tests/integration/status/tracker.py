@@ -1,18 +1,24 @@
 """Writes what the token tracker and the stage runner would have written."""
 
+import uuid
 from dataclasses import dataclass
 
 import redis
 
+from integration.conftest import Surroundings
 from shared.clock import SystemClock
+from shared.codec import encode
 from shared.events import (
     Definition,
     InputDefinition,
     LifecycleEvent,
     PartitionOffset,
+    PipelineRecord,
     SinkDefinition,
     StageDefinition,
+    pipeline_key,
 )
+from shared.kafka import make_producer, produce_and_wait
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Keys, Progress, SinkState, Slot, progress_to_json, slot_to_json
 
@@ -45,6 +51,27 @@ STAGES = (
         ),
     ),
 )
+
+
+def record_pipeline(surroundings: Surroundings) -> str:
+    """The uid of a new pipeline with `STAGES`, in the topic of all pipelines."""
+    uid = str(uuid.uuid4())
+    record = PipelineRecord(
+        commanded_at=0,
+        tenant=DEFAULT_TENANT,
+        pipeline_uid=uid,
+        name=f"orders-{uid[:8]}",
+        generation=1,
+        desired="running",
+        manifest="version: 1\n",
+        stages=STAGES,
+        created_at=1,
+        updated_at=1,
+    )
+    producer = make_producer(surroundings.kafka)
+    key = pipeline_key(DEFAULT_TENANT, uid)
+    produce_and_wait(producer, f"{surroundings.prefix}.pipelines", key, encode(record))
+    return uid
 
 
 @dataclass

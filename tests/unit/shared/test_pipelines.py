@@ -45,7 +45,6 @@ def test_newest_record_counts() -> None:
     known = directory.by_name("default", "orders")
     assert known is not None
     assert known.generation == 2
-    assert directory.by_uid(known.pipeline_uid) == known
 
 
 def test_late_record_of_an_earlier_life_hides_no_later_one() -> None:
@@ -61,7 +60,6 @@ def test_tokens_of_a_deleted_pipeline_still_resolve() -> None:
     assert owner.input_name == "orders"
     assert owner.record.desired == "deleted"
     assert directory.living("default") == []
-    assert len(directory.all()) == 1
 
 
 def test_only_root_inputs_own_tokens() -> None:
