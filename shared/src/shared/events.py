@@ -64,6 +64,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
+    """Records that will not be processed; a topic that is gone is set aside up to ENDLESS."""
+
     reason: str
     sink: str | None
     ranges: tuple[Range, ...]
@@ -94,7 +96,7 @@ class Commit:
     outputs: tuple[Output, ...]
     sinks: tuple[SinkResult, ...]
     steps: tuple[Step, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
     counts: tuple[PartitionCounts, ...] = ()
 
 
@@ -105,6 +107,7 @@ class InputDefinition:
     topic_id: str
     root: bool
     bases: tuple[PartitionOffset, ...]
+    retired: tuple[str, ...] = ()  # ids that the topic of this name had before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +167,7 @@ class Command:
     pipeline_uid: str
     id: str
     pipeline: str
-    action: Literal["apply", "start", "stop", "delete"]
+    action: Literal["apply", "start", "stop", "restart", "delete"]
     manifest: str | None
     actor: str
     request_id: str
@@ -221,11 +224,15 @@ class LifecycleEvent:
     attempt: int
     next_at: int | None
     at: int
+    blocked_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """Up to where a stage has written in one sink. `frontier` and `outputs` are cumulative."""
+    """Up to where a stage has written in one sink.
+
+    `frontier`, `outputs` and `set_aside` are cumulative; the frontier has passed what is set aside.
+    """
 
     tenant: str
     pipeline_uid: str
@@ -240,6 +247,7 @@ class Fence:
     outputs: tuple[Output, ...]
     batch_rows: int
     at: int
+    set_aside: tuple[SetAside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,12 @@ transaction markers and compaction take offsets too.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 TopicPartition = tuple[str, int]
 Vector = Mapping[TopicPartition, int]
+ENDLESS: Final = 2**63 - 1
+"""An end that no offset reaches: so far has whoever knows that a topic is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -28,6 +31,11 @@ class Span:
 def covers(vector: Vector, wanted: Vector) -> bool:
     """Whether `vector` has come at least as far as `wanted` in every partition that it names."""
     return all(vector.get(key, 0) >= end for key, end in wanted.items())
+
+
+def gone_topics(vector: Vector) -> frozenset[str]:
+    """Ids of which nothing will ever come; partitions that `vector` does not name included."""
+    return frozenset(topic_id for (topic_id, _), end in vector.items() if end == ENDLESS)
 
 
 def join(left: Vector, right: Vector) -> dict[TopicPartition, int]:
