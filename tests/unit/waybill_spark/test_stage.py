@@ -1,105 +1,12 @@
 """A tracked stage with sinks of plain Python: what is written, what is reported, what stops it."""
 
-import json
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
 
 from shared.errors import Retryable
-from shared.events import Commit, Fence
-from waybill.spark.checkpoint import Checkpoint
-from waybill.spark.commits import Identity
-from waybill.spark.fencing import StageInput
-from waybill.spark.sinks import Written
-from waybill.spark.stage import StageClosed, StageStopped, TrackedStage
-
-NO_FRAME = cast(DataFrame, None)  # only handed on to `to_rows`, which is a fake here
-ROWS = pa.table({"n": [1, 2]})
-TOPIC = StageInput(name="orders", topic="orders.in", topic_id="T1", bases={0: 0})
-
-
-@dataclass
-class ListSink:
-    """Keeps what was written; fails once before the batch with a number in `failing`."""
-
-    name: str
-    kind: str = "list"
-    fences: list[Fence] = field(default_factory=list)
-    failing: set[int] = field(default_factory=set)
-    hidden: bool = False
-
-    def claim(self) -> None:
-        pass
-
-    def last(self) -> Written | None:
-        return Written(fence=self.fences[-1], version={}) if self.fences else None
-
-    def write(self, rows: pa.Table, fence: Fence) -> Written:
-        if fence.sequence in self.failing:
-            self.failing.remove(fence.sequence)
-            raise Retryable("the sink is away")
-        self.fences.append(fence)
-        return Written(fence=fence, version={"v": len(self.fences)})
-
-    def await_visible(self, fence: Fence) -> None:
-        if self.hidden:
-            raise Retryable("nobody can see it yet")
-
-    def close(self) -> None:
-        pass
-
-    @property
-    def ranges(self) -> list[tuple[int, int]]:
-        return [(run.start, run.end) for fence in self.fences for run in fence.inputs]
-
-
-@dataclass
-class Bench:
-    """A checkpoint in a folder, two sinks, and every stage that is started on them."""
-
-    folder: Path
-    first: ListSink = field(default_factory=lambda: ListSink("first"))
-    second: ListSink = field(default_factory=lambda: ListSink("second"))
-    commits: list[Commit] = field(default_factory=list)
-    topic_id: str = "T1"
-    reads: int = 0
-
-    def stage(self) -> TrackedStage:
-        """As after a start of the driver."""
-        self.commits.clear()
-        stage = TrackedStage(
-            "load",
-            identity=Identity(tenant="t", pipeline_uid="u", generation=1, epoch=1),
-            inputs=(TOPIC,),
-            sinks=(self.first, self.second),
-            checkpoint=Checkpoint(self.folder),
-            to_rows=self._rows,
-            topic_ids=lambda topics: {"orders.in": self.topic_id},
-            emit=self.commits.append,
-            clock=self,
-        )
-        stage.open()
-        return stage
-
-    def plan(self, batch_id: int, end: int) -> None:
-        """Spark has decided that the batch ends here."""
-        for name in ("offsets", "sources/0"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        (self.folder / "metadata").write_text('{"id": "lineage-1"}')
-        (self.folder / "sources/0/0").write_text('v1\n{"orders.in":{"0":0}}')
-        ends = json.dumps({"orders.in": {"0": end}})
-        (self.folder / "offsets" / str(batch_id)).write_text(f"v1\n{{}}\n{ends}")
-
-    def now_ms(self) -> int:
-        return 5
-
-    def _rows(self, frame: DataFrame) -> dict[str, pa.Table]:
-        self.reads += 1
-        return {"first": ROWS, "second": ROWS}
+from unit.waybill_spark.bench import NO_FRAME, Bench
+from waybill.spark.stopping import StageClosed, StageStopped
 
 
 @pytest.fixture
@@ -138,7 +45,7 @@ def test_what_stands_in_the_sinks_is_reported_again_at_every_start(bench: Bench)
     bench.stage().process(NO_FRAME, 0)
     before = list(bench.commits)
 
-    bench.stage()
+    bench.stage().settle()
 
     assert [(c.sequence, c.frontier, c.sinks[0].name) for c in bench.commits] == [
         (c.sequence, c.frontier, c.sinks[0].name) for c in before
@@ -163,8 +70,8 @@ def test_nothing_is_written_when_the_topic_is_another_one_now(bench: Bench) -> N
     with pytest.raises(StageStopped, match="topic_recreated"):
         stage.process(NO_FRAME, 0)
 
-    assert bench.first.fences == []
-    assert bench.commits == []
+    assert bench.first.rows == 0
+    assert bench.commits[-1].set_aside[0].reason == "topic_recreated"
 
 
 def test_a_longer_range_under_the_same_batch_id_is_no_repetition(bench: Bench) -> None:
@@ -173,9 +80,10 @@ def test_a_longer_range_under_the_same_batch_id_is_no_repetition(bench: Bench) -
     bench.stage().process(NO_FRAME, 0)
     bench.plan(0, 9)
 
-    with pytest.raises(StageStopped, match="checkpoint_diverged"):
+    with pytest.raises(StageStopped, match="checkpoint_diverged") as stopped:
         bench.stage().process(NO_FRAME, 0)
 
+    assert stopped.value.retryable
     assert bench.first.ranges == [(0, 4)]
 
 
@@ -209,13 +117,3 @@ def test_no_batch_begins_after_close(bench: Bench) -> None:
         stage.process(NO_FRAME, 0)
 
     assert bench.first.fences == []
-
-
-def test_a_new_checkpoint_begins_where_the_sinks_stand(bench: Bench) -> None:
-    bench.plan(0, 4)
-    bench.stage().process(NO_FRAME, 0)
-
-    assert bench.stage().starting_offsets() == {("T1", 0): 4}
-    bench.second.fences[-1] = replace(bench.second.fences[-1], frontier=())
-    with pytest.raises(StageStopped, match="checkpoint_diverged"):
-        bench.stage().starting_offsets()

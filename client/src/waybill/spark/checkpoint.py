@@ -1,8 +1,9 @@
-"""Reads what Spark's checkpoint says of batches. Never writes there."""
+"""Reads what Spark's checkpoint says of batches. Never writes there; may move all of it aside."""
 
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 LOG_VERSION = "v1"
@@ -13,6 +14,15 @@ TopicOffsets = dict[str, dict[int, int]]
 
 class CheckpointDamaged(Exception):
     """A file of the checkpoint that cannot be read as what it should be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The last batch that a checkpoint has planned; `committed`: Spark will not run it again."""
+
+    starts: TopicOffsets
+    ends: TopicOffsets
+    committed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,37 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointDamaged(f"{path} holds no id") from error
 
+    def last_planned(self) -> Planned | None:
+        """None when nothing was planned yet; CheckpointDamaged when it cannot be known."""
+        batch_id = _newest(self.folder / "offsets")
+        if batch_id is None:
+            return None
+        self.lineage()
+        committed = _newest(self.folder / "commits") == batch_id
+        return Planned(starts=self.starts(batch_id), ends=self.ends(batch_id), committed=committed)
+
+    def took_something(self) -> bool:
+        """Whether a batch that was not empty is committed, as far as the files tell."""
+        committed = _newest(self.folder / "commits")
+        if committed is None:
+            return False
+        try:
+            first = self.starts(0)
+            return any(
+                end > first.get(topic, {}).get(partition, 0)
+                for topic, offsets in self.ends(committed).items()
+                for partition, end in offsets.items()
+            )
+        except CheckpointDamaged:
+            return committed > 0
+
+    def move_aside(self) -> Path | None:
+        """Make room for a new lineage; nothing is deleted. Where it is now; None without one."""
+        if not self.folder.exists():
+            return None
+        asides = (self.folder.with_name(f"{self.folder.name}.aside-{n}") for n in count(1))
+        return self.folder.rename(next(place for place in asides if not place.exists()))
+
     def ends(self, batch_id: int) -> TopicOffsets:
         """Where batch `batch_id` ends. Sources that share a topic: the nearest end counts."""
         path = self.folder / "offsets" / str(batch_id)
@@ -47,6 +88,11 @@ class Checkpoint:
             return self.ends(batch_id - 1)
         logs = sorted((self.folder / "sources").glob("*/0"))
         return _fold((_offsets(log, _lines(log)[-1]) for log in logs), max)
+
+
+def _newest(log: Path) -> int | None:
+    """The highest batch in one of Spark's logs; beside its files lie hidden checksums."""
+    return max((int(file.name) for file in log.glob("*") if file.name.isdigit()), default=None)
 
 
 def _lines(path: Path) -> list[str]:

@@ -14,27 +14,26 @@ from waybill.spark.checkpoint import TopicOffsets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageInput:
-    """A topic that the stage reads, as this incarnation of it, and where the stage began in it."""
+    """A topic that the stage reads, as this incarnation of it, and where the stage began in it.
+
+    `retired` are the ids that topics of this name had before.
+    """
 
     name: str
     topic: str
     topic_id: str
     bases: Mapping[int, int]
+    retired: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """The batch follows the fence: write it; the fence becomes (sequence, frontier)."""
-
-    sequence: int
-    frontier: Vector
+    """The batch follows the fence: write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyDone:
     """The sink holds this very range; report its fence again."""
-
-    fence: Fence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +66,14 @@ def batch_ranges(
 def decide(fence: Fence | None, ranges: tuple[Range, ...], bases: Vector) -> Decision:
     """`bases` is where the stage began; a sink without a fence must be written from there."""
     if fence is not None and fence.inputs == ranges:
-        return AlreadyDone(fence=fence)
-    held = join(bases, to_vector(fence.frontier)) if fence is not None else dict(bases)
+        return AlreadyDone()
+    held = join(bases, to_vector(fence.frontier)) if fence is not None else bases
     for run in ranges:
-        expected = held.get((run.topic_id, run.partition), run.start)
+        expected = held.get((run.topic_id, run.partition), 0)
         if run.start != expected:
             detail = (
                 f"{run.topic}[{run.partition}]: the batch takes {run.start} to {run.end},"
                 f" the sink holds everything below {expected}"
             )
             return Diverged(detail=detail)
-    ends = {(run.topic_id, run.partition): run.end for run in ranges}
-    return Write(sequence=fence.sequence + 1 if fence else 0, frontier=join(held, ends))
+    return Write()

@@ -35,8 +35,8 @@ class Sink(Protocol):
     def last(self) -> Written | None:
         """The newest fence, read after `claim`; None if nothing was ever written."""
 
-    def write(self, rows: pa.Table, fence: Fence) -> Written:
-        """Write `rows` and move the fence in one atomic step.
+    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
+        """Write `rows`, if any, and move the fence in one atomic step.
 
         Raises SinkSuperseded if the fence has moved since `last` or the previous `write`. The
         returned fence holds what only the sink knows (the outputs of a Kafka sink).
@@ -46,6 +46,7 @@ class Sink(Protocol):
         """Return when every reader can see what `fence` covers; Retryable when it takes too long.
 
         A commit is not always that moment: readers of Kafka also wait for earlier transactions.
+        StageStopped if what was written is gone with its topic.
         """
 
     def close(self) -> None: ...

@@ -1,60 +1,51 @@
 """One tracked stage: turns each micro-batch into effects that happen once, and into commits.
 
 Knows nothing of manifests or runners: it gets inputs, sinks and a function from a batch to rows.
+Before its query starts: `open`, `settle`, `resume`, in this order.
 """
 
+import logging
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from shared.clock import Clock
-from shared.events import Commit, Fence, Range, SinkResult, from_vector, to_vector
-from shared.failpoints import reach
+from shared.events import Commit, Range
 from shared.vectors import TopicPartition
-from waybill.spark.checkpoint import Checkpoint
+from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill.spark.commits import Identity
-from waybill.spark.fencing import (
-    AlreadyDone,
-    Diverged,
-    StageInput,
-    Write,
-    bases_of,
-    batch_ranges,
-    decide,
-)
-from waybill.spark.sinks import Sink, Written
+from waybill.spark.fencing import AlreadyDone, Diverged, StageInput, Write, batch_ranges
+from waybill.spark.ledger import BEFORE_ALL, Batch, Ledger
+from waybill.spark.resuming import GoOn, resume
+from waybill.spark.settling import Looks, TopicLook, losses, stop_of
+from waybill.spark.sinks import Sink
+from waybill.spark.stopping import StageClosed, StageStopped
+
+logger = logging.getLogger(__name__)
 
 Rows = Mapping[str, pa.Table]
 """The rows of a batch for each sink, by the sink's name."""
 
 
-class StageStopped(Exception):
-    """The stage cannot go on; `reason` is a word that an outcome can show."""
+class Source(Protocol):
+    """The topics that a stage reads, outside of its query. Each call raises Retryable."""
 
-    def __init__(self, reason: str, detail: str, hint: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
-        self.detail = detail
-        self.hint = hint
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """Id by name; a topic that does not exist is absent, and surely so."""
 
+    def starts(self, topic: str) -> Mapping[int, int]:
+        """The first offset that each partition still holds."""
 
-class StageClosed(Exception):
-    """A batch came after `close`; Spark keeps it for the next start."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    batch_id: int
-    lineage: str
-    ranges: tuple[Range, ...]
-    started_at: int
+    def read(self, ranges: tuple[Range, ...]) -> DataFrame:
+        """Exactly these records, in the form of a batch."""
 
 
 class TrackedStage:
-    """`process` goes into `foreachBatch`. One thread calls it at a time."""
+    """`process` goes into `foreachBatch`. Every method may be called from any thread."""
 
     def __init__(
         self,
@@ -64,49 +55,74 @@ class TrackedStage:
         inputs: tuple[StageInput, ...],
         sinks: tuple[Sink, ...],
         checkpoint: Checkpoint,
+        source: Source,
         to_rows: Callable[[DataFrame], Rows],
-        topic_ids: Callable[[tuple[str, ...]], Mapping[str, str]],
         emit: Callable[[Commit], None],
         clock: Clock,
     ) -> None:
         self.name = name
-        self._identity = identity
         self._inputs = inputs
-        self._sinks = sinks
         self._checkpoint = checkpoint
+        self._source = source
         self._to_rows = to_rows
-        self._topic_ids = topic_ids
-        self._emit = emit
         self._clock = clock
-        self._written: dict[str, Written] = {}
+        self._ledgers = tuple(
+            Ledger(sink, stage=name, inputs=inputs, identity=identity, emit=emit, clock=clock)
+            for sink in sinks
+        )
         self._busy = threading.Lock()
         self._closed = False
 
     def open(self) -> None:
-        """Shut out earlier drivers, read every fence, and report again what stands there."""
-        for sink in self._sinks:
-            sink.claim()
-        for sink in self._sinks:
-            last = sink.last()
-            if last is not None:
-                self._written[sink.name] = last
-                self._report(sink, last, committed_at=last.fence.at)
+        """Shut out earlier drivers from every sink, and only then read the fences."""
+        with self._busy:
+            for ledger in self._ledgers:
+                ledger.sink.claim()
+            for ledger in self._ledgers:
+                ledger.read()
+            self._refuse_missing_fences()
 
-    def starting_offsets(self) -> dict[TopicPartition, int]:
-        """Where a checkpoint that is new must begin: at the fences, else at the bases."""
-        bases = bases_of(self._inputs)
-        held = {
-            sink.name: {**bases, **to_vector(self._written[sink.name].fence.frontier)}
-            if sink.name in self._written
-            else bases
-            for sink in self._sinks
-        }
-        first = next(iter(held.values()))
-        if any(vector != first for vector in held.values()):
-            detail = f"the sinks of stage {self.name} stand at different offsets: {held}"
-            hint = "restore the checkpoint folder, from which the lagging sink can be completed"
-            raise StageStopped("checkpoint_diverged", detail, hint)
-        return first
+    def settle(self) -> None:
+        """Report every fence, and set aside what can never be processed.
+
+        Raises StageStopped, after all is reported, if an operator must decide how to go on.
+        """
+        with self._busy:
+            stops = [*self._settle()]
+            for ledger in self._ledgers:
+                with _collecting(stops):
+                    ledger.report()
+            _raise_first(stops)
+
+    def watch(self) -> None:
+        """As `settle`, between batches, when there is time for it."""
+        if self._busy.acquire(blocking=False):
+            try:
+                _raise_first(self._settle())
+            finally:
+                self._busy.release()
+
+    def resume(self) -> dict[TopicPartition, int]:
+        """Level the sinks and say where a new query begins; empty: where its checkpoint stands."""
+        with self._busy:
+            fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
+            plan = resume(self._inputs, self._planned(), fences)
+            if isinstance(plan, GoOn):
+                return {}
+            aside = self._checkpoint.move_aside()
+            if aside is not None:
+                logger.warning(
+                    "checkpoint does not fit the sinks and was moved aside",
+                    extra={"stage": self.name, "to": str(aside), "starts": str(plan.starts)},
+                )
+            for ledger in self._ledgers:
+                if ledger.sink.name in plan.missing:
+                    self._level(ledger, plan.missing[ledger.sink.name])
+            return plan.starts
+
+    def held(self) -> list[Mapping[TopicPartition, int]]:
+        """How far each sink has come."""
+        return [ledger.held() for ledger in self._ledgers]
 
     def process(self, frame: DataFrame, batch_id: int) -> None:
         with self._busy:
@@ -123,20 +139,15 @@ class TrackedStage:
         batch = self._describe(batch_id)
         if not batch.ranges:
             return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
-        decisions = [(sink, self._decide(sink, batch)) for sink in self._sinks]
-        writes = any(isinstance(decision, Write) for _, decision in decisions)
+        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
         rows = self._to_rows(frame) if writes else {}
         if writes:
             self._check_topics()
-        for sink, decision in decisions:
-            if isinstance(decision, AlreadyDone):
-                self._report(sink, self._written[sink.name], committed_at=decision.fence.at)
-                continue
-            fence = self._advance(sink, batch, decision, rows[sink.name].num_rows)
-            self._written[sink.name] = sink.write(rows[sink.name], fence)
-            reach(f"{self._identity.pipeline_uid}.{sink.name}.after_commit")
-            self._report(sink, self._written[sink.name], committed_at=self._clock.now_ms())
-            reach(f"{self._identity.pipeline_uid}.{sink.name}.after_event")
+        for ledger in self._ledgers:
+            if ledger in writes:
+                ledger.write(rows[ledger.sink.name], batch)
+            else:
+                ledger.report()
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)
@@ -148,68 +159,111 @@ class TrackedStage:
             started_at=self._clock.now_ms(),
         )
 
-    def _decide(self, sink: Sink, batch: Batch) -> Write | AlreadyDone:
-        written = self._written.get(sink.name)
-        fence = written.fence if written is not None else None
-        decision = decide(fence, batch.ranges, bases_of(self._inputs))
-        if isinstance(decision, Diverged):
-            hint = "the checkpoint is not the one that filled this sink: restore it"
-            detail = f"stage {self.name}, sink {sink.name}: {decision.detail}"
-            raise StageStopped("checkpoint_diverged", detail, hint)
-        return decision
+    def _must_write(self, ledger: Ledger, batch: Batch) -> bool:
+        match ledger.decide(batch.ranges):
+            case Write():
+                return True
+            case AlreadyDone():
+                return False
+            case Diverged(detail=detail):
+                detail = f"stage {self.name}, sink {ledger.sink.name}: {detail}"
+                hint = "the next start goes on where the sinks stand"
+                raise StageStopped("checkpoint_diverged", detail, hint, retryable=True)
 
     def _check_topics(self) -> None:
         """After the rows are read: a topic re-created in between gave rows of another topic."""
-        present = self._topic_ids(tuple(i.topic for i in self._inputs))
-        for source in self._inputs:
-            if present.get(source.topic) != source.topic_id:
-                found = present.get(source.topic, "none")
-                detail = f"topic {source.topic} had id {source.topic_id}, now it is {found}"
-                hint = "start the pipeline anew on the new topic"
-                raise StageStopped("topic_recreated", detail, hint)
+        present = self._source.ids(source.topic for source in self._inputs)
+        if any(present.get(source.topic) != source.topic_id for source in self._inputs):
+            _raise_first(self._settle())
 
-    def _advance(self, sink: Sink, batch: Batch, decision: Write, row_count: int) -> Fence:
-        previous = self._written.get(sink.name)
-        return Fence(
-            tenant=self._identity.tenant,
-            pipeline_uid=self._identity.pipeline_uid,
-            stage=self.name,
-            sink=sink.name,
-            sequence=decision.sequence,
-            lineage=batch.lineage,
-            batch_id=batch.batch_id,
-            epoch=self._identity.epoch,
-            inputs=batch.ranges,
-            frontier=from_vector(decision.frontier),
-            outputs=previous.fence.outputs if previous is not None else (),
-            batch_rows=row_count,
-            at=batch.started_at,
-        )
+    def _settle(self) -> list[StageStopped]:
+        looks = self._looks()
+        stops: list[StageStopped] = []
+        # Those without a fence first: past its first one a sink only goes when all have theirs.
+        for ledger in sorted(self._ledgers, key=lambda each: each.fence is not None):
+            found = losses(self._inputs, looks, ledger.held())
+            stop = stop_of(self._inputs, looks, found)
+            if stop is not None:
+                stops.append(stop)
+            if found:
+                logger.warning(
+                    "records will never be processed",
+                    extra={"stage": self.name, "sink": ledger.sink.name, "set_aside": str(found)},
+                )
+                with _collecting(stops):
+                    ledger.set_aside(found)
+        return stops
 
-    def _report(self, sink: Sink, written: Written, *, committed_at: int) -> None:
-        fence = written.fence
-        sink.await_visible(fence)
-        result = SinkResult(
-            name=sink.name,
-            kind=sink.kind,
-            outcome="committed",
-            batch_rows=fence.batch_rows,
-            version=written.version,
-            started_at=fence.at,
-            ended_at=committed_at,
-        )
-        self._emit(
-            Commit(
-                stage=self.name,
-                sequence=fence.sequence,
-                lineage=fence.lineage,
-                epoch=fence.epoch,
-                batch_id=fence.batch_id,
-                started_at=fence.at,
-                committed_at=committed_at,
-                inputs=fence.inputs,
-                frontier=fence.frontier,
-                outputs=fence.outputs,
-                sinks=(result,),
+    def _looks(self) -> Looks:
+        ids = self._source.ids(source.topic for source in self._inputs)
+        wanted = {source.topic: source.topic_id for source in self._inputs}
+        return {
+            topic: TopicLook(
+                topic_id=topic_id,
+                starts=self._source.starts(topic) if topic_id == wanted[topic] else {},
             )
+            for topic, topic_id in ids.items()
+        }
+
+    def _planned(self) -> Planned | None:
+        try:
+            return self._checkpoint.last_planned()
+        except CheckpointDamaged as damage:
+            logger.warning("checkpoint", extra={"stage": self.name, "reason": str(damage)})
+            return None
+
+    def _level(self, ledger: Ledger, missing: tuple[Range, ...]) -> None:
+        """Give a sink what the others of the stage have and it lacks."""
+        logger.warning(
+            "sink is levelled",
+            extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
         )
+        rows = self._to_rows(self._source.read(missing))
+        self._check_topics()
+        model = next(
+            (o.fence for o in self._ledgers if o.fence and o.fence.inputs == missing), None
+        )
+        ledger.write(
+            rows[ledger.sink.name],
+            Batch(
+                batch_id=model.batch_id if model else BEFORE_ALL.batch_id,
+                lineage=model.lineage if model else BEFORE_ALL.lineage,
+                ranges=missing,
+                started_at=self._clock.now_ms(),
+            ),
+        )
+
+    def _refuse_missing_fences(self) -> None:
+        """A sink without a fence has been written from nowhere: that must be the truth."""
+        for ledger in self._ledgers:
+            if ledger.fence is None and (
+                self._others_went_on() or self._checkpoint.took_something()
+            ):
+                detail = (
+                    f"stage {self.name} has written, but sink {ledger.sink.name} holds no fence of"
+                    " it: its table was replaced, or its fence was deleted"
+                )
+                hint = (
+                    "restore the sink with its fence; or empty the sinks, delete the pipeline and"
+                    " apply it again: it writes again what its inputs still hold"
+                )
+                raise StageStopped("checkpoint_diverged", detail, hint)
+
+    def _others_went_on(self) -> bool:
+        return any(
+            ledger.fence is not None and ledger.fence.sequence > 0 for ledger in self._ledgers
+        )
+
+
+@contextmanager
+def _collecting(stops: list[StageStopped]) -> Iterator[None]:
+    """Go on in spite of a stop, so that every sink gets its turn; it is raised in the end."""
+    try:
+        yield
+    except StageStopped as stop:
+        stops.append(stop)
+
+
+def _raise_first(stops: list[StageStopped]) -> None:
+    if stops:
+        raise stops[0]

@@ -17,7 +17,7 @@ from shared.errors import UserError
 from shared.kafka import make_admin, make_producer
 from shared.manifest import parse_manifest, place
 from shared.process import shutdown_on_signals
-from stage_runner.driver.app import RunningStage, StageFailed, Surroundings, describe, watch
+from stage_runner.driver.app import RunningStage, StageFailed, Surroundings, begin, describe, watch
 from stage_runner.driver.compile import compile_pipeline
 from stage_runner.driver.jvm import JvmOptions, start_jvm
 from stage_runner.driver.session import open_session, spark_conf
@@ -91,16 +91,15 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
     definitions = {definition.name: definition for definition in spec.stages}
     stages = []
     for stage in compiled:
-        if stop.is_set():
-            return
         definition = definitions[stage.stage.name]
         running = RunningStage(
             stage, definition, open_sinks(spec, stage, definition, admin), around
         )
         stack.callback(running.stop)
-        running.start()
-        logger.info("stage is started", extra={"stage": running.name})
         stages.append(running)
+    if stop.is_set():
+        return
+    begin(stages)
     _tell(DriverEvent(kind="running"))
     logger.info("pipeline runs", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
     watch(stages, stop, WATCH_INTERVAL_S)

@@ -1,8 +1,10 @@
 """Runs all stages of one pipeline in one Spark session, until told to stop or until one fails."""
 
+import hashlib
 import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,13 +20,18 @@ from shared.kafka import KafkaAdmin
 from stage_runner.driver.compile import CompiledStage
 from stage_runner.driver.decode import MalformedRecord
 from stage_runner.driver.source import read_topics
+from stage_runner.driver.topics import TopicSource
 from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged
 from waybill.spark.commits import CommitEmitter, Identity
 from waybill.spark.fencing import StageInput
 from waybill.spark.sinks import Sink, SinkSuperseded
-from waybill.spark.stage import StageStopped, TrackedStage
+from waybill.spark.stage import TrackedStage
+from waybill.spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
+
+Domain = Literal["user", "external", "internal"]
+SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +62,8 @@ class RunningStage:
         self._compiled = compiled
         self._around = around
         self._sinks = sinks
-        self._folder = around.checkpoint_folder / self.name
         self._inputs = stage_inputs(definition)
+        self._folder = checkpoint_folder(around.checkpoint_folder, self.name, self._inputs)
         self._query: StreamingQuery | None = None
         self._tracked = TrackedStage(
             self.name,
@@ -64,16 +71,21 @@ class RunningStage:
             inputs=self._inputs,
             sinks=sinks,
             checkpoint=Checkpoint(self._folder),
+            source=TopicSource(around.admin, around.spark, around.kafka),
             to_rows=compiled.rows,
-            topic_ids=self._topic_ids,
             emit=around.emitter.emit,
             clock=around.clock,
         )
 
-    def start(self) -> None:
+    def open(self) -> None:
         self._tracked.open()
-        logger.info("fences are read", extra={"stage": self.name})
-        starts = {} if Checkpoint(self._folder).exists() else self._tracked.starting_offsets()
+
+    def settle(self) -> None:
+        self._tracked.settle()
+        logger.info("fences are reported", extra={"stage": self.name})
+
+    def start(self) -> None:
+        starts = self._tracked.resume()
         stage = self._compiled.stage
         frame = read_topics(
             self._around.spark,
@@ -91,11 +103,16 @@ class RunningStage:
             .start()
         )
 
+    def watch(self) -> None:
+        self._tracked.watch()
+
     def failed(self) -> Exception | None:
-        """Why the query has ended, if it has."""
+        """Why the query has ended, if it has. Kafka may know it better than Spark does."""
         query = self._query
         if query is None or query.isActive:
             return None
+        if self.failure is None:
+            self._tracked.watch()
         return self.failure or query.exception() or StreamingQueryException("the query ended")
 
     def stop(self) -> None:
@@ -114,9 +131,6 @@ class RunningStage:
             self.failure = error
             raise
 
-    def _topic_ids(self, topics: tuple[str, ...]) -> Mapping[str, str]:
-        return {name: t.topic_id for name, t in self._around.admin.identify(topics).items()}
-
 
 def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
     return tuple(
@@ -125,19 +139,71 @@ def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
             topic=i.topic,
             topic_id=i.topic_id,
             bases={base.partition: base.offset for base in i.bases},
+            retired=i.retired,
         )
         for i in definition.inputs
     )
 
 
-def watch(stages: list[RunningStage], stop: threading.Event, interval_s: float) -> None:
+def checkpoint_folder(root: Path, stage: str, inputs: tuple[StageInput, ...]) -> Path:
+    """Spark keeps names and offsets only: a checkpoint must never meet topics with other ids."""
+    ids = ",".join(sorted(source.topic_id for source in inputs))
+    return root / stage / hashlib.sha256(ids.encode()).hexdigest()[:12]
+
+
+def begin(stages: Sequence[RunningStage]) -> None:
+    """Claim every sink, say what stands there and what can never come, and only then start."""
+    for stage in stages:
+        stage.open()
+        logger.info("fences are read", extra={"stage": stage.name})
+    settle(stages)
+    for stage in stages:
+        stage.start()
+        logger.info("stage is started", extra={"stage": stage.name})
+
+
+def settle(stages: Iterable[RunningStage]) -> None:
+    """Every stage, whatever another one finds; then raise what the first has found."""
+    stopped: StageFailed | None = None
+    for stage in stages:
+        try:
+            stage.settle()
+        except StageStopped as error:
+            logger.error("stage cannot go on", extra={"stage": stage.name, "reason": str(error)})
+            if stopped is None:
+                stopped = StageFailed(stage.name)
+                stopped.__cause__ = error
+    if stopped is not None:
+        raise stopped
+
+
+def watch(stages: Sequence[RunningStage], stop: threading.Event, interval_s: float) -> None:
     """Until `stop` is set; raises what ended a stage."""
+    settle_at = time.monotonic() + SETTLE_INTERVAL_S
     while not stop.wait(interval_s):
+        due = time.monotonic() >= settle_at
         for stage in stages:
-            failure = stage.failed()
+            failure = _failure(stage, due)
+            if isinstance(failure, StageStopped):
+                settle(stages)  # the same topic may be another stage's output
             if failure is not None:
                 logger.error("stage ended", extra={"stage": stage.name, "reason": str(failure)})
                 raise StageFailed(stage.name) from failure
+        if due:
+            settle_at = time.monotonic() + SETTLE_INTERVAL_S
+
+
+def _failure(stage: RunningStage, settle_due: bool) -> Exception | None:
+    try:
+        failure = stage.failed()
+        if failure is None and settle_due:
+            stage.watch()
+        return failure
+    except StageStopped as stopped:
+        return stopped
+    except Retryable as error:
+        logger.warning("topics cannot be looked at", extra={"reason": str(error)})
+        return None
 
 
 class StageFailed(Exception):
@@ -155,13 +221,14 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
             hint = "mend the producer; a stage cannot skip a record yet, so it ends here"
             return _error("user", str(failure), hint, stage, retryable=False)
         case StageStopped():
-            return _error("user", str(failure), failure.hint, stage, retryable=False)
+            domain: Domain = "internal" if failure.retryable else "user"
+            return _error(domain, str(failure), failure.hint, stage, retryable=failure.retryable)
         case UserError():
             hints = "; ".join(problem.hint for problem in failure.problems if problem.hint)
             return _error("user", str(failure), hints, stage, retryable=False)
         case CheckpointDamaged():
-            hint = "restore the checkpoint folder from a copy"
-            return _error("user", str(failure), hint, stage, retryable=False)
+            hint = "the next start goes on where the sinks stand"
+            return _error("internal", str(failure), hint, stage, retryable=True)
         case SinkSuperseded():
             hint = "another driver has taken over this stage"
             return _error("internal", str(failure), hint, stage, retryable=True)
@@ -177,7 +244,7 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
 
 
 def _error(
-    domain: Literal["user", "external", "internal"],
+    domain: Domain,
     message: str,
     hint: str,
     stage: str | None,

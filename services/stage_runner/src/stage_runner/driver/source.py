@@ -6,10 +6,12 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from shared.events import Range
 from shared.kafka import TopicIdentity
 from shared.vectors import Vector
 
 EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
+COLUMNS: Final = ("topic", "partition", "offset", "value")
 FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits
 
 
@@ -32,13 +34,38 @@ def read_topics(
     }
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**_options(bootstrap))
         .option("subscribe", ",".join(sorted(topics)))
         .option("startingOffsets", json.dumps(offsets))
-        .option("failOnDataLoss", "true")
         .option("maxOffsetsPerTrigger", str(offsets_max))
-        .option("kafka.isolation.level", "read_committed")
-        .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MS)
         .load()
-        .select("topic", "partition", "offset", "value")
+        .select(*COLUMNS)
     )
+
+
+def read_ranges(spark: SparkSession, bootstrap: str, ranges: tuple[Range, ...]) -> DataFrame:
+    """Exactly these records, once."""
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for run in ranges:
+        starts.setdefault(run.topic, {})[str(run.partition)] = run.start
+        ends.setdefault(run.topic, {})[str(run.partition)] = run.end
+    assigned = {topic: sorted(map(int, partitions)) for topic, partitions in starts.items()}
+    return (
+        spark.read.format("kafka")
+        .options(**_options(bootstrap))
+        .option("assign", json.dumps(assigned))
+        .option("startingOffsets", json.dumps(starts))
+        .option("endingOffsets", json.dumps(ends))
+        .load()
+        .select(*COLUMNS)
+    )
+
+
+def _options(bootstrap: str) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": bootstrap,
+        "kafka.isolation.level": "read_committed",
+        "kafka.fetch.max.wait.ms": FETCH_WAIT_MS,
+        "failOnDataLoss": "true",
+    }

@@ -62,7 +62,7 @@ class IcebergSink:
             return None
         return Written(fence=fence, version=_version(self._snapshot_of(table, fence.sequence)))
 
-    def write(self, rows: pa.Table, fence: Fence) -> Written:
+    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
         """An empty batch makes a snapshot too: only a new snapshot refuses a paused driver."""
         before = self._fence(self._current())
         for _ in range(CONFLICTS_MAX):
@@ -84,7 +84,7 @@ class IcebergSink:
             f"sink {self.name}: others changed {self._identifier} {CONFLICTS_MAX} times meanwhile"
         )
 
-    def _commit(self, rows: pa.Table, fence: Fence) -> Written:
+    def _commit(self, rows: pa.Table | None, fence: Fence) -> Written:
         table = self._current()
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the append
         # on whatever came in between, and so double the rows of a batch that another driver wrote.
@@ -92,7 +92,9 @@ class IcebergSink:
         with table.transaction() as transaction:
             transaction.set_properties({FENCE_PROPERTY + self._fence_key: codec.to_json(fence)})
             transaction.append(
-                rows.select(self._schema.names),
+                (rows if rows is not None else self._schema.empty_table()).select(
+                    self._schema.names
+                ),
                 {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)},
             )
             reach(f"{fence.pipeline_uid}.{self.name}.before_commit")

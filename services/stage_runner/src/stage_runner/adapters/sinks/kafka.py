@@ -17,7 +17,9 @@ from shared.events import Fence, Output
 from shared.failpoints import reach
 from shared.kafka import KafkaAdmin, make_producer, position_of, read_to_end
 from stage_runner.core.rows import KEY, VALUE
+from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill.spark.sinks import SinkSuperseded, Written
+from waybill.spark.stopping import StageStopped
 
 TRANSACTION_TIMEOUT_S: Final = 60.0
 FLUSH_TIMEOUT_S: Final = 60.0
@@ -73,7 +75,7 @@ class KafkaSink:
                 newest = codec.decode(Fence, value)
         return Written(fence=newest, version={}) if newest is not None else None
 
-    def write(self, rows: pa.Table, fence: Fence) -> Written:
+    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
         return self._guarded(lambda producer: self._write(producer, rows, fence))
 
     def await_visible(self, fence: Fence) -> None:
@@ -82,6 +84,7 @@ class KafkaSink:
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
         pause_s = VISIBLE_POLL_S_MIN
         while True:
+            self._check_topic()  # each time: the ends of another topic of that name say nothing
             stable = self._admin.stable_ends(self._target.topic, ends) if ends else {}
             if all(stable[partition] >= end for partition, end in ends.items()):
                 return
@@ -96,16 +99,17 @@ class KafkaSink:
     def close(self) -> None:
         self._producer = None
 
-    def _write(self, producer: Producer, rows: pa.Table, fence: Fence) -> Written:
+    def _write(self, producer: Producer, rows: pa.Table | None, fence: Fence) -> Written:
         producer.begin_transaction()
         try:
-            placed = self._produce_rows(producer, rows)
-            self._check_topic()
+            placed = self._produce_rows(producer, rows) if rows is not None else {}
+            if rows is not None:
+                self._check_topic()
             complete = replace(fence, outputs=self._outputs(fence.outputs, placed))
             producer.produce(self._fences_topic, key=self._fence_key, value=codec.encode(complete))
             reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
             producer.commit_transaction(TRANSACTION_TIMEOUT_S)
-        except Retryable:
+        except (Retryable, StageStopped):
             producer.abort_transaction(TRANSACTION_TIMEOUT_S)
             raise
         return Written(fence=complete, version={})
@@ -139,17 +143,20 @@ class KafkaSink:
         topic, wanted = self._target.topic, self._target.topic_id
         found = self._admin.identify([topic]).get(topic)
         if found is None or found.topic_id != wanted:
-            raise Retryable(
-                f"sink {self.name}: topic {topic} is no longer the one with id {wanted}"
-            )
+            now = f"now it is {found.topic_id}" if found is not None else "gone"
+            detail = f"sink {self.name}: topic {topic} had id {wanted}, {now}"
+            hint = "restart the pipeline with --from earliest (or latest): it writes to the new one"
+            raise StageStopped(TOPIC_RECREATED if found else TOPIC_DELETED, detail, hint)
 
     def _outputs(
         self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]
     ) -> tuple[Output, ...]:
-        """Cumulative: a partition without rows in this batch keeps its end."""
+        """Cumulative: a partition without rows in this batch keeps its end, and so does a topic
+        of that name that is gone."""
+        others = tuple(o for o in before if o.topic_id != self._target.topic_id)
         ends = {o.partition: o.end for o in before if o.topic_id == self._target.topic_id}
         partitions = sorted(ends.keys() | placed.keys())
-        return tuple(
+        return others + tuple(
             Output(
                 sink=self.name,
                 topic=self._target.topic,

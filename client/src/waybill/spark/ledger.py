@@ -1,0 +1,151 @@
+"""What one sink of a stage holds, as its fence says, and the one way to move and report it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from shared.clock import Clock
+from shared.events import Commit, Fence, Range, SetAside, SinkResult, from_vector, to_vector
+from shared.failpoints import reach
+from shared.vectors import Vector, join
+from waybill.spark.commits import Identity
+from waybill.spark.fencing import AlreadyDone, Diverged, StageInput, Write, bases_of, decide
+from waybill.spark.settling import union
+from waybill.spark.sinks import Sink, Written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch as the checkpoint has planned it."""
+
+    batch_id: int
+    lineage: str
+    ranges: tuple[Range, ...]
+    started_at: int
+
+
+BEFORE_ALL = Batch(batch_id=-1, lineage="", ranges=(), started_at=0)
+
+
+class Ledger:
+    """Callers see to it that one thread at a time is in here."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        stage: str,
+        inputs: tuple[StageInput, ...],
+        identity: Identity,
+        emit: Callable[[Commit], None],
+        clock: Clock,
+    ) -> None:
+        self.sink = sink
+        self._stage = stage
+        self._bases = bases_of(inputs)
+        self._identity = identity
+        self._emit = emit
+        self._clock = clock
+        self._written: Written | None = None
+
+    @property
+    def fence(self) -> Fence | None:
+        return self._written.fence if self._written is not None else None
+
+    def read(self) -> None:
+        """Take the newest fence from the sink, after every sink of the stage was claimed."""
+        self._written = self.sink.last()
+
+    def held(self) -> Vector:
+        """Below this the sink holds everything, or it was set aside."""
+        fence = self.fence
+        return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
+
+    def decide(self, ranges: tuple[Range, ...]) -> Write | AlreadyDone | Diverged:
+        return decide(self.fence, ranges, self._bases)
+
+    def write(self, rows: pa.Table, batch: Batch) -> None:
+        """Write a batch that follows the fence, and report it."""
+        ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
+        fence = replace(self._next(ends, batch), batch_rows=rows.num_rows)
+        self._written = self.sink.write(rows, fence)
+        self._reach("after_commit")
+        self.report(committed_at=self._clock.now_ms())
+        self._reach("after_event")
+
+    def set_aside(self, found: tuple[SetAside, ...]) -> None:
+        """Move the fence alone past what will never be processed, and report it."""
+        ends = {(r.topic_id, r.partition): r.end for each in found for r in each.ranges}
+        fence = self.fence
+        last = (
+            replace(BEFORE_ALL, started_at=self._clock.now_ms())
+            if fence is None
+            else Batch(
+                batch_id=fence.batch_id,
+                lineage=fence.lineage,
+                ranges=(),
+                started_at=self._clock.now_ms(),
+            )
+        )
+        moved = self._next(ends, last)
+        self._written = self.sink.write(
+            None, replace(moved, set_aside=union(moved.set_aside, found))
+        )
+        self.report(committed_at=last.started_at)
+
+    def report(self, *, committed_at: int | None = None) -> None:
+        """Say what stands in the sink, once every reader can see it."""
+        if self._written is None:
+            return
+        fence = self._written.fence
+        committed_at = fence.at if committed_at is None else committed_at
+        self.sink.await_visible(fence)
+        result = SinkResult(
+            name=self.sink.name,
+            kind=self.sink.kind,
+            outcome="committed",
+            batch_rows=fence.batch_rows,
+            version=self._written.version,
+            started_at=fence.at,
+            ended_at=committed_at,
+        )
+        self._emit(
+            Commit(
+                stage=self._stage,
+                sequence=fence.sequence,
+                lineage=fence.lineage,
+                epoch=fence.epoch,
+                batch_id=fence.batch_id,
+                started_at=fence.at,
+                committed_at=committed_at,
+                inputs=fence.inputs,
+                frontier=fence.frontier,
+                outputs=fence.outputs,
+                sinks=(result,),
+                set_aside=fence.set_aside,
+            )
+        )
+
+    def _next(self, ends: Vector, batch: Batch) -> Fence:
+        """The fence behind the present one, without rows yet."""
+        before = self.fence
+        return Fence(
+            tenant=self._identity.tenant,
+            pipeline_uid=self._identity.pipeline_uid,
+            stage=self._stage,
+            sink=self.sink.name,
+            sequence=before.sequence + 1 if before is not None else 0,
+            lineage=batch.lineage,
+            batch_id=batch.batch_id,
+            epoch=self._identity.epoch,
+            inputs=batch.ranges,
+            frontier=from_vector(join(self.held(), ends)),
+            outputs=before.outputs if before is not None else (),
+            set_aside=before.set_aside if before is not None else (),
+            batch_rows=0,
+            at=batch.started_at,
+        )
+
+    def _reach(self, edge: str) -> None:
+        reach(f"{self._identity.pipeline_uid}.{self.sink.name}.{edge}")

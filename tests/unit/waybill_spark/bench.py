@@ -1,0 +1,137 @@
+"""A checkpoint in a folder, two sinks of plain Python, and topics that a test may change."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from shared.errors import Retryable
+from shared.events import Commit, Fence, Range
+from waybill.spark.checkpoint import Checkpoint
+from waybill.spark.commits import Identity
+from waybill.spark.fencing import StageInput
+from waybill.spark.sinks import Written
+from waybill.spark.stage import TrackedStage
+
+NO_FRAME = cast(DataFrame, None)  # only handed on to `to_rows`, which is a fake here
+TOPIC = "orders.in"
+
+
+@dataclass
+class ListSink:
+    """Keeps what was written; fails once before the batch with a number in `failing`."""
+
+    name: str
+    kind: str = "list"
+    fences: list[Fence] = field(default_factory=list)
+    rows: int = 0
+    failing: set[int] = field(default_factory=set)
+    hidden: bool = False
+
+    def claim(self) -> None:
+        pass
+
+    def last(self) -> Written | None:
+        return Written(fence=self.fences[-1], version={}) if self.fences else None
+
+    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
+        if fence.sequence in self.failing:
+            self.failing.remove(fence.sequence)
+            raise Retryable("the sink is away")
+        self.fences.append(fence)
+        self.rows += 0 if rows is None else rows.num_rows
+        return Written(fence=fence, version={"v": len(self.fences)})
+
+    def await_visible(self, fence: Fence) -> None:
+        if self.hidden:
+            raise Retryable("nobody can see it yet")
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        return [(run.start, run.end) for fence in self.fences for run in fence.inputs]
+
+    @property
+    def end(self) -> int:
+        return self.fences[-1].frontier[0].offset
+
+
+@dataclass
+class Bench:
+    """Every stage that is started here is a new driver on the same checkpoint and sinks."""
+
+    folder: Path
+    first: ListSink = field(default_factory=lambda: ListSink("first"))
+    second: ListSink = field(default_factory=lambda: ListSink("second"))
+    commits: list[Commit] = field(default_factory=list)
+    topic_id: str | None = "T1"
+    log_start: int = 0
+    retired: tuple[str, ...] = ()
+    reads: int = 0
+    read_again: list[tuple[Range, ...]] = field(default_factory=list)
+
+    def stage(self, *, reads: str = "T1") -> TrackedStage:
+        """As after a start of the driver, before its query; `reads` is the id in its definition."""
+        self.commits.clear()
+        source = StageInput(
+            name="orders", topic=TOPIC, topic_id=reads, bases={0: 0}, retired=self.retired
+        )
+        stage = TrackedStage(
+            "load",
+            identity=Identity(tenant="t", pipeline_uid="u", generation=1, epoch=1),
+            inputs=(source,),
+            sinks=(self.first, self.second),
+            checkpoint=Checkpoint(self.folder),
+            source=self,
+            to_rows=self._rows,
+            emit=self.commits.append,
+            clock=self,
+        )
+        stage.open()
+        return stage
+
+    def started(self, *, reads: str = "T1") -> dict[tuple[str, int], int]:
+        """Where a new query would begin; empty: where the checkpoint stands."""
+        stage = self.stage(reads=reads)
+        stage.settle()
+        return stage.resume()
+
+    def plan(self, batch_id: int, end: int, *, start: int = 0) -> None:
+        """Spark has decided that the batch ends here."""
+        for name in ("offsets", "sources/0"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "metadata").write_text('{"id": "lineage-1"}')
+        (self.folder / "sources/0/0").write_text(f'v1\n{{"{TOPIC}":{{"0":{start}}}}}')
+        ends = json.dumps({TOPIC: {"0": end}})
+        (self.folder / "offsets" / str(batch_id)).write_text(f"v1\n{{}}\n{ends}")
+
+    def run(self, batch_id: int, end: int) -> None:
+        """A batch from its plan to Spark's own commit."""
+        self.plan(batch_id, end)
+        self.stage().process(NO_FRAME, batch_id)
+        (self.folder / "commits").mkdir(exist_ok=True)
+        (self.folder / "commits" / str(batch_id)).write_text("v1\n{}")
+
+    def now_ms(self) -> int:
+        return 5
+
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        return {} if self.topic_id is None else {TOPIC: self.topic_id}
+
+    def starts(self, topic: str) -> Mapping[int, int]:
+        return {0: self.log_start}
+
+    def read(self, ranges: tuple[Range, ...]) -> DataFrame:
+        self.read_again.append(ranges)
+        return NO_FRAME
+
+    def _rows(self, frame: DataFrame) -> dict[str, pa.Table]:
+        self.reads += 1
+        rows = pa.table({"n": [1, 2]})
+        return {"first": rows, "second": rows}
