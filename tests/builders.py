@@ -181,6 +181,7 @@ def make_fence(
         stage="enrich",
         sink="lake",
         sequence=sequence,
+        generation=1,
         lineage="7f1a",
         batch_id=batch_id,
         epoch=1,
@@ -217,7 +218,10 @@ def make_record(
 
 
 def make_command(
-    action: Literal["apply", "start", "stop", "delete"] = "start", *, id: str = "c1"
+    action: Literal["apply", "start", "stop", "restart", "delete"] = "start",
+    *,
+    id: str = "c1",
+    start_from: str | None = None,
 ) -> Command:
     return Command(
         tenant=TENANT,
@@ -229,6 +233,7 @@ def make_command(
         actor="ada",
         request_id="r1",
         at=NOW,
+        options={} if start_from is None else {"from": start_from},
     )
 
 

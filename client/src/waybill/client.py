@@ -4,7 +4,7 @@ Never repeats what changes something: only questions are asked again after a dro
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -13,7 +13,7 @@ from urllib.parse import quote
 from waybill.connection import Connection, Question
 from waybill.errors import NotFound, NotReady
 from waybill.manifests import manifest_name
-from waybill.models import IssuedToken, Operation, Position, Receipt, Span
+from waybill.models import IssuedToken, Operation, Position, Receipt, Span, StartFrom
 from waybill.ndjson import Record, encode
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline, in_phase
@@ -151,6 +151,14 @@ class Client:
     def stop(self, name: str) -> Operation:
         return self._change("POST", f"{_pipeline_path(name)}/stop")
 
+    def restart(self, name: str, start_from: StartFrom | None = None) -> Operation:
+        """Run it with a new driver, which goes on where its sinks stand.
+
+        `start_from`: where to begin in topics that were deleted and created again.
+        """
+        params = None if start_from is None else {"from": start_from}
+        return self._change("POST", f"{_pipeline_path(name)}/restart", params=params)
+
     def delete(self, name: str) -> Operation:
         return self._change("DELETE", _pipeline_path(name))
 
@@ -225,9 +233,18 @@ class Client:
         question = Question(method="GET", path=path, params=_wait(held_s))
         return Operation.read(self._connection.ask(question, held_s=held_s))
 
-    def _change(self, method: str, path: str, *, content: bytes | None = None) -> Operation:
+    def _change(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Operation:
         headers = None if content is None else {"Content-Type": "application/yaml"}
-        question = Question(method=method, path=path, content=content, headers=headers)
+        question = Question(
+            method=method, path=path, content=content, params=params, headers=headers
+        )
         return Operation.accepted(self._connection.ask(question))
 
 

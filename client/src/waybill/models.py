@@ -7,8 +7,12 @@ version does not name. Never talks to anything.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from waybill.fields import Fields, no_json
+
+StartFrom = Literal["earliest", "latest"]
+"""Where to begin in a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A change that takes time: apply, start, stop, delete."""
+    """A change that takes time: apply, start, stop, restart, delete."""
 
     id: str
     pipeline: str

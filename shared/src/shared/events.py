@@ -118,6 +118,7 @@ class SinkDefinition:
     topic_id: str | None
     terminal: bool
     since: int  # the generation with which it came: older tokens never wait for it
+    bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +156,7 @@ class PipelineRecord:
     created_at: int
     updated_at: int
     commanded_at: int  # offset of the last command that is in this record
+    closed: bool = False  # a deleted one, of which nothing is left to be told
 
     def root_inputs(self) -> dict[str, InputDefinition]:
         """Inputs that no stage of this pipeline writes, by name."""
@@ -239,6 +241,7 @@ class Fence:
     stage: str
     sink: str
     sequence: int
+    generation: int
     lineage: str
     batch_id: int
     epoch: int

@@ -21,7 +21,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from shared.errors import Retryable
 
@@ -168,7 +168,15 @@ class KafkaAdmin:
             isolation_level=isolation,
             request_timeout=ADMIN_TIMEOUT_S,
         )
-        return {at.partition: _result(future, topic).offset for at, future in futures.items()}
+        return {at.partition: _offset(future, topic) for at, future in futures.items()}
+
+
+def _offset(future: "Future[ListOffsetsResultInfo]", topic: str) -> int:
+    """A broker that did not answer leaves no error in this client, but no offset either."""
+    offset = _result(future, topic).offset
+    if offset < 0:
+        raise Retryable(f"topic {topic}: the broker did not say how far it goes")
+    return int(offset)
 
 
 def _result(future: "Future[T]", topic: str) -> T:

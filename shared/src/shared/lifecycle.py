@@ -15,13 +15,13 @@ class Phase(StrEnum):
 
 
 TRANSITIONS: dict[Phase, frozenset[Phase]] = {
-    Phase.CREATED: frozenset({Phase.STARTING, Phase.STOPPED}),
+    Phase.CREATED: frozenset({Phase.STARTING, Phase.STOPPING, Phase.STOPPED}),
     Phase.STARTING: frozenset({Phase.RUNNING, Phase.RECOVERING, Phase.FAILED, Phase.STOPPING}),
     Phase.RUNNING: frozenset({Phase.STOPPING, Phase.RECOVERING, Phase.FAILED, Phase.STARTING}),
-    Phase.RECOVERING: frozenset({Phase.STARTING, Phase.STOPPED, Phase.FAILED}),
+    Phase.RECOVERING: frozenset({Phase.STARTING, Phase.STOPPING, Phase.STOPPED, Phase.FAILED}),
     Phase.STOPPING: frozenset({Phase.STOPPED, Phase.STARTING}),
-    Phase.STOPPED: frozenset({Phase.STARTING}),
-    Phase.FAILED: frozenset({Phase.STARTING, Phase.STOPPED}),
+    Phase.STOPPED: frozenset({Phase.STARTING, Phase.STOPPING}),
+    Phase.FAILED: frozenset({Phase.STARTING, Phase.STOPPING, Phase.STOPPED}),
     Phase.UNKNOWN: frozenset(),  # said by readers when the runner is silent, never entered
 }
 HEARTBEAT_INTERVAL_MS = 2_000

@@ -13,7 +13,8 @@ INTRODUCTION = f"""# The life of a pipeline
 What a person wants (`running`, `stopped`, `deleted`) stands in `waybill.pipelines`. The phase says
 what is so. `stage_runner` alone decides it, in `stage_runner.core.supervision.decide`, and writes
 every move to `waybill.lifecycle`. `{Phase.UNKNOWN}` is never entered: readers say it when the
-runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
+runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s. A pipeline that is to be deleted is
+`{Phase.STOPPING}` until its sinks have been asked a last time what they hold.
 """
 
 

@@ -4,7 +4,7 @@ before anybody has worked on it. Knows nothing of how it ends."""
 import re
 from dataclasses import dataclass
 
-PATTERN = re.compile(r"(apply|start|stop|delete)\.([a-z][a-z0-9_-]{0,62})\.([0-9a-f]{32})")
+PATTERN = re.compile(r"(apply|start|stop|restart|delete)\.([a-z][a-z0-9_-]{0,62})\.([0-9a-f]{32})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

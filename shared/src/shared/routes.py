@@ -31,6 +31,7 @@ ROUTES: tuple[Route, ...] = (
         "DELETE /v1/pipelines/{p}",
         "POST /v1/pipelines/{p}/start",
         "POST /v1/pipelines/{p}/stop",
+        "POST /v1/pipelines/{p}/restart",
     ),
     *_routes(
         "status",

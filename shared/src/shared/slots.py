@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from pydantic import TypeAdapter
 
 from shared.events import Definition, LifecycleEvent, PartitionOffset
+from shared.vectors import Span
 
-SLOT_VERSION = 1
+SLOT_VERSION = 2  # of what a snapshot holds: 1 was the slot alone
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
+
+Losses = dict[str, tuple[Span, ...]]
+"""What will never be processed, by reason; each span says where it starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +32,17 @@ class Hop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkState:
-    """How far one sink of one stage has come: in its stage's inputs, and in root inputs."""
+    """How far one sink of one stage has come: in its stage's inputs, and in root inputs.
+
+    Both pass what is set aside. `set_aside` is in the topics where that was found: the inputs of
+    the stage, and what stands before them. `lost` is what of the root inputs never comes here.
+    """
 
     frontier: tuple[PartitionOffset, ...] = ()
     reached: tuple[PartitionOffset, ...] = ()
     hops: tuple[Hop, ...] = ()
+    set_aside: Losses = field(default_factory=dict)
+    lost: Losses = field(default_factory=dict)
     sequence: int = -1
     batch_id: int = -1
     committed_at: int = 0
@@ -42,7 +52,10 @@ class SinkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """Everything that answers a token of one pipeline. `sinks` is by `stage/sink`."""
+    """Everything that answers a token of one pipeline. `sinks` is by `stage/sink`.
+
+    `former` is by stage: where it began in topics whose ids are retired now.
+    """
 
     tenant: str
     pipeline_uid: str
@@ -51,6 +64,8 @@ class Slot:
     sinks: dict[str, SinkState] = field(default_factory=dict)
     lifecycle: LifecycleEvent | None = None  # the newest transition
     heard_at: int = 0  # when the runner was last heard of, by a transition or a heartbeat
+    blocked_by: str | None = None  # what a running driver waits for, by the newest of those
+    former: dict[str, tuple[PartitionOffset, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +83,16 @@ class Progress:
     version: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A slot as a snapshot keeps it, with the newest of its history."""
+
+    slot: Slot
+    history: tuple[Progress, ...]
+
+
 _slot = TypeAdapter(Slot)
+_saved = TypeAdapter(Saved)
 _progress = TypeAdapter(Progress)
 
 
@@ -82,6 +106,16 @@ def slot_to_json(slot: Slot) -> str:
 
 def slot_from_json(text: str | bytes) -> Slot:
     return _slot.validate_json(text)
+
+
+def saved_to_json(saved: Saved) -> str:
+    return _saved.dump_json(saved).decode()
+
+
+def saved_from_json(text: str, *, version: int) -> Saved:
+    if version < SLOT_VERSION:
+        return Saved(slot=slot_from_json(text), history=())
+    return _saved.validate_json(text)
 
 
 def progress_to_json(progress: Progress) -> str:
@@ -99,7 +133,7 @@ class Keys:
     prefix: str
 
     def slot(self, tenant: str, pipeline_uid: str) -> str:
-        """A hash with the fields `slot`, `run_id`, `partition`, `position`, `version`, `at`."""
+        """A hash: `slot`, `run_id`, `partition`, `position`, `version`, `mark`, `at`."""
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:slot"
 
     def history(self, tenant: str, pipeline_uid: str, sink: str) -> str:

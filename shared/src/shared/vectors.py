@@ -4,7 +4,7 @@ A vector maps (topic id, partition) to an end-exclusive offset. Offsets are comp
 transaction markers and compaction take offsets too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,9 +28,12 @@ class Span:
         return (self.topic_id, self.partition)
 
 
-def covers(vector: Vector, wanted: Vector) -> bool:
-    """Whether `vector` has come at least as far as `wanted` in every partition that it names."""
-    return all(vector.get(key, 0) >= end for key, end in wanted.items())
+def covers(vector: Vector, wanted: Vector, gone: Set[str] = frozenset()) -> bool:
+    """Whether `vector` has come at least as far as `wanted` in every partition that it names.
+
+    What is wanted of topics that are `gone` is behind everybody.
+    """
+    return all(key[0] in gone or vector.get(key, 0) >= end for key, end in wanted.items())
 
 
 def gone_topics(vector: Vector) -> frozenset[str]:
@@ -71,6 +74,57 @@ def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
         else:
             merged.append(span)
     return tuple(merged)
+
+
+def between(low: Vector, high: Vector) -> tuple[Span, ...]:
+    """From `low`, or the beginning, up to `high`, in every partition that `high` names."""
+    return tuple(
+        Span(topic_id=key[0], partition=key[1], start=low.get(key, 0), end=end)
+        for key, end in sorted(high.items())
+        if low.get(key, 0) < end
+    )
+
+
+def beyond(spans: Iterable[Span], floor: Vector) -> tuple[Span, ...]:
+    """What of `spans` lies at `floor` or behind it."""
+    return tuple(
+        cut for span in spans for cut in _cut(span, max(span.start or 0, floor.get(span.key, 0)))
+    )
+
+
+def overlap(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
+    """What of `spans` lies in `others` too, which do not overlap one another."""
+    others = tuple(others)
+    return tuple(
+        cut
+        for span in spans
+        for other in others
+        if other.key == span.key
+        for cut in _cut(span, max(span.start or 0, other.start or 0), other.end)
+    )
+
+
+def without(spans: Iterable[Span], holes: Iterable[Span]) -> tuple[Span, ...]:
+    """What of `spans` does not lie in `holes`."""
+    left = tuple(spans)
+    for hole in holes:
+        left = tuple(cut for span in left for cut in _outside(span, hole))
+    return left
+
+
+def _outside(span: Span, hole: Span) -> Iterator[Span]:
+    if span.key != hole.key:
+        yield span
+        return
+    yield from _cut(span, span.start or 0, hole.start or 0)
+    yield from _cut(span, max(span.start or 0, hole.end))
+
+
+def _cut(span: Span, start: int, end: int = ENDLESS) -> Iterator[Span]:
+    """What of `span` lies in [start, end), if anything; `start` is not before its own."""
+    end = min(span.end, end)
+    if start < end:
+        yield Span(topic_id=span.topic_id, partition=span.partition, start=start, end=end)
 
 
 def _order(span: Span) -> tuple[str, int, int, int]:

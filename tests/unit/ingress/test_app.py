@@ -2,10 +2,11 @@
 
 import asyncio
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from ingress.app.commands import Commands
+from ingress.app.commands import Action, Beginning, Commands
 from ingress.app.records import Receipt, Records
 from ingress.app.registry import APPLIED_AGE_MS_MAX, Registry
 from ingress.app.tokens import END_RETRY_MS, Tokens
@@ -15,6 +16,7 @@ from ingress.core.rows import Rejection, RowLimits
 from shared.codec import decode
 from shared.errors import Retryable, UserError
 from shared.events import Command, PipelineRecord
+from shared.operations import Operation, read_operation
 from shared.vectors import Span
 from unit.ingress.fakes import (
     MANIFEST,
@@ -23,6 +25,7 @@ from unit.ingress.fakes import (
     FakeDirectory,
     FakeKafka,
     FakeMint,
+    offset,
     pipeline,
     source,
 )
@@ -36,7 +39,8 @@ class World:
         self.kafka = kafka or FakeKafka()
         self.mint = FakeMint()
         self.directory = FakeDirectory(*records)
-        self.registry = Registry(self.directory, self.kafka, self.mint)
+        self.caught_up = True
+        self.registry = Registry(self.directory, self.kafka, self.mint, lambda: self.caught_up)
         self.records = Records(self.registry, self.kafka, self.kafka, self.mint, LIMITS)
         self.tokens = Tokens(self.registry, self.kafka, self.mint)
         self.commands = Commands(self.registry, self.kafka, self.mint, "waybill.commands")
@@ -169,6 +173,12 @@ def test_a_command_goes_to_the_pipelines_own_key() -> None:
     assert command.manifest == MANIFEST
 
 
+@pytest.mark.parametrize("action", get_args(Action))
+def test_every_action_makes_an_operation_that_can_be_asked_for(action: Action) -> None:
+    operation = Operation(action=action, pipeline="orders", nonce="ab" * 16)
+    assert read_operation(str(operation)) == operation
+
+
 def test_a_manifest_of_another_name_is_refused_with_both() -> None:
     world = World()
     with pytest.raises(UserError, match="called 'orders', the address says 'other'"):
@@ -181,6 +191,33 @@ def test_what_is_not_there_cannot_be_stopped() -> None:
     with pytest.raises(Refusal) as refused:
         asyncio.run(world.commands.act("orders", "stop", "r"))
     assert refused.value.slug == "pipeline_not_found"
+
+
+@pytest.mark.parametrize(
+    ("start_from", "options"), [(None, {}), ("earliest", {"from": "earliest"})]
+)
+def test_a_restart_says_where_to_begin(
+    start_from: Beginning | None, options: dict[str, str]
+) -> None:
+    world = World(pipeline(source()))
+    operation = asyncio.run(world.commands.restart("orders", start_from, "r"))
+    command = decode(Command, world.kafka.written[0].value)
+    assert (operation.action, command.action, command.options) == ("restart", "restart", options)
+    assert command.manifest is None
+
+
+def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
+    """As soon as its record is known; the topic was looked at before, under its old id."""
+    world = World(pipeline(source()))
+    world.write()
+    world.kafka.topic_id = NEW_ID
+    assert world.refusal().slug == "topic_recreated"
+    anew = replace(source(), topic_id=NEW_ID, bases=(offset(0, 0, NEW_ID), offset(1, 0, NEW_ID)))
+    world.directory.records["orders"] = replace(pipeline(anew), generation=3)
+    assert world.write().accepted == 3
+    (part,) = world.mint.parts
+    assert part.generation == 3
+    assert {span.topic_id for span in part.spans} == {NEW_ID}
 
 
 def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
@@ -251,3 +288,16 @@ def test_positions_of_a_recreated_topic_get_no_token() -> None:
 def test_an_input_that_a_stage_writes_takes_no_records() -> None:
     inner = replace(source("inner"), root=False)
     assert World(pipeline(source(), inner)).refusal(to="inner").slug == "input_not_found"
+
+
+def test_a_process_that_does_not_know_every_pipeline_yet_says_so() -> None:
+    """A pipeline that exists must not be called unknown, nor a command be sent to a wrong life."""
+    world = World(kafka=None)
+    world.caught_up = False
+
+    assert world.refusal().slug == "pipeline_not_ready"
+    with pytest.raises(Refusal, match="just started"):
+        asyncio.run(world.commands.apply("orders", MANIFEST, "r1"))
+
+    world.caught_up = True
+    assert world.refusal().slug == "pipeline_not_found"

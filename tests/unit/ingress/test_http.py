@@ -23,7 +23,15 @@ from ingress.core import births, inputs, rows
 from ingress.core.rows import RowLimits
 from shared.health import Health
 from shared.http import create_app
-from unit.ingress.fakes import MANIFEST, FakeDirectory, FakeKafka, FakeMint, pipeline, source
+from unit.ingress.fakes import (
+    MANIFEST,
+    NEW_ID,
+    FakeDirectory,
+    FakeKafka,
+    FakeMint,
+    pipeline,
+    source,
+)
 
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -38,7 +46,7 @@ def kafka() -> FakeKafka:
 @pytest.fixture
 def client(kafka: FakeKafka) -> Iterator[TestClient]:
     mint = FakeMint()
-    known = Registry(FakeDirectory(pipeline(source())), kafka, mint)
+    known = Registry(FakeDirectory(pipeline(source())), kafka, mint, lambda: True)
     limits = RowLimits(records_max=10, record_bytes_max=500)
     writer = Records(known, kafka, kafka, mint, limits)
     routers = [
@@ -134,14 +142,39 @@ def test_a_manifest_that_is_too_large_or_no_text_is_refused(client: TestClient) 
 
 @pytest.mark.parametrize(
     ("method", "path", "action"),
-    [("POST", "/start", "start"), ("POST", "/stop", "stop"), ("DELETE", "", "delete")],
+    [
+        ("POST", "/start", "start"),
+        ("POST", "/stop", "stop"),
+        ("POST", "/restart", "restart"),
+        ("POST", "/restart?from=latest", "restart"),
+        ("DELETE", "", "delete"),
+    ],
 )
-def test_a_pipeline_is_started_stopped_deleted(
+def test_a_pipeline_is_started_stopped_restarted_deleted(
     client: TestClient, method: str, path: str, action: str
 ) -> None:
     answer = client.request(method, f"/v1/pipelines/orders{path}")
     assert (answer.status_code, answer.json()["action"]) == (202, action)
     assert client.request(method, f"/v1/pipelines/other{path}").status_code == 404
+
+
+@pytest.mark.parametrize("start_from", ["noon", ""])
+def test_a_restart_from_elsewhere_is_refused(
+    client: TestClient, kafka: FakeKafka, start_from: str
+) -> None:
+    answer = client.post("/v1/pipelines/orders/restart", params={"from": start_from})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "query.from: Input should be 'earliest' or 'latest'"
+    assert kafka.written == []
+
+
+def test_a_recreated_topic_is_refused_with_the_command_that_goes_on(
+    client: TestClient, kafka: FakeKafka
+) -> None:
+    kafka.topic_id = NEW_ID
+    answer = client.post(RECORDS, content=b'{"id": 1}', headers=NDJSON)
+    assert answer.status_code == 503
+    assert "`waybill restart orders --from earliest`" in answer.json()["hint"]
 
 
 @pytest.mark.parametrize(
@@ -196,6 +229,13 @@ def test_the_documentation_names_answers_and_bodies(client: TestClient) -> None:
     writing = paths["/v1/pipelines/{pipeline}/inputs/{input}/records"]["post"]
     assert set(writing["requestBody"]["content"]) == {"application/x-ndjson", "application/json"}
     assert paths["/v1/pipelines/{pipeline}/start"]["post"]["summary"]
+    (start_from,) = (
+        parameter
+        for parameter in paths["/v1/pipelines/{pipeline}/restart"]["post"]["parameters"]
+        if parameter["in"] == "query"
+    )
+    assert (start_from["name"], start_from["required"]) == ("from", False)
+    assert start_from["description"]
     assert "requestBody" in paths["/v1/tokens"]["post"]
 
 

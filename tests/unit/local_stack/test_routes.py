@@ -11,6 +11,7 @@ from shared.routes import ROUTES, SERVICES, methods_of, route_for
         ("POST", "/v1/pipelines/orders/inputs/orders/records", "ingress"),
         ("POST", "/v1/tokens", "ingress"),
         ("PUT", "/v1/pipelines/orders", "ingress"),
+        ("POST", "/v1/pipelines/orders/restart", "ingress"),
         ("GET", "/v1/pipelines/orders", "status"),
         ("HEAD", "/v1/pipelines/orders", "status"),
         ("GET", "/v1/pipelines", "status"),

@@ -14,13 +14,14 @@ from stage_runner.core.planning import (
     TopicState,
     define,
     refuse_incompatible,
+    refuse_recreated,
     topics_of,
 )
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 TOPICS = {
-    "orders.in": TopicState(topic_id="R", starts={0: 0, 1: 7}),
-    "orders.enriched": TopicState(topic_id="A", starts={0: 0}),
+    "orders.in": TopicState(topic_id="R", starts={0: 0, 1: 7}, ends={0: 0, 1: 7}),
+    "orders.enriched": TopicState(topic_id="A", starts={0: 0}, ends={0: 0}),
 }
 
 
@@ -61,16 +62,62 @@ def test_new_stage_begins_where_its_topics_stand(defined: tuple[StageDefinition,
 def test_stage_that_exists_keeps_its_bases(
     manifest: Manifest, defined: tuple[StageDefinition, ...]
 ) -> None:
-    later = {**TOPICS, "orders.in": TopicState(topic_id="R", starts={0: 50, 1: 60})}
+    later = {
+        **TOPICS,
+        "orders.in": TopicState(topic_id="R", starts={0: 50, 1: 60}, ends={0: 50, 1: 60}),
+    }
     assert define(manifest, later, make_record(stages=defined)) == defined
 
 
 def test_recreated_topic_gets_new_bases(
     manifest: Manifest, defined: tuple[StageDefinition, ...]
 ) -> None:
-    later = {**TOPICS, "orders.in": TopicState(topic_id="R2", starts={0: 3})}
+    later = {**TOPICS, "orders.in": TopicState(topic_id="R2", starts={0: 3}, ends={0: 3})}
     enrich, _ = define(manifest, later, make_record(stages=defined))
     assert enrich.inputs[0].bases == (PartitionOffset(topic_id="R2", partition=0, offset=3),)
+
+
+def test_topic_that_was_recreated_is_remembered_by_its_old_ids(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    stages = defined
+    for topic_id in ("R2", "R3"):
+        topics = {**TOPICS, "orders.in": TopicState(topic_id=topic_id, starts={0: 0}, ends={0: 0})}
+        stages = define(manifest, topics, make_record(stages=stages))
+    assert stages[0].inputs[0].retired == ("R", "R2")
+    assert stages[1] == defined[1], "what was not recreated is as before"
+    assert define(manifest, topics, make_record(stages=stages)) == stages, "an apply forgets none"
+
+
+def test_recreated_topic_between_stages_is_known_to_both(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    topics = {
+        **TOPICS,
+        "orders.enriched": TopicState(topic_id="A2", starts={0: 0, 1: 0}, ends={0: 0, 1: 0}),
+    }
+    enrich, load = define(manifest, topics, make_record(stages=defined))
+    assert (enrich.sinks[0].topic_id, enrich.sinks[0].since) == ("A2", 1)
+    assert load.inputs[0].retired == ("A",)
+    assert [base.offset for base in load.inputs[0].bases] == [0, 0]
+
+
+def test_input_that_is_called_otherwise_keeps_its_bases(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    renamed = replace(defined[0], inputs=(replace(defined[0].inputs[0], name="sales"),))
+    later = {
+        **TOPICS,
+        "orders.in": TopicState(topic_id="R", starts={0: 50, 1: 60}, ends={0: 50, 1: 60}),
+    }
+    assert define(manifest, later, make_record(stages=(renamed, defined[1]))) == defined
+
+
+@pytest.mark.parametrize("start_from", ["earliest", "latest"])
+def test_restart_says_where_inputs_begin_but_what_is_between_stages_is_read_whole(
+    manifest: Manifest, start_from: str
+) -> None:
+    assert [plan.starting for plan in topics_of(manifest, start_from)] == [start_from, "earliest"]
 
 
 def test_stages_stand_in_the_order_of_their_data(manifest: Manifest) -> None:
@@ -108,3 +155,72 @@ def test_stage_that_would_read_a_recreated_topic_is_refused(
     recreated = replace(defined[0], inputs=(replace(defined[0].inputs[0], topic_id="R2"),))
     with pytest.raises(UserError, match=r"orders\.in \(R\), now it would read orders\.in \(R2\)"):
         refuse_incompatible(make_record(stages=defined), (recreated, defined[1]))
+
+
+def test_hint_for_a_recreated_topic_is_to_restart(defined: tuple[StageDefinition, ...]) -> None:
+    read = replace(defined[0], inputs=(replace(defined[0].inputs[0], topic_id="R2"),))
+    written = replace(defined[0], sinks=(replace(defined[0].sinks[0], topic_id="A2"),))
+    for recreated in (read, written):
+        with pytest.raises(UserError) as raised:
+            refuse_incompatible(make_record(stages=defined), (recreated, defined[1]))
+        assert "`waybill restart orders --from earliest`" in raised.value.problems[0].hint
+
+
+def test_where_to_begin_on_a_recreated_topic_must_be_said(
+    defined: tuple[StageDefinition, ...],
+) -> None:
+    with pytest.raises(UserError) as raised:
+        refuse_recreated(make_record(stages=defined), {"orders.in": "R2"})
+    gone, recreated = raised.value.problems
+    assert gone.message == "topic_recreated: topic orders.enriched had id A, now it is gone"
+    assert recreated.message == "topic_recreated: topic orders.in had id R, now it has id R2"
+    assert "`waybill restart orders --from earliest`" in recreated.hint
+
+
+def test_there_is_nothing_to_choose_where_nothing_is_read(
+    defined: tuple[StageDefinition, ...],
+) -> None:
+    """The enriched topic is only written here."""
+    refuse_recreated(make_record(stages=defined[:1]), {"orders.in": "R", "orders.enriched": "A2"})
+
+
+def test_sink_that_comes_later_begins_where_its_inputs_ended_when_it_came(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    """What is written from then on must be in it; what was taken before, it has no part in."""
+    load = replace(defined[1], sinks=(replace(defined[1].sinks[0], name="other"),))
+    now = {**TOPICS, "orders.enriched": TopicState(topic_id="A", starts={0: 0}, ends={0: 40})}
+    at_40 = (PartitionOffset(topic_id="A", partition=0, offset=40),)
+
+    (sink,) = define(manifest, now, make_record(stages=(defined[0], load)))[1].sinks
+
+    assert (sink.since, sink.bases) == (2, at_40)
+    refuse_incompatible(
+        make_record(stages=(defined[0], load)),
+        (defined[0], replace(load, sinks=(*load.sinks, sink))),
+    )
+
+
+def test_sink_keeps_where_it_began(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    later = replace(
+        defined[1].sinks[0], since=2, bases=(PartitionOffset(topic_id="A", partition=0, offset=4),)
+    )
+    before = make_record(stages=(defined[0], replace(defined[1], sinks=(later,))), generation=5)
+    assert define(manifest, TOPICS, before)[1].sinks == (later,)
+
+
+def test_stage_that_would_lose_all_its_sinks_is_refused(
+    defined: tuple[StageDefinition, ...],
+) -> None:
+    """None would be left to tell where the stage stands."""
+    other = replace(defined[1], sinks=(replace(defined[1].sinks[0], name="other"),))
+    with pytest.raises(UserError, match="would lose all of its sinks"):
+        refuse_incompatible(make_record(stages=defined), (defined[0], other))
+
+
+def test_sink_that_would_move_is_refused(defined: tuple[StageDefinition, ...]) -> None:
+    moved = replace(defined[1], sinks=(replace(defined[1].sinks[0], target="lakehouse.raw.b"),))
+    with pytest.raises(UserError, match=r"now sink lake would write lakehouse\.raw\.b"):
+        refuse_incompatible(make_record(stages=defined), (defined[0], moved))

@@ -1,41 +1,47 @@
 """What the runner does with a driver, case by case."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from builders import NOW, make_command, make_problem, make_record
 from shared.events import LifecycleError, PipelineRecord
 from shared.lifecycle import Phase
+from stage_runner.core.moves import (
+    Action,
+    Announce,
+    Answer,
+    Beat,
+    DriverBlocked,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    Event,
+    StartDriver,
+    StopDriver,
+    Tick,
+    Wanted,
+)
 from stage_runner.core.supervision import (
     ATTEMPTS_MAX,
     HEALTHY_MS,
     STARTING_MS_MAX,
     STOPPING_MS_MAX,
-    Action,
-    Announce,
-    Answer,
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
-    Event,
     PipelineState,
-    StartDriver,
-    StopDriver,
-    Tick,
-    Wanted,
     decide,
 )
 
 RECORD = make_record()
 STOPPED = replace(RECORD, desired="stopped")
-DELETED = replace(RECORD, desired="deleted")
 CHANGED = replace(RECORD, generation=2)
 USER_ERROR = LifecycleError(
     domain="user", message="the SQL is wrong", hint="mend it", stage="enrich", retryable=False
 )
 EXTERNAL_ERROR = replace(USER_ERROR, domain="external", message="kafka is away", retryable=True)
 CRASH = DriverEnded(exit_code=137)
+TRANSACTION = DriverBlocked(blocked_by="blocked_by_open_transaction")
+Wish = Literal["apply", "start", "restart"]
 
 
 class Pipeline:
@@ -55,8 +61,10 @@ class Pipeline:
         self.now += milliseconds
         return self.on(Tick())
 
-    def want(self, record: PipelineRecord, command: str | None = None) -> tuple[Action, ...]:
-        wanted = make_command(id=command) if command is not None else None
+    def want(
+        self, record: PipelineRecord, command: str | None = None, action: Wish = "start"
+    ) -> tuple[Action, ...]:
+        wanted = make_command(action, id=command) if command is not None else None
         return self.on(Wanted(record=record, command=wanted))
 
     def answers(self) -> list[tuple[str, str]]:
@@ -147,19 +155,36 @@ def test_changed_definition_restarts_the_driver(running: Pipeline) -> None:
     assert running.answers() == [("c2", "done")]
 
 
+def test_change_while_it_stops_does_not_stop_it_twice(running: Pipeline) -> None:
+    """A second SIGTERM would end the driver in the middle of its batch."""
+    running.want(STOPPED, "c2")
+    assert StopDriver() not in running.want(CHANGED, "c3")
+    assert running.on(DriverEnded(exit_code=0))[-1] == StartDriver()
+
+
+def test_restart_says_so_and_begins_the_count_of_attempts_anew(running: Pipeline) -> None:
+    running.on(CRASH)
+    running.after(500)
+    running.want(CHANGED, "c2", "restart")
+    assert (running.state.phase, running.state.reason) == (Phase.STOPPING, "restarted")
+    running.on(DriverEnded(exit_code=0))
+    assert (running.state.phase, running.state.reason) == (Phase.STARTING, "restarted")
+    assert running.state.attempt == 0
+    running.on(DriverRuns())
+    assert running.answers() == [("c2", "done")]
+
+
+def test_restart_starts_what_does_not_run(starting: Pipeline) -> None:
+    starting.on(DriverFailed(problems=(), error=USER_ERROR), CRASH)
+    assert starting.want(CHANGED, "c2", "restart")[-1] == StartDriver()
+
+
 def test_superseded_command_is_told_so(starting: Pipeline) -> None:
     starting.want(CHANGED, "c2")
     (answer,) = (a for a in starting.actions if isinstance(a, Answer))
     assert answer.command.id == "c1"
     assert answer.state == "failed"
     assert "superseded by a later running command" in answer.errors[0].message
-
-
-def test_deletion_is_answered_when_the_driver_is_gone(running: Pipeline) -> None:
-    assert StopDriver() in running.want(DELETED, "c2")
-    running.on(DriverEnded(exit_code=0))
-    assert running.answers() == [("c2", "done")]
-    assert running.state.phase is Phase.STOPPED
 
 
 def test_user_error_fails_the_pipeline_with_its_problems(starting: Pipeline) -> None:
@@ -265,3 +290,27 @@ def test_driver_that_does_not_stop_is_killed(running: Pipeline) -> None:
 
 def test_quiet_pipelines_do_nothing_on_a_tick(running: Pipeline) -> None:
     assert running.after(10**9) == ()
+
+
+def test_what_a_driver_waits_for_is_told_at_once_and_once(running: Pipeline) -> None:
+    assert running.on(TRANSACTION) == (Beat(),)
+    assert running.state.blocked_by == "blocked_by_open_transaction"
+    assert running.on(TRANSACTION) == ()
+    assert running.on(DriverBlocked(blocked_by=None)) == (Beat(),)
+    assert running.state.blocked_by is None
+
+
+def test_driver_may_be_blocked_before_it_runs(starting: Pipeline) -> None:
+    assert starting.on(TRANSACTION) == (Beat(),)
+    starting.on(DriverRuns())
+    assert starting.state.blocked_by == "blocked_by_open_transaction"
+
+
+@pytest.mark.parametrize("event", [CRASH, Wanted(record=STOPPED, command=None)])
+def test_nothing_is_waited_for_when_the_driver_does_not_run(
+    running: Pipeline, event: Event
+) -> None:
+    running.on(TRANSACTION, event)
+    assert running.state.blocked_by is None
+    assert running.on(TRANSACTION) == ()
+    assert running.state.blocked_by is None

@@ -10,20 +10,22 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from builders import NOW, make_command, make_problem, make_record
 from shared.events import LifecycleError
 from shared.lifecycle import Phase, allowed
-from stage_runner.core.supervision import (
+from stage_runner.core.moves import (
     Announce,
     Answer,
+    Beat,
+    DriverBlocked,
     DriverEnded,
     DriverFailed,
     DriverRuns,
+    EndFacts,
     Event,
-    PipelineState,
     StartDriver,
     StopDriver,
     Tick,
     Wanted,
-    decide,
 )
+from stage_runner.core.supervision import PipelineState, decide
 from strategies import patiently
 
 
@@ -34,7 +36,7 @@ class Supervision(RuleBasedStateMachine):
         super().__init__()
         self.state = PipelineState(record=make_record())
         self.now = NOW
-        self.alive = self.told_to_stop = False
+        self.alive = self.closing = self.told_to_stop = self.ended = False
         self.sent: list[str] = []
         self.answered: list[str] = []
 
@@ -43,16 +45,24 @@ class Supervision(RuleBasedStateMachine):
         self.state, actions = decide(self.state, event, self.now)
         for action in actions:
             match action:
-                case StartDriver():
+                case StartDriver(closing=closing):
                     assert not self.alive
-                    self.alive, self.told_to_stop = True, False
-                case StopDriver():
+                    assert closing is (self.state.record.desired == "deleted")
+                    self.alive, self.closing, self.told_to_stop = True, closing, False
+                case StopDriver(force=force):
                     assert self.alive
-                    self.told_to_stop = True
+                    assert force or not self.told_to_stop, "a second SIGTERM ends it at once"
+                    self.told_to_stop |= not force
                 case Announce(phase_from=phase_from):
                     assert phase_from is phase
                     assert allowed(phase, self.state.phase)
                     phase = self.state.phase
+                case Beat():
+                    assert isinstance(event, DriverBlocked)
+                case EndFacts():
+                    assert not self.ended
+                    assert self.closing and not self.alive, "its sinks were asked before"
+                    self.ended = True
                 case Answer(command=command):
                     self.answered.append(command.id)
         assert phase is self.state.phase, "a phase changed without a word"
@@ -70,6 +80,11 @@ class Supervision(RuleBasedStateMachine):
     @rule()
     def driver_runs(self) -> None:
         self.on(DriverRuns())
+
+    @precondition(lambda self: self.alive)
+    @rule(blocked_by=st.sampled_from([None, "blocked_by_open_transaction"]))
+    def driver_is_blocked(self, blocked_by: str | None) -> None:
+        self.on(DriverBlocked(blocked_by=blocked_by))
 
     @precondition(lambda self: self.alive)
     @rule(retryable=st.booleans(), told=st.booleans())
@@ -111,14 +126,28 @@ class Supervision(RuleBasedStateMachine):
     def phase_and_wish_belong_together(self) -> None:
         if self.state.record.desired != "running":
             assert self.state.phase in (Phase.CREATED, Phase.STOPPING, Phase.STOPPED)
-            assert self.alive is (self.state.phase is Phase.STOPPING)
+            waits = self.state.closing and self.state.next_at is not None
+            assert (self.alive or waits) is (self.state.phase is Phase.STOPPING)
+
+    @invariant()
+    def a_deleted_pipeline_has_stopped_only_when_all_is_said(self) -> None:
+        stopped = self.state.phase is Phase.STOPPED
+        deleted = self.state.record.desired == "deleted"
+        assert self.ended is self.state.record.closed is (deleted and stopped)
+
+    @invariant()
+    def only_a_driver_at_work_is_blocked(self) -> None:
+        if self.state.phase not in (Phase.STARTING, Phase.RUNNING):
+            assert self.state.blocked_by is None
 
     def teardown(self) -> None:
         """Whatever has happened, a stop ends every story."""
         if self.state.record.desired != "deleted":
             self.command("stopped", changes=False)
-        if self.alive:
-            self.driver_ends(0)
+        self.time_passes(180_000)
+        for _ in range(2):  # of a deleted one the driver, then the closing one
+            if self.alive:
+                self.driver_ends(0)
         assert self.state.phase in (Phase.CREATED, Phase.STOPPED)
         assert sorted(self.answered) == sorted(self.sent)
 

@@ -1,4 +1,4 @@
-"""`waybill apply, get, describe, start, stop, delete, wait`: answers, errors, exit codes."""
+"""`waybill apply, get, describe, start, stop, restart, delete, wait`: answers and exit codes."""
 
 import json
 from collections.abc import Callable
@@ -124,6 +124,7 @@ def test_apply_as_json_is_the_operation(
     [
         ("start", "POST", f"{PATH}/start"),
         ("stop", "POST", f"{PATH}/stop"),
+        ("restart", "POST", f"{PATH}/restart"),
         ("delete", "DELETE", PATH),
     ],
 )
@@ -133,6 +134,41 @@ def test_changes_wait_for_their_operation(
     accept(server, method, path, verb, make_operation("done", verb))
     result = command(verb, "orders")
     assert (result.exit_code, result.stdout) == (0, f"orders {verb} done\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "params"), [((), {}), (("--from", "earliest"), {"from": "earliest"})]
+)
+def test_restart_says_where_to_begin_only_if_it_is_told(
+    server: ScriptedServer, command: Command, arguments: tuple[str, ...], params: dict[str, str]
+) -> None:
+    accept(server, "POST", f"{PATH}/restart", "restart", make_operation("done", "restart"))
+    assert command("restart", "orders", *arguments).exit_code == 0
+    (asked,) = server.asked("POST", f"{PATH}/restart")
+    assert asked.params == params
+
+
+def test_restart_from_elsewhere_is_a_usage_error(server: ScriptedServer, command: Command) -> None:
+    result = command("restart", "orders", "--from", "noon")
+    assert result.exit_code == 2
+    assert "earliest" in result.stderr
+    assert server.requests == []
+
+
+def test_restart_that_must_be_told_where_to_begin_says_how(
+    server: ScriptedServer, command: Command
+) -> None:
+    hint = "choose where to begin: `waybill restart orders --from earliest`, or latest"
+    fault = {"message": "topic orders.in had id A, now it has id B", "hint": hint}
+    end = make_operation("failed", "restart", errors=[fault])
+    accept(server, "POST", f"{PATH}/restart", "restart", end)
+    result = command("restart", "orders")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "orders: topic orders.in had id A, now it has id B",
+        f"    hint: {hint}",
+        "error: restart orders failed",
+    ]
 
 
 def test_an_operation_that_is_not_done_in_time_goes_on(

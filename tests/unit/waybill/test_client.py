@@ -100,6 +100,7 @@ def test_apply_puts_the_manifest_under_its_own_name(server: ScriptedServer, clie
     [
         ("start", "POST", "/v1/pipelines/orders/start"),
         ("stop", "POST", "/v1/pipelines/orders/stop"),
+        ("restart", "POST", "/v1/pipelines/orders/restart"),
         ("delete", "DELETE", "/v1/pipelines/orders"),
     ],
 )
@@ -108,10 +109,24 @@ def test_changes_are_accepted_as_operations(
 ) -> None:
     accepted = {"operation": "op-1", "pipeline": "orders", "action": word}
     server.answer(method, path, Reply(status=202, json=accepted))
-    change = {"start": client.start, "stop": client.stop, "delete": client.delete}[word]
-    operation = change("orders")
+    changes = {
+        "start": client.start,
+        "stop": client.stop,
+        "restart": client.restart,
+        "delete": client.delete,
+    }
+    operation = changes[word]("orders")
     assert isinstance(operation, Operation)
     assert (operation.id, operation.action) == ("op-1", word)
+    assert server.requests[0].params == {}
+
+
+def test_restart_may_say_where_to_begin(server: ScriptedServer, client: Client) -> None:
+    path = "/v1/pipelines/orders/restart"
+    accepted = {"operation": "op-1", "pipeline": "orders", "action": "restart"}
+    server.answer("POST", path, Reply(status=202, json=accepted))
+    assert client.restart("orders", start_from="latest").pending
+    assert [request.params for request in server.asked("POST", path)] == [{"from": "latest"}]
 
 
 def test_operation_tells_its_errors_with_their_place(

@@ -13,7 +13,7 @@ from shared.errors import Retryable
 from shared.events import Commit, Fence, Range
 from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import Identity
-from waybill.spark.fencing import StageInput
+from waybill.spark.fencing import LaterSink, StageInput
 from waybill.spark.sinks import Written
 from waybill.spark.stage import TrackedStage
 
@@ -46,9 +46,8 @@ class ListSink:
         self.rows += 0 if rows is None else rows.num_rows
         return Written(fence=fence, version={"v": len(self.fences)})
 
-    def await_visible(self, fence: Fence) -> None:
-        if self.hidden:
-            raise Retryable("nobody can see it yet")
+    def await_visible(self, fence: Fence) -> bool:
+        return not self.hidden
 
     def close(self) -> None:
         pass
@@ -73,6 +72,9 @@ class Bench:
     topic_id: str | None = "T1"
     log_start: int = 0
     retired: tuple[str, ...] = ()
+    generation: int = 1
+    later: dict[str, LaterSink] = field(default_factory=dict)
+    sinks: tuple[str, ...] = ("first", "second")
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
 
@@ -84,9 +86,10 @@ class Bench:
         )
         stage = TrackedStage(
             "load",
-            identity=Identity(tenant="t", pipeline_uid="u", generation=1, epoch=1),
+            identity=Identity(tenant="t", pipeline_uid="u", generation=self.generation, epoch=1),
             inputs=(source,),
-            sinks=(self.first, self.second),
+            sinks=tuple(s for s in (self.first, self.second) if s.name in self.sinks),
+            later=self.later,
             checkpoint=Checkpoint(self.folder),
             source=self,
             to_rows=self._rows,

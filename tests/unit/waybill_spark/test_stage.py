@@ -87,15 +87,19 @@ def test_a_longer_range_under_the_same_batch_id_is_no_repetition(bench: Bench) -
     assert bench.first.ranges == [(0, 4)]
 
 
-def test_what_nobody_can_see_is_not_reported(bench: Bench) -> None:
+def test_what_nobody_can_see_is_reported_as_soon_as_it_can_be_seen(bench: Bench) -> None:
     stage = bench.stage()
     bench.plan(0, 4)
     bench.first.hidden = True
 
-    with pytest.raises(Retryable):
-        stage.process(NO_FRAME, 0)
+    stage.process(NO_FRAME, 0)
 
-    assert bench.commits == []
+    assert [commit.sinks[0].name for commit in bench.commits] == ["second"]
+    assert stage.hidden()
+    bench.first.hidden = False
+    stage.watch()
+    assert [commit.sinks[0].name for commit in bench.commits] == ["second", "first"]
+    assert not stage.hidden()
 
 
 def test_a_batch_without_offsets_changes_nothing(bench: Bench) -> None:

@@ -67,6 +67,7 @@ for command in (
     pipelines.describe,
     pipelines.start,
     pipelines.stop,
+    pipelines.restart,
     pipelines.delete,
     send.send,
 ):

@@ -1,4 +1,4 @@
-"""The commands about pipelines: apply, get, describe, start, stop, delete, wait."""
+"""The commands about pipelines: apply, get, describe, start, stop, restart, delete, wait."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from waybill.cli.exits import ExitCode
 from waybill.cli.render import Output, OutputOption
 from waybill.cli.session import PipelineArgument, connect
 from waybill.errors import ProblemError
-from waybill.models import Fault, Operation
+from waybill.models import Fault, Operation, StartFrom
 from waybill.pipelines import Pipeline
 
 if TYPE_CHECKING:
@@ -124,6 +124,29 @@ def stop(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
     Exit codes: 0 asked for and accepted · 1 error · 4 not done after 30 s
     """
     _change(lambda client: client.stop(name), output)
+
+
+def restart(
+    name: PipelineArgument,
+    start_from: Annotated[
+        StartFrom | None,
+        typer.Option("--from", help="where to begin in topics that were created anew"),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Restart a pipeline, also one that is stopped or failed; it goes on where its sinks stand.
+
+    After a topic was deleted and created again, --from says where to begin in the new one. What
+    was not processed of the old one ends as lost; what was written is not written again.
+
+    \b
+    Example:
+      waybill restart orders
+      waybill restart orders --from earliest
+
+    Exit codes: 0 it runs with a new driver · 1 error · 2 usage · 4 not done after 30 s
+    """
+    _change(lambda client: client.restart(name, start_from), output)
 
 
 def delete(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:

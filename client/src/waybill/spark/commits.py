@@ -29,6 +29,18 @@ class Identity:
     epoch: int
 
 
+def message_of(commit: Commit, identity: Identity, now_ms: int) -> tuple[str, bytes]:
+    """Key and value of the fact that `commit` is."""
+    fact = Fact(
+        tenant=identity.tenant,
+        pipeline_uid=identity.pipeline_uid,
+        generation=identity.generation,
+        at=now_ms,
+        body=commit,
+    )
+    return pipeline_key(fact.tenant, fact.pipeline_uid), codec.encode(fact)
+
+
 class CommitEmitter:
     """Shared by the stages of one driver; callbacks come from several threads."""
 
@@ -58,16 +70,9 @@ class CommitEmitter:
         self._send(commit)
 
     def _send(self, commit: Commit) -> None:
-        fact = Fact(
-            tenant=self._identity.tenant,
-            pipeline_uid=self._identity.pipeline_uid,
-            generation=self._identity.generation,
-            at=self._clock.now_ms(),
-            body=commit,
-        )
-        key = pipeline_key(fact.tenant, fact.pipeline_uid)
+        key, value = message_of(commit, self._identity, self._clock.now_ms())
         try:
-            self._producer.produce(self._topic, key=key, value=codec.encode(fact))
+            self._producer.produce(self._topic, key=key, value=value)
         except (BufferError, KafkaException):
             logger.warning("commit waits for its repetition", extra={"stage": commit.stage})
         self._producer.poll(0)

@@ -27,6 +27,14 @@ class StageInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaterSink:
+    """A sink that came to a stage which had begun: when, and where it must begin at the latest."""
+
+    since: int
+    bases: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """The batch follows the fence: write it."""
 

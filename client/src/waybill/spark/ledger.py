@@ -10,8 +10,16 @@ from shared.events import Commit, Fence, Range, SetAside, SinkResult, from_vecto
 from shared.failpoints import reach
 from shared.vectors import Vector, join
 from waybill.spark.commits import Identity
-from waybill.spark.fencing import AlreadyDone, Diverged, StageInput, Write, bases_of, decide
-from waybill.spark.settling import union
+from waybill.spark.fencing import (
+    AlreadyDone,
+    Diverged,
+    LaterSink,
+    StageInput,
+    Write,
+    bases_of,
+    decide,
+)
+from waybill.spark.settling import left_out, union
 from waybill.spark.sinks import Sink, Written
 
 
@@ -37,17 +45,22 @@ class Ledger:
         *,
         stage: str,
         inputs: tuple[StageInput, ...],
+        later: LaterSink | None = None,
         identity: Identity,
         emit: Callable[[Commit], None],
         clock: Clock,
     ) -> None:
         self.sink = sink
+        self.later = later
         self._stage = stage
+        self._inputs = inputs
         self._bases = bases_of(inputs)
         self._identity = identity
         self._emit = emit
         self._clock = clock
         self._written: Written | None = None
+        self.hidden = False
+        """Whether readers cannot see yet, and so nobody was told, what stands in the sink."""
 
     @property
     def fence(self) -> Fence | None:
@@ -61,6 +74,21 @@ class Ledger:
         """Below this the sink holds everything, or it was set aside."""
         fence = self.fence
         return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
+
+    def went_on_in(self, generation: int) -> bool:
+        """Whether the stage has written here since then; beginning is no writing."""
+        fence = self.fence
+        if fence is None or fence.generation < generation:
+            return False
+        return self.later is None or fence.sequence > 0
+
+    def begin_at(self, stand: Vector) -> None:
+        """Give a sink that came later its first fence; the stage's other sinks are at `stand`."""
+        assert self.later is not None
+        begin = {place: min(end, self.later.bases.get(place, end)) for place, end in stand.items()}
+        fence = self._next(begin, replace(BEFORE_ALL, started_at=self._clock.now_ms()))
+        aside = left_out(self._inputs, self._bases, begin)
+        self._written = self.sink.write(None, replace(fence, set_aside=aside))
 
     def decide(self, ranges: tuple[Range, ...]) -> Write | AlreadyDone | Diverged:
         return decide(self.fence, ranges, self._bases)
@@ -95,12 +123,14 @@ class Ledger:
         self.report(committed_at=last.started_at)
 
     def report(self, *, committed_at: int | None = None) -> None:
-        """Say what stands in the sink, once every reader can see it."""
+        """Say what stands in the sink, if every reader can see it; else it stays `hidden`."""
         if self._written is None:
             return
         fence = self._written.fence
         committed_at = fence.at if committed_at is None else committed_at
-        self.sink.await_visible(fence)
+        self.hidden = not self.sink.await_visible(fence)
+        if self.hidden:
+            return
         result = SinkResult(
             name=self.sink.name,
             kind=self.sink.kind,
@@ -136,6 +166,7 @@ class Ledger:
             stage=self._stage,
             sink=self.sink.name,
             sequence=before.sequence + 1 if before is not None else 0,
+            generation=self._identity.generation,
             lineage=batch.lineage,
             batch_id=batch.batch_id,
             epoch=self._identity.epoch,

@@ -16,6 +16,7 @@ from waybill.spark.stopping import StageStopped
 TOPIC_RECREATED: Final = "topic_recreated"
 TOPIC_DELETED: Final = "topic_deleted"
 RETENTION_PASSED: Final = "retention_passed"
+BEFORE_START: Final = "before_start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,17 @@ def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[
         for reason, ranges in found.items()
         if ranges
     )
+
+
+def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tuple[SetAside, ...]:
+    """What a sink that begins later than its stage has no part in."""
+    ranges = tuple(
+        Range(topic=i.topic, topic_id=i.topic_id, partition=partition, start=start, end=end)
+        for i in inputs
+        for (topic_id, partition), end in sorted(begin.items())
+        if topic_id == i.topic_id and (start := bases.get((topic_id, partition), 0)) < end
+    )
+    return (SetAside(reason=BEFORE_START, sink=None, ranges=ranges),) if ranges else ()
 
 
 def stop_of(

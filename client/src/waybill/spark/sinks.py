@@ -42,8 +42,8 @@ class Sink(Protocol):
         returned fence holds what only the sink knows (the outputs of a Kafka sink).
         """
 
-    def await_visible(self, fence: Fence) -> None:
-        """Return when every reader can see what `fence` covers; Retryable when it takes too long.
+    def await_visible(self, fence: Fence) -> bool:
+        """Whether every reader can see what `fence` covers, now or a moment later.
 
         A commit is not always that moment: readers of Kafka also wait for earlier transactions.
         StageStopped if what was written is gone with its topic.

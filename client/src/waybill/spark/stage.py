@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame
 
 from shared.clock import Clock
 from shared.events import Commit, Range
-from shared.vectors import TopicPartition
+from shared.failpoints import reach
+from shared.vectors import TopicPartition, join
 from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill.spark.commits import Identity
-from waybill.spark.fencing import AlreadyDone, Diverged, StageInput, Write, batch_ranges
+from waybill.spark.fencing import AlreadyDone, Diverged, LaterSink, StageInput, Write, batch_ranges
 from waybill.spark.ledger import BEFORE_ALL, Batch, Ledger
 from waybill.spark.resuming import GoOn, resume
 from waybill.spark.settling import Looks, TopicLook, losses, stop_of
@@ -54,6 +55,7 @@ class TrackedStage:
         identity: Identity,
         inputs: tuple[StageInput, ...],
         sinks: tuple[Sink, ...],
+        later: Mapping[str, LaterSink] | None = None,
         checkpoint: Checkpoint,
         source: Source,
         to_rows: Callable[[DataFrame], Rows],
@@ -61,13 +63,22 @@ class TrackedStage:
         clock: Clock,
     ) -> None:
         self.name = name
+        self._identity = identity
         self._inputs = inputs
         self._checkpoint = checkpoint
         self._source = source
         self._to_rows = to_rows
         self._clock = clock
         self._ledgers = tuple(
-            Ledger(sink, stage=name, inputs=inputs, identity=identity, emit=emit, clock=clock)
+            Ledger(
+                sink,
+                stage=name,
+                inputs=inputs,
+                later=(later or {}).get(sink.name),
+                identity=identity,
+                emit=emit,
+                clock=clock,
+            )
             for sink in sinks
         )
         self._busy = threading.Lock()
@@ -80,6 +91,7 @@ class TrackedStage:
                 ledger.sink.claim()
             for ledger in self._ledgers:
                 ledger.read()
+            self._begin_later_sinks()
             self._refuse_missing_fences()
 
     def settle(self) -> None:
@@ -95,9 +107,12 @@ class TrackedStage:
             _raise_first(stops)
 
     def watch(self) -> None:
-        """As `settle`, between batches, when there is time for it."""
+        """As `settle`, between batches: what could not be seen before, and what is new."""
         if self._busy.acquire(blocking=False):
             try:
+                for ledger in self._ledgers:
+                    if ledger.hidden:
+                        ledger.report()
                 _raise_first(self._settle())
             finally:
                 self._busy.release()
@@ -120,6 +135,10 @@ class TrackedStage:
                     self._level(ledger, plan.missing[ledger.sink.name])
             return plan.starts
 
+    def hidden(self) -> bool:
+        """Whether a sink holds rows that its readers cannot see yet."""
+        return any(ledger.hidden for ledger in self._ledgers)
+
     def held(self) -> list[Mapping[TopicPartition, int]]:
         """How far each sink has come."""
         return [ledger.held() for ledger in self._ledgers]
@@ -140,6 +159,7 @@ class TrackedStage:
         if not batch.ranges:
             return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
         writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
+        reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
         rows = self._to_rows(frame) if writes else {}
         if writes:
             self._check_topics()
@@ -232,6 +252,18 @@ class TrackedStage:
                 started_at=self._clock.now_ms(),
             ),
         )
+
+    def _begin_later_sinks(self) -> None:
+        """One that came to a stage which had begun; none that was there and lost its fence."""
+        for ledger in self._ledgers:
+            begun = [other for other in self._ledgers if other.fence is not None]
+            if ledger.fence is None and ledger.later is not None and begun:
+                since = ledger.later.since
+                if not any(other.went_on_in(since) for other in begun):
+                    stand: dict[TopicPartition, int] = {}
+                    for other in begun:
+                        stand = join(stand, other.held())
+                    ledger.begin_at(stand)
 
     def _refuse_missing_fences(self) -> None:
         """A sink without a fence has been written from nowhere: that must be the truth."""

@@ -68,7 +68,7 @@ def build(settings: Settings, ring: KeyRing, log: ProducerLog, stack: ExitStack)
     )
     topics = AdminTopics(make_admin(settings.kafka))
     mint = RandomMint(ring, SystemClock())
-    registry = Registry(directory, topics, mint)
+    registry = Registry(directory, topics, mint, follower.caught_up.is_set)
     records = Records(registry, log, topics, mint, settings.row_limits)
     commands = Commands(registry, log, mint, settings.topic("commands"))
     bytes_max = settings.ingress_body_bytes_max

@@ -13,35 +13,35 @@ from typing import Protocol, assert_never
 from shared import metrics
 from shared.clock import Clock
 from shared.errors import UserError
-from shared.events import Command, Definition, PipelineRecord, Problem
+from shared.events import Command, Definition, LifecycleError, PipelineRecord, Problem
 from shared.manifest import Manifest, parse_manifest
-from stage_runner.core.planning import (
-    TopicPlan,
-    TopicState,
-    define,
-    refuse_incompatible,
-    topics_of,
-)
-from stage_runner.core.supervision import (
+from stage_runner.core.moves import (
     Action,
     Announce,
     Answer,
+    Beat,
+    DriverBlocked,
     DriverEnded,
     DriverFailed,
     DriverRuns,
+    EndFacts,
     Event,
-    PipelineState,
     StartDriver,
     StopDriver,
     Tick,
     Wanted,
-    decide,
 )
+from stage_runner.core.planning import TopicPlan, TopicState, define, refuse_recreated, topics_of
+from stage_runner.core.records import beginning, changed, created, refuse_gone, restarted
+from stage_runner.core.supervision import PipelineState, decide
 
 logger = logging.getLogger(__name__)
 
 
 class Topics(Protocol):
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """Of those that exist, by name. Raises Retryable."""
+
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
         """Create what is missing and say how the topics stand. Raises Retryable."""
 
@@ -67,7 +67,7 @@ class Publisher(Protocol):
 class Drivers(Protocol):
     """Driver processes by pipeline uid. None of these waits for a driver to start or end."""
 
-    def start(self, record: PipelineRecord, epoch: int) -> None:
+    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
         """Only after every process of an earlier driver of this pipeline is gone."""
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None: ...
@@ -89,14 +89,16 @@ class Runner:
     def adopt(self, record: PipelineRecord) -> None:
         """A pipeline that was recorded before this process began.
 
-        Its definition is said again: the process before may have died just before saying it.
+        Its definition is said again: the process before may have died just before saying it. The
+        last one comes after its sinks were asked what they hold.
         """
         if record.pipeline_uid in self._states:
             return  # an earlier attempt to take its partition over came this far
-        self._publisher.definition(record, _definition(record))
-        if record.desired == "deleted":
+        if record.closed:
             self._deleted[record.pipeline_uid] = record.commanded_at
             return
+        if record.desired != "deleted":
+            self._publisher.definition(record, _definition(record))
         self._states[record.pipeline_uid] = PipelineState(record=record)
         self._apply(record.pipeline_uid, Wanted(record=record, command=None))
 
@@ -113,6 +115,9 @@ class Runner:
 
     def handle(self, command: Command, offset: int) -> None:
         """Carry out a command. One that comes again after a restart changes nothing."""
+        if self._deleted.get(command.pipeline_uid) == offset:
+            self._publish_answer(Answer(command=command, state="done"))
+            return
         try:
             record = self._recorded(command, offset)
         except UserError as error:
@@ -126,7 +131,10 @@ class Runner:
         self._apply(uid, Wanted(record=record, command=command))
 
     def hear(
-        self, pipeline_uid: str, epoch: int, event: DriverRuns | DriverFailed | DriverEnded
+        self,
+        pipeline_uid: str,
+        epoch: int,
+        event: DriverRuns | DriverBlocked | DriverFailed | DriverEnded,
     ) -> None:
         """Something that the driver of that lease has done; an earlier driver's are old news."""
         if self._epochs.get(pipeline_uid) == epoch:
@@ -140,7 +148,6 @@ class Runner:
     def tick(self) -> None:
         for uid in list(self._states):
             self._apply(uid, Tick())
-            self._finish_deletion(uid)
         metrics.gauge("waybill_pipelines", len(self._states))
 
     def act(self) -> None:
@@ -175,22 +182,19 @@ class Runner:
         if not again:
             record = replace(record, commanded_at=offset)
             self._publisher.record(record)
-        if record.desired != "deleted":  # a deleted one is closed when its driver has ended
+        if record.desired != "deleted":  # that it is gone is said when its sinks were asked
             self._publisher.definition(record, _definition(record))
         return record
 
     def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now = self._clock.now_ms()
-        ending = before is not None and before.desired == "deleted" and command.action != "delete"
-        if ending or command.pipeline_uid in self._deleted:
-            message = f"pipeline {command.pipeline} was deleted while this command was on its way"
-            raise UserError([Problem(message=message, hint="send it again: it makes a new one")])
+        refuse_gone(command, before, deleted=command.pipeline_uid in self._deleted)
         if command.action == "apply":
             return self._applied(command, before, now)
-        if before is None:
-            message = f"pipeline {command.pipeline} does not exist any more"
-            raise UserError([Problem(message=message, hint="apply it anew")])
+        assert before is not None
         match command.action:
+            case "restart":
+                return self._restarted(command, before, now)
             case "start":
                 return replace(before, desired="running", updated_at=now)
             case "stop":
@@ -204,39 +208,34 @@ class Runner:
         assert command.manifest is not None
         manifest = parse_manifest(command.manifest)
         stages = define(manifest, self._topics.prepare(topics_of(manifest)), before)
-        desired = manifest.state
         if before is None:
-            return PipelineRecord(
-                tenant=command.tenant,
-                pipeline_uid=command.pipeline_uid,
-                name=command.pipeline,
-                generation=1,
-                desired=desired,
-                manifest=command.manifest,
-                stages=stages,
-                created_at=now,
-                updated_at=now,
-                commanded_at=-1,
-            )
-        if command.manifest == before.manifest and stages == before.stages:
-            return before if desired == before.desired else replace(before, desired=desired)
-        refuse_incompatible(before, stages)
-        return replace(
-            before,
-            generation=before.generation + 1,
-            desired=desired,
-            manifest=command.manifest,
-            stages=stages,
-            updated_at=now,
-        )
+            return created(command, manifest.state, stages, now)
+        return changed(before, command, manifest.state, stages, now)
 
-    def _finish_deletion(self, pipeline_uid: str) -> None:
-        """When the driver of a deleted pipeline is gone, its last definition closes its facts."""
-        state = self._states.get(pipeline_uid)
-        if state is None or state.record.desired != "deleted" or state.driver:
-            return
-        self._publisher.definition(state.record, _definition(state.record))
-        self._deleted[pipeline_uid] = state.record.commanded_at
+    def _restarted(self, command: Command, before: PipelineRecord, now: int) -> PipelineRecord:
+        """What is refused creates no topic; and a topic may be created anew at any moment."""
+        start_from = beginning(command)
+        manifest = parse_manifest(before.manifest)
+        plans = topics_of(manifest, start_from)
+        if start_from is None:
+            refuse_recreated(before, self._topics.ids(plan.topic for plan in plans))
+        topics = self._topics.prepare(plans)
+        if start_from is None:
+            refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
+        return restarted(before, define(manifest, topics, before), now)
+
+    def _end_facts(self, pipeline_uid: str, error: LifecycleError | None) -> None:
+        """Nothing of a deleted pipeline is said after its last definition."""
+        record = self._states[pipeline_uid].record
+        self._publisher.definition(record, _definition(record))
+        self._publisher.record(record)
+        if error is not None:
+            logger.error(
+                "deleted, but what its sinks hold may not have been reported",
+                extra={"pipeline": record.name, "reason": error.message},
+            )
+        self._deleted[pipeline_uid] = record.commanded_at
+        self._epochs.pop(pipeline_uid, None)
         del self._states[pipeline_uid]
 
     def _apply(self, pipeline_uid: str, event: Event) -> None:
@@ -250,11 +249,12 @@ class Runner:
     def _act(self, state: PipelineState, action: Action) -> None:
         record = state.record
         match action:
-            case StartDriver():
-                metrics.count("waybill_driver_starts_total", reason=state.reason.split(" ")[0])
+            case StartDriver(closing=closing):
+                reason = "closing" if closing else state.reason.split(" ")[0]
+                metrics.count("waybill_driver_starts_total", reason=reason)
                 epoch = self._publisher.claim(record)
                 self._epochs[record.pipeline_uid] = epoch
-                self._drivers.start(record, epoch)
+                self._drivers.start(record, epoch, closing=closing)
             case StopDriver(force=force):
                 self._drivers.stop(record.pipeline_uid, force=force)
             case Announce(phase_from=phase_from):
@@ -263,6 +263,10 @@ class Runner:
                     extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
                 )
                 self._publisher.phase(state, phase_from)
+            case Beat():
+                self._publisher.phase(state, None)
+            case EndFacts(error=error):
+                self._end_facts(record.pipeline_uid, error)
             case Answer():
                 self._publish_answer(action)
             case _:

@@ -27,13 +27,19 @@ class DriverSpec(BaseModel):
     spark_jars: Path
     spark_archive: Path
     master: str
+    closing: bool = False
+    """Run no stage: claim every sink, report what it holds, and exit with 0 when all is told."""
 
 
 class DriverEvent(BaseModel):
-    """One line on the pipe from driver to runner."""
+    """One line on the pipe from driver to runner.
+
+    `blocked` may be said again and again; without `blocked_by` nothing is waited for any more.
+    """
 
     model_config = ConfigDict(frozen=True)
 
-    kind: Literal["running", "failed"]
+    kind: Literal["running", "blocked", "failed"]
+    blocked_by: str | None = None
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None

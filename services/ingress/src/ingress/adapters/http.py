@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 
 from ingress.adapters.models import OperationAnswer, RecordsAnswer, TokenAnswer, TokenRequest
-from ingress.app.commands import Action, Commands
+from ingress.app.commands import Action, Beginning, Commands
 from ingress.app.records import Format, Records, as_json
 from ingress.app.tokens import Tokens
 from ingress.core.refusals import Refusal
@@ -60,6 +60,14 @@ MANIFEST_BODY: Final[dict[str, Any]] = {
         "content": {"application/yaml": {"schema": {"type": "string"}}},
     }
 }
+StartFrom = Annotated[
+    Beginning | None,
+    Query(
+        alias="from",
+        description="where stages begin in topics that were deleted and created again: needed if"
+        " they read any, of no effect on other topics",
+    ),
+]
 
 
 def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
@@ -155,6 +163,15 @@ def pipelines_router(commands: Commands) -> APIRouter:
 
     add("start", "POST", "/start", "Start a stopped pipeline from its checkpoint")
     add("stop", "POST", "/stop", "Stop a pipeline; what it has not processed waits")
+
+    @router.post(
+        "/restart",
+        status_code=202,
+        summary="Run a pipeline with a new driver, also on topics that were created anew",
+    )
+    async def restart(request: Request, pipeline: str, start_from: StartFrom = None) -> Response:
+        return _accepted(await commands.restart(pipeline, start_from, request_id(request)))
+
     add("delete", "DELETE", "", "Delete a pipeline; tokens of what it has not processed end lost")
     return router
 

@@ -1,6 +1,7 @@
 """Takes what people want of pipelines. Promise: a command that was answered with an id is in Kafka
 and will be answered once; ingress itself changes no pipeline."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from ingress.app.ports import Log, Mint
@@ -13,7 +14,8 @@ from shared.manifest import parse_manifest
 from shared.operations import Operation
 from shared.settings import DEFAULT_TENANT
 
-Action = Literal["apply", "start", "stop", "delete"]
+Action = Literal["apply", "start", "stop", "restart", "delete"]
+Beginning = Literal["earliest", "latest"]
 ACTOR = "http"  # until callers are told apart
 
 
@@ -37,10 +39,21 @@ class Commands:
     async def act(self, name: str, action: Action, request_id: str) -> Operation:
         """Start, stop or delete a pipeline that exists."""
         self._registry.pipeline(name)
-        return await self._send(action, name, request_id, None)
+        return await self._send(action, name, request_id)
+
+    async def restart(self, name: str, start_from: Beginning | None, request_id: str) -> Operation:
+        """`start_from` is where to begin in topics that were created anew."""
+        self._registry.pipeline(name)
+        options = {} if start_from is None else {"from": str(start_from)}
+        return await self._send("restart", name, request_id, options=options)
 
     async def _send(
-        self, action: Action, name: str, request_id: str, manifest: str | None
+        self,
+        action: Action,
+        name: str,
+        request_id: str,
+        manifest: str | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> Operation:
         operation = Operation(action=action, pipeline=name, nonce=self._mint.nonce())
         uid = self._registry.uid_for(name)
@@ -54,6 +67,7 @@ class Commands:
             actor=ACTOR,
             request_id=request_id,
             at=self._mint.now_ms(),
+            options=dict(options or {}),
         )
         key = pipeline_key(DEFAULT_TENANT, uid)
         appended = await self._log.append(self._topic, one(encode(command), key))

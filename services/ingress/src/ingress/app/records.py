@@ -21,7 +21,7 @@ from ingress.core.rows import (
     read_ndjson,
 )
 from shared.errors import Retryable
-from shared.events import InputDefinition
+from shared.events import InputDefinition, PipelineRecord
 from shared.vectors import Span
 
 LARGE_BODY_BYTES = 200_000  # parsed in a thread, so that small requests are answered meanwhile
@@ -56,12 +56,12 @@ class Records:
         if not rows.records:
             reason = f"none of {len(rows.rejected)} records is one of input {input_name}"
             raise Refusal("records_rejected", reason, rejected=as_json(rows.rejected))
-        await self._registry.present(source, fresh=False)
+        await self._registry.present(record, source, fresh=False)
         appended = await self._log.append(source.topic, rows.records)
         if not appended.delivered:
             reason = f"kafka acknowledged none of {len(rows.records)} records"
             raise Retryable(f"{reason}: {appended.failed[0].reason}")
-        spans = await self._spans(source, appended)
+        spans = await self._spans(record, source, appended)
         sealed = self._mint.seal([part_of(record, source, spans)])
         rejected = sorted([*rows.rejected, *appended.failed])
         return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
@@ -72,14 +72,19 @@ class Records:
             return read(body, rule, self._limits)
         return await asyncio.to_thread(read, body, rule, self._limits)
 
-    async def _spans(self, source: InputDefinition, appended: Appended) -> tuple[Span, ...]:
+    async def _spans(
+        self, record: PipelineRecord, source: InputDefinition, appended: Appended
+    ) -> tuple[Span, ...]:
         """What was delivered, in a topic that was the same before and after."""
         missing = unplaced(appended.delivered)
         try:
             ends = await self._topics.ends(source.topic, missing) if missing else {}
-            identity = await self._registry.present(source, fresh=True)
+            identity = await self._registry.present(record, source, fresh=True)
         except Retryable as error:
             raise Retryable(f"the records are written, but have no token: {error}") from error
+        except Refusal as refusal:
+            detail = f"the records are written, but have no token: {refusal.detail}"
+            raise Refusal(refusal.slug, detail, **refusal.members) from refusal
         return delivered_spans(identity.topic_id, appended.delivered, ends)
 
 

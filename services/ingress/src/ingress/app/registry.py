@@ -4,6 +4,8 @@ A pipeline that was applied here a moment ago is "not ready", not "unknown": its
 through Kafka.
 """
 
+from collections.abc import Callable
+
 from ingress.app.ports import Directory, Mint, Topics
 from ingress.core.inputs import find_input, no_pipeline, not_ready
 from ingress.core.refusals import Refusal
@@ -15,7 +17,11 @@ APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `
 
 
 class Registry:
-    def __init__(self, directory: Directory, topics: Topics, mint: Mint) -> None:
+    def __init__(
+        self, directory: Directory, topics: Topics, mint: Mint, caught_up: Callable[[], bool]
+    ) -> None:
+        """`caught_up`: whether the directory holds all that was there when this process began."""
+        self._caught_up = caught_up
         self._directory = directory
         self._topics = topics
         self._mint = mint
@@ -30,11 +36,13 @@ class Registry:
         record = self._directory.by_name(DEFAULT_TENANT, name)
         if record is not None:
             return record
+        self._require_all()
         if self._just_applied(name):
             raise not_ready("pipeline", f"pipeline {name} was applied just now")
         raise no_pipeline(name, [known.name for known in self._directory.living(DEFAULT_TENANT)])
 
     def uid_for(self, name: str) -> str:
+        self._require_all()  # else the number of lives of this name may be another one
         return self._directory.uid_for(DEFAULT_TENANT, name)
 
     def input(self, pipeline: str, name: str) -> tuple[PipelineRecord, InputDefinition]:
@@ -46,8 +54,10 @@ class Registry:
                 raise not_ready("input", f"pipeline {pipeline} was applied just now") from refusal
             raise
 
-    async def present(self, source: InputDefinition, *, fresh: bool) -> TopicIdentity:
-        """The topic of that input, which must be the very one that the pipeline reads.
+    async def present(
+        self, record: PipelineRecord, source: InputDefinition, *, fresh: bool
+    ) -> TopicIdentity:
+        """The topic of that input of `record`, which must be the very one that the pipeline reads.
 
         Ids never return: seen before and, `fresh`, after a write, it was the same all the time.
         """
@@ -60,9 +70,16 @@ class Registry:
                 "topic_recreated",
                 f"topic {source.topic} {present}, but input {source.name} reads id"
                 f" {source.topic_id}: no token can be given",
-                hint="delete the pipeline and apply it again to read the new topic",
+                hint=f"`waybill restart {record.name} --from earliest` (or latest) goes on with the"
+                " topic as it is now; what was not read of the old one ends lost",
             )
         return identity
+
+    def _require_all(self) -> None:
+        if not self._caught_up():
+            raise Refusal(
+                "pipeline_not_ready", "ingress has just started and still reads what pipelines are"
+            )
 
     def _just_applied(self, name: str) -> bool:
         at = self._applied.get(name)

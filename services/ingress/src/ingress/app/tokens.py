@@ -33,9 +33,9 @@ class Tokens:
     async def for_input(self, pipeline: str, name: str) -> Sealed:
         """A token for all that the input holds now."""
         record, source = self._registry.input(pipeline, name)
-        identity = await self._registry.present(source, fresh=True)
+        identity = await self._registry.present(record, source, fresh=True)
         ends = await self._topics.ends(source.topic, identity.partitions)
-        await self._registry.present(source, fresh=True)
+        await self._registry.present(record, source, fresh=True)
         return self._mint.seal([part_of(record, source, held_spans(source, ends))])
 
     async def for_positions(self, pipeline: str, positions: Sequence[Position]) -> Sealed:
@@ -51,12 +51,12 @@ class Tokens:
         self, record: PipelineRecord, topic: str, positions: list[Position]
     ) -> list[Part]:
         sources = inputs_of(record, topic)
-        identity = await self._registry.present(sources[0], fresh=True)
+        identity = await self._registry.present(record, sources[0], fresh=True)
         for position in positions:
             check_identity(position, identity.topic_id)
         check_partitions(positions, identity.partitions)
         await self._check_ends(topic, positions)
-        await self._registry.present(sources[0], fresh=True)
+        await self._registry.present(record, sources[0], fresh=True)
         spans = given_spans(identity.topic_id, positions)
         return [part_of(record, source, spans) for source in sources]
 

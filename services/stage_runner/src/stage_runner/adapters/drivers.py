@@ -54,11 +54,11 @@ class DriverProcesses:
         self._settings = settings
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, record: PipelineRecord, epoch: int) -> None:
+    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
         folder = self._folder(record.pipeline_uid)
         folder.mkdir(parents=True, exist_ok=True)
         _end_group_of(folder)
-        spec = self._spec(record, epoch, run_id=uuid.uuid4().hex)
+        spec = self._spec(record, epoch, run_id=uuid.uuid4().hex, closing=closing)
         spec_path = folder / "spec.json"
         spec_path.write_text(spec.model_dump_json())
         reader, writer = os.pipe()
@@ -120,7 +120,9 @@ class DriverProcesses:
     def _folder(self, pipeline_uid: str) -> Path:
         return self._settings.stage_runner_state_folder.resolve() / pipeline_uid
 
-    def _spec(self, record: PipelineRecord, epoch: int, *, run_id: str) -> DriverSpec:
+    def _spec(
+        self, record: PipelineRecord, epoch: int, *, run_id: str, closing: bool
+    ) -> DriverSpec:
         settings = self._settings
         return DriverSpec(
             tenant=record.tenant,
@@ -139,6 +141,7 @@ class DriverProcesses:
             spark_jars=settings.stage_runner_spark_jars,
             spark_archive=settings.stage_runner_spark_archive,
             master=settings.stage_runner_master,
+            closing=closing,
         )
 
 

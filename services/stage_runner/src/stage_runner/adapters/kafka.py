@@ -109,6 +109,7 @@ class KafkaPublisher:
             run_id=self._run_id,
             attempt=state.attempt,
             next_at=state.next_at,
+            blocked_by=state.blocked_by,
             at=self._clock.now_ms(),
         )
 
@@ -125,6 +126,9 @@ class KafkaTopics:
         self._admin = admin
         self._prefix = prefix
         self._replication = replication
+
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        return {name: found.topic_id for name, found in self._admin.identify(topics).items()}
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
         wanted = {plan.topic: plan for plan in plans}
@@ -166,9 +170,10 @@ class KafkaTopics:
         return {name: self._state(identity, wanted[name]) for name, identity in present.items()}
 
     def _state(self, identity: TopicIdentity, plan: TopicPlan) -> TopicState:
-        read = self._admin.ends if plan.starting == "latest" else self._admin.starts
-        starts = read(identity.name, identity.partitions)
-        return TopicState(topic_id=identity.topic_id, starts=starts)
+        ends = self._admin.ends(identity.name, identity.partitions)
+        latest = plan.starting == "latest"
+        starts = ends if latest else self._admin.starts(identity.name, identity.partitions)
+        return TopicState(topic_id=identity.topic_id, starts=starts, ends=ends)
 
 
 class CommandQueue:

@@ -3,7 +3,7 @@
 import logging
 import queue
 import time
-from typing import Final
+from typing import Final, assert_never
 
 from shared.errors import Retryable
 from shared.events import Command
@@ -12,7 +12,7 @@ from stage_runner.adapters.drivers import DriverProcesses, Ended, Told
 from stage_runner.adapters.kafka import CommandQueue
 from stage_runner.adapters.ownership import Ownership
 from stage_runner.app import Runner
-from stage_runner.core.supervision import DriverEnded, DriverFailed, DriverRuns
+from stage_runner.core.moves import DriverBlocked, DriverEnded, DriverFailed, DriverRuns
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +78,16 @@ class Loop:
             self._runner.hear(heard.pipeline_uid, heard.epoch, _as_event(heard))
 
 
-def _as_event(heard: Told | Ended) -> DriverRuns | DriverFailed | DriverEnded:
+def _as_event(heard: Told | Ended) -> DriverRuns | DriverBlocked | DriverFailed | DriverEnded:
     if isinstance(heard, Ended):
         return DriverEnded(exit_code=heard.exit_code)
-    if heard.event.kind == "running":
-        return DriverRuns()
-    return DriverFailed(problems=heard.event.problems, error=heard.event.error)
+    event = heard.event
+    match event.kind:
+        case "running":
+            return DriverRuns()
+        case "blocked":
+            return DriverBlocked(blocked_by=event.blocked_by)
+        case "failed":
+            return DriverFailed(problems=event.problems, error=event.error)
+        case _:
+            assert_never(event.kind)

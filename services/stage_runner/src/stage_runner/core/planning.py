@@ -3,8 +3,9 @@
 Never does I/O.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from shared.errors import UserError
 from shared.events import (
@@ -15,7 +16,11 @@ from shared.events import (
     SinkDefinition,
     StageDefinition,
 )
-from shared.manifest import Manifest
+from shared.manifest import Manifest, Sink, Stage
+
+NEW_NAME_HINT: Final = (
+    "a stage under a new name begins anew: it writes again what its inputs still hold"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +34,24 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicState:
-    """A topic as it is, with the offsets at which a new reader begins."""
+    """A topic as it is, with the offsets at which a new reader begins, and its ends."""
 
     topic_id: str
     starts: Mapping[int, int]
+    ends: Mapping[int, int]
 
 
-def topics_of(manifest: Manifest) -> tuple[TopicPlan, ...]:
-    """The topics of all inputs and Kafka sinks; the manifest's checks have refused shared ones."""
+def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicPlan, ...]:
+    """The topics of all inputs and Kafka sinks; the manifest's checks have refused shared ones.
+
+    `start_from` overrides what the manifest says of inputs. What a stage writes is read whole.
+    """
     inputs = (
-        TopicPlan(topic=i.kafka.topic, partitions=i.kafka.partitions, starting=i.starting_offsets)
+        TopicPlan(
+            topic=i.kafka.topic,
+            partitions=i.kafka.partitions,
+            starting=start_from or i.starting_offsets,
+        )
         for i in manifest.inputs
     )
     sinks = (
@@ -53,53 +66,103 @@ def topics_of(manifest: Manifest) -> tuple[TopicPlan, ...]:
 def define(
     manifest: Manifest, topics: Mapping[str, TopicState], before: PipelineRecord | None
 ) -> tuple[StageDefinition, ...]:
-    """The stages with topic ids and bases. A stage that exists keeps the bases it began with."""
+    """The stages with topic ids and bases. A stage that exists keeps the bases it began with.
+
+    A topic that was created anew is begun anew; the stage remembers the ids that it had before.
+    """
     known = {
-        (stage.name, i.name, i.topic_id): i.bases
+        (stage.name, i.topic): i
         for stage in (before.stages if before is not None else ())
         for i in stage.inputs
     }
     topic_of = {i.name: i.kafka.topic for i in manifest.inputs}
     topic_of |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
     read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
-    since = {
-        (stage.name, sink.name, sink.target): sink.since
-        for stage in (before.stages if before is not None else ())
-        for sink in stage.sinks
-    }
+    begun = {stage.name: stage.sinks for stage in (before.stages if before is not None else ())}
     generation = before.generation + 1 if before is not None else 1
 
     def input_definition(stage: str, name: str) -> InputDefinition:
         topic = topic_of[name]
         state = topics[topic]
-        fresh = tuple(
-            PartitionOffset(topic_id=state.topic_id, partition=partition, offset=offset)
-            for partition, offset in sorted(state.starts.items())
-        )
-        bases = known.get((stage, name, state.topic_id), fresh)
-        root = manifest.input(name) is not None
+        bases, retired = _begun(known.get((stage, topic)), state)
         return InputDefinition(
-            name=name, topic=topic, topic_id=state.topic_id, root=root, bases=bases
+            name=name,
+            topic=topic,
+            topic_id=state.topic_id,
+            root=manifest.input(name) is not None,
+            bases=bases,
+            retired=retired,
+        )
+
+    def sink_definition(stage: Stage, sink: Sink) -> SinkDefinition:
+        mine = begun.get(stage.name, ())
+        same = [s for s in mine if (s.name, s.target) == (sink.name, sink.target)]
+        ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
+        return SinkDefinition(
+            name=sink.name,
+            kind=sink.kind,
+            target=sink.target,
+            topic_id=topics[sink.kafka.topic].topic_id if sink.kafka else None,
+            terminal=sink.kafka is None or sink.kafka.topic not in read,
+            since=same[0].since if same else generation,
+            bases=same[0].bases if same else ends,
         )
 
     return tuple(
         StageDefinition(
             name=stage.name,
             inputs=tuple(input_definition(stage.name, name) for name in stage.inputs),
-            sinks=tuple(
-                SinkDefinition(
-                    name=sink.name,
-                    kind=sink.kind,
-                    target=sink.target,
-                    topic_id=topics[sink.kafka.topic].topic_id if sink.kafka else None,
-                    terminal=sink.kafka is None or sink.kafka.topic not in read,
-                    since=since.get((stage.name, sink.name, sink.target), generation),
-                )
-                for sink in stage.sinks
-            ),
+            sinks=tuple(sink_definition(stage, sink) for sink in stage.sinks),
         )
         for stage in manifest.stages_in_order()
     )
+
+
+def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:
+    """All that was written when a sink came; what is written later must be in it."""
+    return tuple(
+        PartitionOffset(topic_id=topic.topic_id, partition=partition, offset=offset)
+        for topic in topics
+        for partition, offset in sorted(topic.ends.items())
+    )
+
+
+def _begun(
+    before: InputDefinition | None, now: TopicState
+) -> tuple[tuple[PartitionOffset, ...], tuple[str, ...]]:
+    """Where the stage begins in a topic, and the ids that the topic had before."""
+    if before is not None and before.topic_id == now.topic_id:
+        return before.bases, before.retired
+    bases = tuple(
+        PartitionOffset(topic_id=now.topic_id, partition=partition, offset=offset)
+        for partition, offset in sorted(now.starts.items())
+    )
+    return bases, (*before.retired, before.topic_id) if before is not None else ()
+
+
+def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
+    """`ids` are those of the topics that exist. Where to begin in a new one is a person's choice.
+
+    A topic that no stage reads is only written: in it there is nothing to choose.
+    """
+    read = {i.topic: i.topic_id for stage in before.stages for i in stage.inputs}
+    hint = f"choose where to begin: {_restart(before, 'earliest')}, or latest"
+    problems = [
+        Problem(message=f"topic_recreated: {_recreation(topic, was, ids.get(topic))}", hint=hint)
+        for topic, was in sorted(read.items())
+        if ids.get(topic) != was
+    ]
+    if problems:
+        raise UserError(problems)
+
+
+def _recreation(topic: str, was: str, now: str | None) -> str:
+    found = "it is gone" if now is None else f"it has id {now}"
+    return f"topic {topic} had id {was}, now {found}"
+
+
+def _restart(record: PipelineRecord, start_from: str) -> str:
+    return f"`waybill restart {record.name} --from {start_from}`"
 
 
 def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ...]) -> None:
@@ -112,19 +175,34 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
         was, now = _topics(old), _topics(stage)
         if was != now:
             changed = f"read {_named(was)}, now it would read {_named(now)}"
-            raise _incompatible(stage.name, changed, "inputs")
-        targets = {sink.name: _target(sink) for sink in old.sinks}
-        for sink in stage.sinks:
-            if sink.name not in targets:
-                raise _incompatible(stage.name, f"would get a new sink {sink.name}", "sinks")
-            if targets[sink.name] != _target(sink):
-                was, now = {targets[sink.name]}, {_target(sink)}
-                changed = f"wrote {_named(was)}, now it would write {_named(now)}"
-                raise _incompatible(stage.name, changed, "sinks")
+            raise _incompatible(stage.name, changed, "inputs", _hint(before, was, now))
+        _refuse_other_sinks(before, old, stage)
 
 
-def _incompatible(stage: str, changed: str, path: str) -> UserError:
-    hint = "a stage under a new name begins anew: it writes again what its inputs still hold"
+def _refuse_other_sinks(
+    before: PipelineRecord, old: StageDefinition, stage: StageDefinition
+) -> None:
+    """A sink may come beside those that tell where the stage stands; none may change its place."""
+    targets = {sink.name: _target(sink) for sink in old.sinks}
+    for sink in stage.sinks:
+        if targets.get(sink.name, _target(sink)) != _target(sink):
+            was, now = {targets[sink.name]}, {_target(sink)}
+            changed = f"wrote {_named(was)}, now sink {sink.name} would write {_named(now)}"
+            raise _incompatible(stage.name, changed, "sinks", _hint(before, was, now))
+    if not targets.keys() & {sink.name for sink in stage.sinks}:
+        hint = f"keep one of them beside the new ones for a while; {NEW_NAME_HINT}"
+        raise _incompatible(stage.name, "would lose all of its sinks", "sinks", hint)
+
+
+def _hint(before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str, str]]) -> str:
+    recreated = {name for name, _ in was} == {name for name, _ in now}
+    if not recreated:
+        return NEW_NAME_HINT
+    goes_on = f"{_restart(before, 'earliest')} (or latest) goes on with it"
+    return f"a topic was created anew under its old name: {goes_on}"
+
+
+def _incompatible(stage: str, changed: str, path: str, hint: str) -> UserError:
     message = f"plan_incompatible: stage {stage} {changed}"
     return UserError([Problem(message=message, path=f"stages.{stage}.{path}", hint=hint)])
 

@@ -11,24 +11,29 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from shared import logs
 from shared.clock import SystemClock
 from shared.errors import UserError
 from shared.kafka import make_admin, make_producer
 from shared.manifest import parse_manifest, place
 from shared.process import shutdown_on_signals
-from stage_runner.driver.app import RunningStage, StageFailed, Surroundings, begin, describe, watch
-from stage_runner.driver.compile import compile_pipeline
+from stage_runner.driver.app import RunningStage, Surroundings, begin
+from stage_runner.driver.blocking import OpenTransactions
+from stage_runner.driver.closing import commits_topic, report_last
+from stage_runner.driver.compile import CompiledStage, compile_pipeline
+from stage_runner.driver.failures import StageFailed, describe
 from stage_runner.driver.jvm import JvmOptions, start_jvm
 from stage_runner.driver.session import open_session, spark_conf
 from stage_runner.driver.sinks import open_sinks
+from stage_runner.driver.watching import Watcher
 from stage_runner.driver_protocol import DriverEvent, DriverSpec
 from waybill.spark.commits import CommitEmitter, Identity
 
 logger = logging.getLogger(__name__)
 
 EVENTS_FD = int(os.environ.get("WAYBILL_DRIVER_EVENTS_FD", "1"))
-WATCH_INTERVAL_S = 0.2
 HEAP = "1g"
 PR_SET_PDEATHSIG = 1
 
@@ -50,7 +55,40 @@ def main() -> int:
 
 
 def _run(spec: DriverSpec, stack: ExitStack) -> None:
-    manifest = parse_manifest(spec.manifest)
+    clock, admin, producer = SystemClock(), make_admin(spec.kafka), make_producer(spec.kafka)
+    identity = Identity(
+        tenant=spec.tenant,
+        pipeline_uid=spec.pipeline_uid,
+        generation=spec.generation,
+        epoch=spec.epoch,
+    )
+    if spec.closing:
+        report_last(spec, admin, producer, identity, clock)
+        return
+    spark = _open_spark(spec, stack)
+    stop = stack.enter_context(shutdown_on_signals())  # after Spark, which takes SIGINT for itself
+    compiled = compile_pipeline(spark, parse_manifest(spec.manifest))
+    logger.info("pipeline is compiled", extra={"stages": len(compiled)})
+    emitter = CommitEmitter(producer, commits_topic(spec), identity, clock)
+    around = Surroundings(
+        spark=spark,
+        kafka=spec.kafka,
+        admin=admin,
+        emitter=stack.enter_context(emitter),
+        identity=identity,
+        clock=clock,
+        checkpoint_folder=spec.checkpoint_folder,
+    )
+    stages = [_stage(spec, stage, around, stack) for stage in compiled]
+    if stop.is_set():
+        return
+    begin(stages)
+    _tell(DriverEvent(kind="running"))
+    logger.info("pipeline runs", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
+    Watcher(stages, OpenTransactions(admin), _tell_blocked).run(stop)
+
+
+def _open_spark(spec: DriverSpec, stack: ExitStack) -> SparkSession:
     options = JvmOptions(
         java=spec.java,
         jars=spec.spark_jars,
@@ -65,44 +103,17 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
     logger.info("java runs")
     spark = open_session()
     logger.info("spark session is open")
-    stop = stack.enter_context(shutdown_on_signals())  # after Spark, which takes SIGINT for itself
-    compiled = compile_pipeline(spark, manifest)
-    logger.info("pipeline is compiled", extra={"stages": len(compiled)})
-    identity = Identity(
-        tenant=spec.tenant,
-        pipeline_uid=spec.pipeline_uid,
-        generation=spec.generation,
-        epoch=spec.epoch,
-    )
-    clock = SystemClock()
-    admin = make_admin(spec.kafka)
-    emitter = CommitEmitter(
-        make_producer(spec.kafka), f"{spec.topic_prefix}.commits", identity, clock
-    )
-    around = Surroundings(
-        spark=spark,
-        kafka=spec.kafka,
-        admin=admin,
-        emitter=stack.enter_context(emitter),
-        identity=identity,
-        clock=clock,
-        checkpoint_folder=spec.checkpoint_folder,
-    )
-    definitions = {definition.name: definition for definition in spec.stages}
-    stages = []
-    for stage in compiled:
-        definition = definitions[stage.stage.name]
-        running = RunningStage(
-            stage, definition, open_sinks(spec, stage, definition, admin), around
-        )
-        stack.callback(running.stop)
-        stages.append(running)
-    if stop.is_set():
-        return
-    begin(stages)
-    _tell(DriverEvent(kind="running"))
-    logger.info("pipeline runs", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
-    watch(stages, stop, WATCH_INTERVAL_S)
+    return spark
+
+
+def _stage(
+    spec: DriverSpec, compiled: CompiledStage, around: Surroundings, stack: ExitStack
+) -> RunningStage:
+    (definition,) = [each for each in spec.stages if each.name == compiled.stage.name]
+    sinks = open_sinks(spec, around.admin, compiled.stage, definition, compiled.schemas)
+    stage = RunningStage(compiled, definition, sinks, around)
+    stack.callback(stage.stop)
+    return stage
 
 
 def _tell_failure(spec: DriverSpec, error: Exception) -> None:
@@ -110,6 +121,10 @@ def _tell_failure(spec: DriverSpec, error: Exception) -> None:
     cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
     problems = place(cause.problems, spec.manifest) if isinstance(cause, UserError) else ()
     _tell(DriverEvent(kind="failed", problems=problems, error=describe(cause, stage)))
+
+
+def _tell_blocked(blocked_by: str | None) -> None:
+    _tell(DriverEvent(kind="blocked", blocked_by=blocked_by))
 
 
 def _tell(event: DriverEvent) -> None:

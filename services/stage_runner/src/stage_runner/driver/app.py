@@ -2,36 +2,30 @@
 
 import hashlib
 import logging
-import threading
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from shared.clock import Clock
-from shared.errors import Retryable, UserError
-from shared.events import LifecycleError, StageDefinition
+from shared.events import StageDefinition, to_vector
 from shared.kafka import KafkaAdmin
+from stage_runner.driver.blocking import Reading, readings
 from stage_runner.driver.compile import CompiledStage
-from stage_runner.driver.decode import MalformedRecord
+from stage_runner.driver.failures import StageFailed
 from stage_runner.driver.source import read_topics
 from stage_runner.driver.topics import TopicSource
-from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged
+from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import CommitEmitter, Identity
-from waybill.spark.fencing import StageInput
-from waybill.spark.sinks import Sink, SinkSuperseded
+from waybill.spark.fencing import LaterSink, StageInput
+from waybill.spark.sinks import Sink
 from waybill.spark.stage import TrackedStage
 from waybill.spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
-
-Domain = Literal["user", "external", "internal"]
-SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +64,11 @@ class RunningStage:
             identity=around.identity,
             inputs=self._inputs,
             sinks=sinks,
+            later={
+                sink.name: LaterSink(since=sink.since, bases=to_vector(sink.bases))
+                for sink in definition.sinks
+                if sink.bases
+            },
             checkpoint=Checkpoint(self._folder),
             source=TopicSource(around.admin, around.spark, around.kafka),
             to_rows=compiled.rows,
@@ -105,6 +104,12 @@ class RunningStage:
 
     def watch(self) -> None:
         self._tracked.watch()
+
+    def hidden(self) -> bool:
+        return self._tracked.hidden()
+
+    def readings(self) -> tuple[Reading, ...]:
+        return readings(self.name, self._inputs, self._tracked.held())
 
     def failed(self) -> Exception | None:
         """Why the query has ended, if it has. Kafka may know it better than Spark does."""
@@ -175,82 +180,3 @@ def settle(stages: Iterable[RunningStage]) -> None:
                 stopped.__cause__ = error
     if stopped is not None:
         raise stopped
-
-
-def watch(stages: Sequence[RunningStage], stop: threading.Event, interval_s: float) -> None:
-    """Until `stop` is set; raises what ended a stage."""
-    settle_at = time.monotonic() + SETTLE_INTERVAL_S
-    while not stop.wait(interval_s):
-        due = time.monotonic() >= settle_at
-        for stage in stages:
-            failure = _failure(stage, due)
-            if isinstance(failure, StageStopped):
-                settle(stages)  # the same topic may be another stage's output
-            if failure is not None:
-                logger.error("stage ended", extra={"stage": stage.name, "reason": str(failure)})
-                raise StageFailed(stage.name) from failure
-        if due:
-            settle_at = time.monotonic() + SETTLE_INTERVAL_S
-
-
-def _failure(stage: RunningStage, settle_due: bool) -> Exception | None:
-    try:
-        failure = stage.failed()
-        if failure is None and settle_due:
-            stage.watch()
-        return failure
-    except StageStopped as stopped:
-        return stopped
-    except Retryable as error:
-        logger.warning("topics cannot be looked at", extra={"reason": str(error)})
-        return None
-
-
-class StageFailed(Exception):
-    """A stage has ended by itself; the cause says why."""
-
-    def __init__(self, stage: str) -> None:
-        super().__init__(f"stage {stage} ended")
-        self.stage = stage
-
-
-def describe(failure: BaseException, stage: str | None) -> LifecycleError:
-    """Who must act, what happened, and what to do."""
-    match failure:
-        case MalformedRecord():
-            hint = "mend the producer; a stage cannot skip a record yet, so it ends here"
-            return _error("user", str(failure), hint, stage, retryable=False)
-        case StageStopped():
-            domain: Domain = "internal" if failure.retryable else "user"
-            return _error(domain, str(failure), failure.hint, stage, retryable=failure.retryable)
-        case UserError():
-            hints = "; ".join(problem.hint for problem in failure.problems if problem.hint)
-            return _error("user", str(failure), hints, stage, retryable=False)
-        case CheckpointDamaged():
-            hint = "the next start goes on where the sinks stand"
-            return _error("internal", str(failure), hint, stage, retryable=True)
-        case SinkSuperseded():
-            hint = "another driver has taken over this stage"
-            return _error("internal", str(failure), hint, stage, retryable=True)
-        case Retryable():
-            hint = "it is tried again; see the driver's log if it goes on"
-            return _error("external", str(failure), hint, stage, retryable=True)
-        case _:
-            text = str(failure).split("\n", 1)[0][:500]
-            hint = "it is tried again; see the driver's log"
-            return _error(
-                "internal", f"{type(failure).__name__}: {text}", hint, stage, retryable=True
-            )
-
-
-def _error(
-    domain: Domain,
-    message: str,
-    hint: str,
-    stage: str | None,
-    *,
-    retryable: bool,
-) -> LifecycleError:
-    return LifecycleError(
-        domain=domain, message=message, hint=hint, stage=stage, retryable=retryable
-    )

@@ -32,8 +32,9 @@ class IcebergSink:
     kind = "iceberg"
 
     def __init__(
-        self, name: str, catalog: Catalog, table: str, *, schema: pa.Schema, fence_key: str
+        self, name: str, catalog: Catalog, table: str, *, schema: pa.Schema | None, fence_key: str
     ) -> None:
+        """Without a schema the sink can only be read: the table is not made if it is missing."""
         self.name = name
         self._catalog = catalog
         self._identifier = table
@@ -44,19 +45,16 @@ class IcebergSink:
     def claim(self) -> None:
         """Nothing to shut out: the commit's own requirement refuses a writer of the past."""
         try:
-            self._table = self._load_or_create()
+            self._table = self._load() if self._schema is None else self._load_or_create()
         except SQLAlchemyError as error:
             raise Retryable(f"sink {self.name}: the catalog does not answer: {error}") from error
-        missing = [f.name for f in self._schema if f.name not in self._table.schema().column_names]
-        if missing:
-            names = ", ".join(self._table.schema().column_names)
-            message = (
-                f"sink {self.name}: table {self._identifier} has no column {', '.join(missing)}"
-            )
-            raise UserError([Problem(message=message, hint=f"its columns: {names}")])
+        if self._schema is not None:
+            self._refuse_missing_columns(self._schema)
 
     def last(self) -> Written | None:
-        table = self._current()
+        if self._table is None:
+            return None
+        table = self._table
         fence = self._fence(table)
         if fence is None:
             return None
@@ -85,24 +83,23 @@ class IcebergSink:
         )
 
     def _commit(self, rows: pa.Table | None, fence: Fence) -> Written:
-        table = self._current()
+        table, schema = self._current(), self._written_schema()
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the append
         # on whatever came in between, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"
         with table.transaction() as transaction:
             transaction.set_properties({FENCE_PROPERTY + self._fence_key: codec.to_json(fence)})
             transaction.append(
-                (rows if rows is not None else self._schema.empty_table()).select(
-                    self._schema.names
-                ),
+                (rows if rows is not None else schema.empty_table()).select(schema.names),
                 {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)},
             )
             reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
         snapshot = table.current_snapshot()
         return Written(fence=fence, version=_version(snapshot.snapshot_id if snapshot else None))
 
-    def await_visible(self, fence: Fence) -> None:
+    def await_visible(self, fence: Fence) -> bool:
         """A snapshot is visible as soon as it is committed."""
+        return True
 
     def close(self) -> None:
         self._table = None
@@ -111,16 +108,35 @@ class IcebergSink:
         assert self._table is not None, "claim comes first"
         return self._table
 
-    def _load_or_create(self) -> Table:
+    def _written_schema(self) -> pa.Schema:
+        assert self._schema is not None, "a sink without a schema is only read"
+        return self._schema
+
+    def _refuse_missing_columns(self, schema: pa.Schema) -> None:
+        present = self._current().schema().column_names
+        missing = [field.name for field in schema if field.name not in present]
+        if missing:
+            message = (
+                f"sink {self.name}: table {self._identifier} has no column {', '.join(missing)}"
+            )
+            hint = f"its columns: {', '.join(present)}"
+            raise UserError([Problem(message=message, hint=hint)])
+
+    def _load(self) -> Table | None:
         try:
             return self._catalog.load_table(self._identifier)
         except NoSuchTableError:
-            pass
+            return None
+
+    def _load_or_create(self) -> Table:
+        table = self._load()
+        if table is not None:
+            return table
         try:
             self._catalog.create_namespace(self._identifier.rsplit(".", 1)[0])
         except NamespaceAlreadyExistsError:
             pass
-        return self._catalog.create_table(self._identifier, schema=self._schema)
+        return self._catalog.create_table(self._identifier, schema=self._written_schema())
 
     def _fence(self, table: Table) -> Fence | None:
         text = table.properties.get(FENCE_PROPERTY + self._fence_key)

@@ -1,0 +1,65 @@
+"""The last word on a pipeline that is deleted: what stands in its sinks, without Spark.
+
+A driver that was killed may have written a batch and not told so; its tokens must not end lost.
+"""
+
+import logging
+
+from confluent_kafka import Producer
+
+from shared.clock import Clock
+from shared.errors import Retryable
+from shared.events import Commit
+from shared.kafka import KafkaAdmin, produce_and_wait
+from shared.manifest import parse_manifest
+from stage_runner.driver.app import stage_inputs
+from stage_runner.driver.sinks import open_sinks
+from stage_runner.driver_protocol import DriverSpec
+from waybill.spark.commits import Identity, message_of
+from waybill.spark.ledger import Ledger
+from waybill.spark.stopping import StageStopped
+
+logger = logging.getLogger(__name__)
+
+
+def commits_topic(spec: DriverSpec) -> str:
+    return f"{spec.topic_prefix}.commits"
+
+
+def report_last(
+    spec: DriverSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
+) -> None:
+    """Claim every sink, so that no earlier driver writes any more, and report what it holds.
+
+    Returns when Kafka has every report; raises Retryable.
+    """
+
+    def emit(commit: Commit) -> None:
+        key, value = message_of(commit, identity, clock.now_ms())
+        produce_and_wait(producer, commits_topic(spec), key, value)
+
+    definitions = {definition.name: definition for definition in spec.stages}
+    for stage in parse_manifest(spec.manifest).stages_in_order():
+        definition = definitions[stage.name]
+        for sink in open_sinks(spec, admin, stage, definition, schemas={}):
+            ledger = Ledger(
+                sink,
+                stage=stage.name,
+                inputs=stage_inputs(definition),
+                identity=identity,
+                emit=emit,
+                clock=clock,
+            )
+            sink.claim()
+            ledger.read()
+            _report(ledger)
+            sink.close()
+
+
+def _report(ledger: Ledger) -> None:
+    try:
+        ledger.report()
+    except StageStopped as gone:
+        logger.warning("sink is gone", extra={"sink": ledger.sink.name, "reason": str(gone)})
+    if ledger.hidden:
+        raise Retryable(f"sink {ledger.sink.name}: an open transaction hides what was written")

@@ -1,0 +1,125 @@
+"""A manifest that changes under living tokens: what they wait for, and what they are told."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order
+from e2e.reading import rows_of
+from waybill import Client
+from waybill.outcomes import Outcome
+
+WAIT_S = 120.0
+LATER_STAGE = """
+  - name: second
+    inputs: [enriched_topic]
+    trigger: {processingTime: 1 second}
+    sinks:
+      - {name: copy, iceberg: {table: TABLE_copy}}
+"""
+LATER_SINK = "\n      - {name: copy, iceberg: {table: TABLE_copy}}\n"
+
+
+@pytest.fixture
+def orders(apply_orders: Apply, client: Client) -> Iterator[Pipeline]:
+    pipeline = apply_orders()
+    yield pipeline
+    client.delete(pipeline.name)
+
+
+def manifest_of(client: Client, pipeline: Pipeline) -> str:
+    text = client.pipeline(pipeline.name).manifest
+    assert text is not None
+    return text
+
+
+def apply(client: Client, manifest: str) -> None:
+    done = client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S)
+    assert done.state == "done", done.errors
+
+
+def send(client: Client, pipeline: Pipeline, number: int) -> str:
+    return client.send(pipeline.name, "orders", [order(number)]).token
+
+
+def complete(client: Client, token: str) -> Outcome:
+    outcome = client.wait(token, timeout_s=WAIT_S)
+    assert outcome.kind == "complete"
+    return outcome
+
+
+def sinks_of(outcome: Outcome) -> set[str]:
+    return {sink.name for stage in outcome.stages for sink in stage.sinks}
+
+
+def orders_in(catalog: SqlCatalog, table: str, snapshot_id: int) -> list[int]:
+    rows = rows_of(catalog, table, snapshot_id).to_pylist()
+    return sorted(row["order_id"] for row in rows)
+
+
+def test_a_sink_that_is_added_begins_at_the_change_and_asks_nothing_of_older_tokens(
+    client: Client, orders: Pipeline, catalog: SqlCatalog
+) -> None:
+    before = send(client, orders, 1)
+    complete(client, before)
+    manifest = manifest_of(client, orders)
+
+    apply(client, manifest.rstrip() + LATER_SINK.replace("TABLE", orders.table))
+
+    assert sinks_of(complete(client, before)) == {"enriched_topic", "lake"}
+    after = complete(client, send(client, orders, 2))
+    assert sinks_of(after) == {"enriched_topic", "lake", "copy"}
+    copy = f"{orders.table}_copy"
+    assert orders_in(catalog, copy, after.iceberg_snapshots["copy"]) == [2]
+    assert orders_in(catalog, orders.table, after.iceberg_snapshots["lake"]) == [1, 2]
+    everything = client.token_for(orders.name, input="orders").token
+    lost = client.wait(everything, timeout_s=WAIT_S)
+    assert lost.kind == "lost"
+    assert {span.reason for span in lost.lost} == {"before_start"}
+
+
+def test_a_stage_that_is_added_reads_all_that_is_left_and_older_tokens_do_not_wait_for_it(
+    client: Client, orders: Pipeline, catalog: SqlCatalog
+) -> None:
+    before = send(client, orders, 1)
+    complete(client, before)
+
+    apply(client, manifest_of(client, orders).rstrip() + LATER_STAGE.replace("TABLE", orders.table))
+
+    assert sinks_of(complete(client, before)) == {"enriched_topic", "lake"}
+    after = complete(client, send(client, orders, 2))
+    assert sinks_of(after) == {"enriched_topic", "lake", "copy"}
+    copy = f"{orders.table}_copy"
+    assert orders_in(catalog, copy, after.iceberg_snapshots["copy"]) == [1, 2]
+
+
+def test_a_stage_that_is_removed_is_not_waited_for_any_more(
+    client: Client, orders: Pipeline
+) -> None:
+    manifest = manifest_of(client, orders)
+    first = send(client, orders, 1)
+    complete(client, first)
+
+    apply(client, manifest[: manifest.index("  - name: load")])
+
+    assert sinks_of(complete(client, first)) == {"enriched_topic"}
+    assert sinks_of(complete(client, send(client, orders, 2))) == {"enriched_topic"}
+
+
+def test_a_pipeline_of_a_deleted_ones_name_is_another_one(
+    client: Client, orders: Pipeline, catalog: SqlCatalog
+) -> None:
+    manifest = manifest_of(client, orders)
+    done, uid = send(client, orders, 1), client.pipeline(orders.name).uid
+    complete(client, done)
+    deleted = client.operation(client.delete(orders.name).id, wait_s=WAIT_S)
+    assert deleted.state == "done", deleted.errors
+
+    apply(client, manifest)
+
+    assert client.pipeline(orders.name).uid != uid
+    assert complete(client, done).iceberg_snapshots["lake"]
+    again = complete(client, send(client, orders, 2))
+    rows = orders_in(catalog, orders.table, again.iceberg_snapshots["lake"])
+    assert rows == [1, 1, 1, 2]  # the input once more, and what the topic between the stages held

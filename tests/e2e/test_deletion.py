@@ -1,0 +1,73 @@
+"""A pipeline that is deleted: what its sinks hold is told, whatever became of its driver."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from e2e.two_sinks import WAIT_S, TwoSinks
+from e2e.waiting import eventually
+from local_stack.stack import StackState
+from shared.failpoints import REACHED
+from shared.kafka import KafkaAdmin
+from waybill import Client, NotFound, Operation
+
+
+@pytest.fixture
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> TwoSinks:
+    return TwoSinks(client, stack, kafka, catalog)
+
+
+@pytest.fixture
+def held(pipeline: TwoSinks, client: Client, failpoints: Path) -> str:
+    """The token of a batch that stands in both sinks; the driver is held before it says so."""
+    client.wait(pipeline.send(1), timeout_s=WAIT_S)
+    point = failpoints / f"{pipeline.uid}.iceberg.after_commit"
+    point.touch()
+    token = pipeline.send(5)
+    eventually(point.with_name(point.name + REACHED).exists, within_s=WAIT_S)
+    return token
+
+
+def begin_deletion(client: Client, name: str) -> Operation:
+    deletion = client.delete(name)
+    eventually(lambda: gone(client, name), within_s=WAIT_S)
+    return deletion
+
+
+def gone(client: Client, name: str) -> bool:
+    try:
+        client.pipeline(name)
+    except NotFound:
+        return True
+    return False
+
+
+def kill_driver(pipeline: TwoSinks, stack: StackState) -> None:
+    pipeline.kill_driver()
+
+
+def kill_runner(pipeline: TwoSinks, stack: StackState) -> None:
+    """Its drivers die with it; the next runner finds a record of a deletion that is not over."""
+    runner = next(process for process in stack.processes if process.name == "stage_runner")
+    os.kill(runner.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kill", [kill_driver, kill_runner])
+def test_a_deletion_tells_what_a_killed_driver_did_not(
+    pipeline: TwoSinks,
+    held: str,
+    client: Client,
+    stack: StackState,
+    kill: Callable[[TwoSinks, StackState], None],
+) -> None:
+    deletion = begin_deletion(client, pipeline.name)
+    kill(pipeline, stack)
+
+    assert client.operation(deletion.id, wait_s=WAIT_S).state == "done"
+    pipeline.assert_once(held)

@@ -1,0 +1,130 @@
+"""Everything around a runner, in memory: Kafka, its topics, driver processes and the clock."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from shared.errors import Retryable
+from shared.events import Command, Definition, PipelineRecord, Problem
+from stage_runner.app import Runner
+from stage_runner.core.moves import DriverEnded, DriverRuns
+from stage_runner.core.planning import TopicPlan, TopicState
+from stage_runner.core.supervision import PipelineState
+
+EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
+UID = "uid"
+STARTS = {"earliest": 3, "latest": 90}
+
+
+@dataclass
+class World:
+    """Everything around a runner; remembers what was asked of it."""
+
+    records: list[PipelineRecord] = field(default_factory=list)
+    definitions: list[Definition] = field(default_factory=list)
+    answers: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
+    beats: list[str | None] = field(default_factory=list)
+    started: list[int] = field(default_factory=list)
+    closing: list[int] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    topics: dict[str, str] = field(default_factory=dict)
+    claims: int = 0
+    away: bool = False
+    now: int = 1_000
+
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        return {topic: self.topics[topic] for topic in topics if topic in self.topics}
+
+    def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
+        if self.away:
+            raise Retryable("kafka is away")
+        return {
+            plan.topic: TopicState(
+                topic_id=self.topics.setdefault(plan.topic, f"{plan.topic}#1"),
+                starts={0: STARTS[plan.starting]},
+                ends={0: STARTS["latest"]},
+            )
+            for plan in plans
+        }
+
+    def record(self, record: PipelineRecord) -> None:
+        if self.away:
+            raise Retryable("kafka is away")
+        self.records.append(record)
+
+    def definition(self, record: PipelineRecord, body: Definition) -> None:
+        self.definitions.append(body)
+
+    def claim(self, record: PipelineRecord) -> int:
+        self.claims += 1
+        return self.claims
+
+    def phase(self, state: PipelineState, phase_from: str | None) -> None:
+        if phase_from is not None:
+            self.phases.append(state.phase)
+        else:
+            self.beats.append(state.blocked_by)
+
+    def answer(
+        self,
+        command: Command,
+        state: str,
+        errors: tuple[Problem, ...],
+        warnings: tuple[str, ...],
+    ) -> None:
+        self.answers.append((command.id, state))
+        self.problems += errors
+
+    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
+        (self.closing if closing else self.started).append(epoch)
+
+    def stop(self, pipeline_uid: str, *, force: bool) -> None:
+        self.stopped.append(pipeline_uid)
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+def runner_in(world: World) -> Runner:
+    return Runner(world, world, world, world)
+
+
+Wish = Literal["apply", "start", "stop", "restart", "delete"]
+
+
+def command(
+    number: int, action: Wish = "apply", manifest: str = EXAMPLE, start_from: str | None = None
+) -> Command:
+    return Command(
+        tenant="default",
+        pipeline_uid=UID,
+        id=f"c{number}",
+        pipeline="orders",
+        action=action,
+        manifest=manifest if action == "apply" else None,
+        actor="ada",
+        request_id="r",
+        at=0,
+        options={} if start_from is None else {"from": start_from},
+    )
+
+
+def running(world: World) -> Runner:
+    runner = runner_in(world)
+    runner.handle(command(1), 1)
+    runner.act()
+    runner.hear(UID, 1, DriverRuns())
+    runner.act()
+    return runner
+
+
+def stopped(world: World) -> Runner:
+    runner = running(world)
+    runner.handle(command(2, "stop"), 2)
+    runner.act()
+    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.act()
+    return runner

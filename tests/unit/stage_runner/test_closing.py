@@ -1,0 +1,169 @@
+"""A pipeline that is deleted gets one more driver, which reports what its sinks hold."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import NOW, make_command, make_record
+from shared.events import Command, LifecycleError
+from shared.lifecycle import Phase
+from stage_runner.core.moves import (
+    Action,
+    Announce,
+    Answer,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    EndFacts,
+    Event,
+    StartDriver,
+    StopDriver,
+    Tick,
+    Wanted,
+)
+from stage_runner.core.supervision import (
+    ATTEMPTS_MAX,
+    CLOSING_MS_MAX,
+    STOPPING_MS_MAX,
+    PipelineState,
+    decide,
+)
+
+RECORD = make_record()
+DELETED = replace(RECORD, desired="deleted")
+DELETION = make_command("delete", id="d")
+WELL = DriverEnded(exit_code=0)
+CRASH = DriverEnded(exit_code=137)
+ERROR = LifecycleError(
+    domain="external", message="kafka is away", hint="", stage=None, retryable=True
+)
+CLOSE = StartDriver(closing=True)
+
+
+class Deletion:
+    """Decisions one after another; `actions` are those of the last event."""
+
+    def __init__(self, *events: Event) -> None:
+        self.state = PipelineState(record=RECORD)
+        self.now = NOW
+        self.actions: tuple[Action, ...] = ()
+        self.on(*events)
+
+    def on(self, *events: Event) -> tuple[Action, ...]:
+        for event in events:
+            self.state, self.actions = decide(self.state, event, self.now)
+        return self.actions
+
+    def after(self, milliseconds: int) -> tuple[Action, ...]:
+        self.now += milliseconds
+        return self.on(Tick())
+
+
+def wanted(command: Command | None = DELETION) -> Wanted:
+    return Wanted(record=DELETED, command=command)
+
+
+START = Wanted(record=RECORD, command=None)
+STOP = Wanted(record=replace(RECORD, desired="stopped"), command=None)
+FAILURE = DriverFailed(problems=(), error=replace(ERROR, retryable=False))
+
+
+@pytest.fixture
+def closing() -> Deletion:
+    return Deletion(START, DriverRuns(), wanted(), WELL)
+
+
+@pytest.mark.parametrize("end", [WELL, CRASH])
+def test_running_pipeline_is_closed_when_its_driver_has_ended(end: DriverEnded) -> None:
+    pipeline = Deletion(START, DriverRuns(), wanted())
+    assert pipeline.actions == (StopDriver(), Announce(phase_from=Phase.RUNNING))
+    assert pipeline.on(end) == (CLOSE,)
+    assert pipeline.state.phase is Phase.STOPPING
+
+
+@pytest.mark.parametrize(
+    "before",
+    [(), (START, DriverRuns(), STOP, WELL), (START, FAILURE, CRASH), (START, CRASH)],
+    ids=["created", "stopped", "failed", "recovering"],
+)
+def test_pipeline_without_a_driver_is_closed_at_once(before: tuple[Event, ...]) -> None:
+    pipeline = Deletion(*before)
+    phase = pipeline.state.phase
+    assert pipeline.on(wanted()) == (Announce(phase_from=phase), CLOSE)
+
+
+def test_deletion_is_answered_after_the_last_definition(closing: Deletion) -> None:
+    assert closing.on(WELL) == (
+        Announce(phase_from=Phase.STOPPING),
+        EndFacts(error=None),
+        Answer(command=DELETION, state="done"),
+    )
+    assert closing.state.record.closed
+    assert closing.after(10**9) == ()
+
+
+def test_closing_driver_that_failed_is_tried_again(closing: Deletion) -> None:
+    assert closing.on(DriverFailed(problems=(), error=ERROR), DriverEnded(exit_code=1)) == ()
+    assert closing.state.error is not None, "heartbeats tell it"
+    assert closing.after(499) == ()
+    assert closing.after(1) == (CLOSE,)
+    closing.on(CRASH)
+    assert closing.after(999) == ()
+    assert closing.after(1) == (CLOSE,)
+    assert closing.on(WELL)[1] == EndFacts(error=None)
+
+
+def test_deletion_is_finished_even_if_closing_always_fails(closing: Deletion) -> None:
+    for _ in range(ATTEMPTS_MAX):
+        closing.on(CRASH)
+        assert closing.after(60_000) == (CLOSE,)
+    closing.on(DriverFailed(problems=(), error=ERROR), CRASH)
+    assert EndFacts(error=ERROR) in closing.actions
+    assert Answer(command=DELETION, state="done") in closing.actions
+    assert closing.state.phase is Phase.STOPPED
+
+
+def test_attempts_of_the_pipeline_are_not_those_of_its_closing() -> None:
+    pipeline = Deletion(START)
+    for _ in range(ATTEMPTS_MAX):
+        pipeline.on(CRASH)
+        pipeline.after(60_000)
+    pipeline.on(CRASH, wanted(), CRASH)
+    assert pipeline.after(500) == (CLOSE,)
+
+
+def test_error_that_stays_is_not_tried_again(closing: Deletion) -> None:
+    closing.on(FAILURE, CRASH)
+    assert closing.actions[1] == EndFacts(error=FAILURE.error)
+
+
+def test_closing_driver_that_hangs_is_killed_and_tried_again(closing: Deletion) -> None:
+    assert closing.after(STOPPING_MS_MAX) == ()
+    assert closing.after(CLOSING_MS_MAX - STOPPING_MS_MAX) == (StopDriver(force=True),)
+    assert closing.after(1) == ()
+    closing.on(CRASH)
+    assert closing.after(500) == (CLOSE,)
+    assert closing.after(CLOSING_MS_MAX - 1) == (), "each has its own time"
+
+
+def test_recorded_deletion_is_closed_at_the_next_start() -> None:
+    assert Deletion(wanted(None)).actions[-1] == CLOSE
+
+
+def test_second_deletion_waits_for_the_same_closing(closing: Deletion) -> None:
+    again = make_command("delete", id="d2")
+    closing.on(wanted(again))
+    assert [action for action in closing.actions if not isinstance(action, Answer)] == []
+    assert closing.on(WELL)[-1] == Answer(command=again, state="done")
+
+
+def test_deletion_of_what_is_closed_is_done(closing: Deletion) -> None:
+    closing.on(WELL)
+    again = make_command("delete", id="d2")
+    closing.on(Wanted(record=closing.state.record, command=again))
+    assert closing.actions == (Answer(command=again, state="done"),)
+
+
+def test_what_a_closing_driver_says_of_running_means_nothing(closing: Deletion) -> None:
+    assert closing.on(DriverRuns()) == ()
+    assert closing.state.phase is Phase.STOPPING

@@ -1,0 +1,133 @@
+"""What a runner says and writes down when a pipeline is deleted, with fakes for all around it."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.errors import Retryable
+from shared.events import Definition, LifecycleError, PipelineRecord
+from stage_runner.core.moves import DriverEnded, DriverFailed
+from unit.stage_runner.fakes import UID, World, command, runner_in, running, stopped
+
+ERROR = LifecycleError(
+    domain="user", message="the table is not ours", hint="", stage=None, retryable=False
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def final(world: World) -> list[Definition]:
+    return [definition for definition in world.definitions if definition.deleted]
+
+
+def deleted_record(*, closed: bool) -> PipelineRecord:
+    elsewhere = World()
+    running(elsewhere)
+    record = elsewhere.records[-1]
+    return replace(record, desired="deleted", commanded_at=5, closed=closed)
+
+
+def test_the_last_definition_comes_when_the_sinks_were_asked(world: World) -> None:
+    runner = running(world)
+    runner.handle(command(2, "delete"), 2)
+    runner.act()
+    runner.hear(UID, 1, DriverEnded(exit_code=137))
+    runner.act()
+    assert (world.started, world.closing) == ([1], [2])
+    assert final(world) == []
+
+    runner.hear(UID, 2, DriverEnded(exit_code=0))
+    runner.act()
+
+    assert len(final(world)) == 1
+    assert [record.closed for record in world.records] == [False, False, True]
+    assert world.answers[-1] == ("c2", "done")
+    runner.beat()
+    assert world.beats == [], "nothing is told of it any more"
+
+
+def test_a_stopped_pipeline_is_closed_too(world: World) -> None:
+    runner = stopped(world)
+    runner.handle(command(4, "delete"), 4)
+    runner.act()
+    assert (world.started, world.closing) == ([1], [2])
+    assert world.phases[-2:] == ["Stopped", "Stopping"]
+
+
+def test_what_was_not_closed_is_closed_after_a_restart_of_the_runner(world: World) -> None:
+    runner = runner_in(world)
+    runner.adopt(deleted_record(closed=False))
+    runner.act()
+    assert world.closing == [1]
+    assert world.definitions == []
+
+    runner.handle(command(5, "delete"), 5)
+    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.act()
+
+    assert len(final(world)) == 1
+    assert world.answers == [("c5", "done")]
+
+
+def test_what_is_closed_stays_so(world: World) -> None:
+    runner = runner_in(world)
+    runner.adopt(deleted_record(closed=True))
+    runner.tick()
+    runner.act()
+    assert (world.closing, world.definitions, world.records) == ([], [], [])
+
+    runner.handle(command(5, "delete"), 5)
+    assert world.answers == [("c5", "done")], "it may have died before the answer"
+
+
+def test_a_command_for_a_deleted_pipeline_makes_no_new_one(world: World) -> None:
+    runner = runner_in(world)
+    runner.adopt(deleted_record(closed=True))
+    runner.handle(command(9), 9)
+    runner.handle(command(4, "stop"), 4)
+    assert world.answers == [("c9", "failed")]
+    assert world.started == []
+
+
+def test_nothing_but_a_deletion_follows_a_deletion(world: World) -> None:
+    runner = running(world)
+    runner.handle(command(2, "delete"), 2)
+    runner.act()
+    runner.handle(command(3, "restart"), 3)
+    runner.handle(command(4, "start"), 4)
+    assert world.answers[-2:] == [("c3", "failed"), ("c4", "failed")]
+    assert world.records[-1].desired == "deleted"
+
+
+def test_a_deletion_ends_even_if_its_sinks_cannot_be_asked(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    runner = stopped(world)
+    runner.handle(command(4, "delete"), 4)
+    runner.act()
+    runner.hear(UID, 2, DriverFailed(problems=(), error=ERROR))
+    runner.hear(UID, 2, DriverEnded(exit_code=1))
+    runner.act()
+    assert len(final(world)) == 1
+    assert world.answers[-1] == ("c4", "done")
+    (record,) = [r for r in caplog.records if r.levelname == "ERROR"]
+    assert record.__dict__["reason"] == "the table is not ours"
+
+
+def test_a_deletion_that_kafka_did_not_take_is_said_again(world: World) -> None:
+    runner = stopped(world)
+    runner.handle(command(4, "delete"), 4)
+    runner.act()
+    runner.hear(UID, 2, DriverEnded(exit_code=0))
+    world.away = True
+    with pytest.raises(Retryable):
+        runner.act()
+    assert ("c4", "done") not in world.answers
+
+    world.away = False
+    runner.act()
+    assert world.records[-1].closed
+    assert world.answers[-1] == ("c4", "done")

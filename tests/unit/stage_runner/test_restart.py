@@ -1,0 +1,109 @@
+"""What a restart makes of a pipeline, with fakes for Kafka and for driver processes."""
+
+from dataclasses import replace
+
+import pytest
+
+from stage_runner.core.moves import DriverEnded, DriverRuns
+from unit.stage_runner.fakes import UID, World, command, runner_in, running, stopped
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
+    runner = running(world)
+    runner.handle(command(2, "restart"), 2)
+    runner.act()
+    assert world.stopped == [UID]
+    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.act()
+    runner.hear(UID, 2, DriverRuns())
+    runner.act()
+
+    before, after = world.records
+    assert after == replace(before, generation=2, commanded_at=2)
+    assert world.definitions[-1].stages == before.stages
+    assert world.answers[-1] == ("c2", "done")
+
+
+def test_a_restart_starts_what_was_stopped(world: World) -> None:
+    runner = stopped(world)
+    runner.handle(command(4, "restart"), 4)
+    runner.act()
+    assert world.started == [1, 2]
+    assert world.records[-1].desired == "running"
+
+
+@pytest.mark.parametrize(("start_from", "base"), [("earliest", 3), ("latest", 90)])
+def test_a_restart_goes_on_with_topics_that_were_created_anew(
+    world: World, start_from: str, base: int
+) -> None:
+    runner = running(world)
+    world.topics = {"orders.in": "orders.in#2", "orders.enriched": "orders.enriched#2"}
+    runner.handle(command(2, "restart", start_from=start_from), 2)
+
+    enrich, load = world.records[-1].stages
+    (source,), (inner,) = enrich.inputs, load.inputs
+    assert (source.topic_id, source.retired) == ("orders.in#2", ("orders.in#1",))
+    assert [base.offset for base in source.bases] == [base]
+    assert (inner.topic_id, inner.retired) == ("orders.enriched#2", ("orders.enriched#1",))
+    assert [base.offset for base in inner.bases] == [3], "our own stage writes it"
+    assert enrich.sinks[0].topic_id == "orders.enriched#2"
+
+
+def test_a_restart_keeps_the_bases_of_topics_that_are_the_same(world: World) -> None:
+    runner = running(world)
+    runner.handle(command(2, "restart", start_from="latest"), 2)
+    assert world.records[-1].stages == world.records[0].stages
+
+
+def test_a_restart_on_a_topic_that_is_gone_asks_where_to_begin_and_creates_none(
+    world: World,
+) -> None:
+    runner = running(world)
+    del world.topics["orders.in"]
+    runner.handle(command(2, "restart"), 2)
+    assert world.answers[-1] == ("c2", "failed")
+    assert "orders.in had id orders.in#1, now it is gone" in world.problems[0].message
+    assert "orders.in" not in world.topics
+    assert len(world.records) == 1
+
+    runner.handle(command(3, "restart", start_from="latest"), 3)
+    assert "orders.in" in world.topics
+    assert world.records[-1].generation == 2
+
+
+def test_a_topic_that_is_recreated_while_it_is_looked_at_is_not_begun_unasked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = running(world)
+    before = dict(world.topics)
+    monkeypatch.setattr(world, "ids", lambda topics: before)
+    world.topics["orders.in"] = "orders.in#2"
+    runner.handle(command(2, "restart"), 2)
+    assert world.answers[-1] == ("c2", "failed")
+
+
+def test_a_restart_from_elsewhere_is_refused(world: World) -> None:
+    runner = running(world)
+    runner.handle(command(2, "restart", start_from="noon"), 2)
+    assert world.answers[-1] == ("c2", "failed")
+    assert world.problems[0].hint == "say earliest or latest"
+
+
+def test_a_restart_that_comes_again_changes_nothing(world: World) -> None:
+    """Not even if a topic was created anew since it was carried out."""
+    first = running(world)
+    first.handle(command(2, "restart"), 2)
+    second_world = World(topics={"orders.in": "orders.in#2"})
+    second = runner_in(second_world)
+    second.adopt(world.records[-1])
+    second.handle(command(2, "restart"), 2)
+    second.act()
+    second.hear(UID, 1, DriverRuns())
+    second.act()
+    assert second_world.records == []
+    assert second_world.answers == [("c2", "done")]

@@ -1,0 +1,75 @@
+"""A sink that comes to a stage which has begun: from there on it loses nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from shared.events import Range
+from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
+from waybill.spark.fencing import LaterSink
+from waybill.spark.stopping import StageStopped
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """The first sink holds everything below 7; the second has just come, with generation 2."""
+    bench = Bench(tmp_path / "checkpoint", sinks=("first",))
+    bench.run(0, 4)
+    bench.run(1, 7)
+    bench.sinks, bench.generation = ("first", "second"), 2
+    bench.later = {"second": LaterSink(since=2, bases={("T1", 0): 7})}
+    return bench
+
+
+def run_of(start: int, end: int) -> Range:
+    return Range(topic=TOPIC, topic_id="T1", partition=0, start=start, end=end)
+
+
+def test_it_begins_where_the_stage_stands_and_says_what_it_has_no_part_in(bench: Bench) -> None:
+    assert bench.started() == {}
+
+    assert bench.second.end == 7
+    assert bench.second.rows == 0
+    (aside,) = bench.commits[-1].set_aside
+    assert (aside.reason, aside.ranges) == ("before_start", (run_of(0, 7),))
+    bench.run(2, 9)
+    assert bench.first.ranges[-1] == bench.second.ranges[-1] == (7, 9)
+
+
+def test_what_came_after_the_change_but_before_the_new_driver_is_given_to_it(bench: Bench) -> None:
+    """The old driver still took it: a token that was made after the change must not be lost."""
+    bench.later = {"second": LaterSink(since=2, bases={("T1", 0): 5})}
+
+    bench.started()
+
+    assert bench.read_again == [(run_of(5, 7),)]
+    assert bench.second.ranges == [(5, 7)]
+    assert bench.second.fences[-1].set_aside[0].ranges == (run_of(0, 5),)
+
+
+def test_what_the_stage_had_not_taken_at_the_change_is_given_to_it(bench: Bench) -> None:
+    bench.later = {"second": LaterSink(since=2, bases={("T1", 0): 20})}
+    bench.started()
+    assert bench.second.fences[0].set_aside[0].ranges == (run_of(0, 7),)
+
+
+def test_it_begins_only_once(bench: Bench) -> None:
+    bench.started()
+    bench.started()
+    assert len(bench.second.fences) == 1
+
+
+def test_when_its_fence_is_lost_later_it_does_not_begin_again(bench: Bench) -> None:
+    bench.started()
+    bench.plan(2, 9)
+    bench.stage().process(NO_FRAME, 2)
+    bench.second.fences.clear()
+    with pytest.raises(StageStopped, match="checkpoint_diverged"):
+        bench.stage()
+
+
+def test_in_a_stage_that_has_not_begun_it_is_like_any_other(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "checkpoint", generation=2)
+    bench.later = {"second": LaterSink(since=2, bases={("T1", 0): 3})}
+    assert bench.started() == {("T1", 0): 0}
+    assert bench.second.fences == []
