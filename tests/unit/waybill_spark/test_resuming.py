@@ -79,6 +79,13 @@ def test_a_missing_commit_alone_only_brings_its_batch_again(bench: Bench) -> Non
     assert bench.first.ranges == [(0, 4), (4, 7)]
 
 
+def test_a_batch_that_was_planned_backwards_is_no_plan(tmp_path: Path) -> None:
+    """Spark plans so when a stage begins behind the stable end of its topic."""
+    bench = Bench(tmp_path / "checkpoint")
+    bench.plan(0, 3, start=5)
+    assert bench.started() == {("T1", 0): 0}
+
+
 def test_a_damaged_checkpoint_is_moved_aside(bench: Bench) -> None:
     (bench.folder / "offsets/1").write_text("")
     assert bench.started() == {("T1", 0): 7}

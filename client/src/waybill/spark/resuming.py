@@ -53,10 +53,13 @@ def _fits(inputs: tuple[StageInput, ...], planned: Planned, fence: Fence | None)
     stand, ends = held(inputs, fence), _by_id(inputs, planned.ends)
     if planned.committed:
         return _same(stand, ends)
+    starts = _by_id(inputs, planned.starts)
+    if any(end < starts.get(place, 0) for place, end in ends.items()):
+        return False  # Spark would try for ever to read backwards
     ranges = batch_ranges(inputs, planned.starts, planned.ends)
     if isinstance(decide(fence, ranges, bases_of(inputs)), Diverged):
         return False
-    return _same(stand, ends) or _same(stand, _by_id(inputs, planned.starts))
+    return _same(stand, ends) or _same(stand, starts)
 
 
 def _same(left: Vector, right: Vector) -> bool:

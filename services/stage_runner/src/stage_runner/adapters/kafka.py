@@ -170,10 +170,13 @@ class KafkaTopics:
         return {name: self._state(identity, wanted[name]) for name, identity in present.items()}
 
     def _state(self, identity: TopicIdentity, plan: TopicPlan) -> TopicState:
-        ends = self._admin.ends(identity.name, identity.partitions)
-        latest = plan.starting == "latest"
-        starts = ends if latest else self._admin.starts(identity.name, identity.partitions)
-        return TopicState(topic_id=identity.topic_id, starts=starts, ends=ends)
+        # The latest of a reader of committed records: what is still open comes when it is closed.
+        read = self._admin.stable_ends if plan.starting == "latest" else self._admin.starts
+        return TopicState(
+            topic_id=identity.topic_id,
+            starts=read(identity.name, identity.partitions),
+            ends=self._admin.ends(identity.name, identity.partitions),
+        )
 
 
 class CommandQueue:
