@@ -261,6 +261,7 @@ def make_lifecycle(
     kind: Literal["claim", "transition", "heartbeat"] = "transition",
     at: int = NOW,
     uid: str = UID,
+    blocked_by: str | None = None,
 ) -> LifecycleEvent:
     return LifecycleEvent(
         tenant=TENANT,
@@ -277,6 +278,7 @@ def make_lifecycle(
         attempt=0,
         next_at=None,
         at=at,
+        blocked_by=blocked_by,
     )
 
 

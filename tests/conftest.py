@@ -20,6 +20,7 @@ settings.load_profile("waybill")
 TESTS = Path(__file__).parent
 TIERS = ("unit", "contract", "sim", "integration", "e2e")
 START_TIMEOUT_S = 180.0  # the first start on a machine writes class archives
+RESTART_DELAY_S_MAX = 1.0  # tests kill services more often than any fault does
 
 
 @pytest.hookimpl(trylast=True)
@@ -69,7 +70,12 @@ class BackgroundStack:
             self._thread.join()
 
     def _run(self) -> None:
-        options = Options(gateway_port=0, kafka_port=0, valkey_port=0)
+        options = Options(
+            gateway_port=0,
+            kafka_port=0,
+            valkey_port=0,
+            restart_delay_s_max=RESTART_DELAY_S_MAX,
+        )
         os.environ[FOLDER] = str(self.failpoints)  # the services inherit it
         try:
             self._state = up(self.folder, self.reports.append, options=options, tied=True)

@@ -17,9 +17,7 @@ from waybill import Client, NotFound, Operation
 
 
 @pytest.fixture
-def pipeline(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
-) -> TwoSinks:
+def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
     return TwoSinks(client, stack, kafka, catalog)
 
 

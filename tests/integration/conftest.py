@@ -38,20 +38,24 @@ class Surroundings:
 
 @pytest.fixture(scope="module")
 def surroundings(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
+    return make_surroundings(stack.kafka, stack.redis, tmp_path_factory.mktemp("keys"))
+
+
+def make_surroundings(kafka: str, redis: str, folder: Path) -> Surroundings:
     prefix = f"t{uuid.uuid4().hex[:10]}"
-    create_topics(stack.kafka, prefix)
+    create_topics(kafka, prefix)
     key = os.urandom(32)
-    ring_file = tmp_path_factory.mktemp("keys") / "keys.json"
+    ring_file = folder / "keys.json"
     encoded = base64.b64encode(key).decode()
     ring_file.write_text(f'{{"active": 1, "keys": {{"1": "{encoded}"}}}}')
     return Surroundings(
-        kafka=stack.kafka,
-        redis=stack.redis,
+        kafka=kafka,
+        redis=redis,
         prefix=prefix,
         ring=KeyRing(active=1, keys={1: key}),
         environment={
-            "WAYBILL_KAFKA": stack.kafka,
-            "WAYBILL_REDIS": stack.redis,
+            "WAYBILL_KAFKA": kafka,
+            "WAYBILL_REDIS": redis,
             "WAYBILL_TOPIC_PREFIX": prefix,
             "WAYBILL_TOKEN_KEYS_FILE": str(ring_file),
         },
@@ -80,6 +84,18 @@ def start_service(
 @contextmanager
 def running(name: str, environment: dict[str, str], log: Path) -> Iterator[str]:
     """A service as a process; it must end well when told to."""
+    with serving(name, environment, log) as service:
+        yield service.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    url: str
+    pid: int
+
+
+@contextmanager
+def serving(name: str, environment: dict[str, str], log: Path) -> Iterator[Serving]:
     port = free_port()
     settings = {**os.environ, **environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
     with log.open("wb") as output:
@@ -89,7 +105,7 @@ def running(name: str, environment: dict[str, str], log: Path) -> Iterator[str]:
     try:
         url = f"http://127.0.0.1:{port}"
         wait_ready(url, process, log)
-        yield url
+        yield Serving(url=url, pid=process.pid)
     finally:
         process.terminate()
         code = process.wait(STOP_TIMEOUT_S)

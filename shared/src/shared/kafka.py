@@ -31,6 +31,13 @@ ADMIN_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 2.0
 POLL_S = 0.2
 SILENT = 0  # the lowest syslog level
+OLD_LEADER = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
 URL_SAFE = str.maketrans("+/", "-_")
 T = TypeVar("T")
 
@@ -163,12 +170,32 @@ class KafkaAdmin:
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[int, int]:
         wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+        try:
+            return self._ask_offsets(topic, wanted, isolation)
+        except LeaderMoved:
+            self._find_leaders(topic)
+            return self._ask_offsets(topic, wanted, isolation)
+
+    def _ask_offsets(
+        self, topic: str, wanted: dict[TopicPartition, OffsetSpec], isolation: IsolationLevel
+    ) -> dict[int, int]:
         futures = self.client.list_offsets(
             wanted,
             isolation_level=isolation,
             request_timeout=ADMIN_TIMEOUT_S,
         )
         return {at.partition: _offset(future, topic) for at, future in futures.items()}
+
+    def _find_leaders(self, topic: str) -> None:
+        """Without being told to, this client asks the leaders that it has found once for ever."""
+        try:
+            self.client.list_topics(topic, timeout=READY_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+
+
+class LeaderMoved(Retryable):
+    """What this client knows of a partition's leader is no longer so."""
 
 
 def _offset(future: "Future[ListOffsetsResultInfo]", topic: str) -> int:
@@ -183,7 +210,8 @@ def _result(future: "Future[T]", topic: str) -> T:
     try:
         return future.result()
     except KafkaException as error:
-        raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+        kind = LeaderMoved if error.args[0].code() in OLD_LEADER else Retryable
+        raise kind(f"topic {topic}: {error.args[0].str()}") from error
 
 
 def read_to_end(

@@ -72,16 +72,21 @@ def known(surroundings: Surroundings, admin: KafkaAdmin, ingress: httpx2.Client)
 
 
 def make_pipeline(
-    surroundings: Surroundings, admin: KafkaAdmin, ingress: httpx2.Client, *, base: int = 0
+    surroundings: Surroundings,
+    admin: KafkaAdmin,
+    ingress: httpx2.Client,
+    *,
+    base: int = 0,
+    partitions: int = PARTITIONS,
 ) -> Known:
     """A pipeline as the stage runner would have written it down."""
     name = f"p{uuid.uuid4().hex[:8]}"
     topic = f"{surroundings.prefix}.{name}.in"
-    create_missing(admin.client, [NewTopic(topic, PARTITIONS, 1)])
+    create_missing(admin.client, [NewTopic(topic, partitions, 1)])
     eventually(lambda: admin.identify([topic]))
     topic_id = admin.identify([topic])[topic].topic_id
     bases = tuple(
-        PartitionOffset(topic_id=topic_id, partition=p, offset=base) for p in range(PARTITIONS)
+        PartitionOffset(topic_id=topic_id, partition=p, offset=base) for p in range(partitions)
     )
     source = InputDefinition(name="orders", topic=topic, topic_id=topic_id, root=True, bases=bases)
     record = PipelineRecord(

@@ -7,14 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.vectors import (
+    ENDLESS,
     Span,
     TopicPartition,
+    between,
+    beyond,
     covers,
     ends,
+    gone_topics,
     join,
     meet,
     merge_spans,
+    overlap,
     record_spans,
+    without,
 )
 from strategies import patiently, spans
 
@@ -24,6 +30,17 @@ vectors = st.dictionaries(places, st.integers(0, 9))
 
 def span(start: int | None, end: int, partition: int = 0) -> Span:
     return Span(topic_id="A", partition=partition, start=start, end=end)
+
+
+crowded = st.lists(
+    st.builds(
+        lambda start, length, partition: span(start, (start or 0) + length, partition),
+        st.none() | st.integers(0, 8),
+        st.integers(0, 6),
+        st.integers(0, 1),
+    ),
+    max_size=6,
+)
 
 
 def offsets(runs: Iterable[Span]) -> set[tuple[TopicPartition, int]]:
@@ -59,6 +76,38 @@ def test_covering_compares_only_what_is_wanted() -> None:
     assert not covers({("A", 0): 5}, {("A", 0): 6})
     assert not covers({}, {("A", 0): 1})
     assert covers({}, {("A", 0): 0})
+
+
+def test_topic_that_is_gone_is_behind_everybody() -> None:
+    closed = {("A", 0): ENDLESS, ("B", 0): 5}
+    assert gone_topics(closed) == {"A"}
+    assert covers(closed, {("A", 7): 9, ("B", 0): 5}, gone_topics(closed))
+    assert not covers(closed, {("A", 7): 9, ("B", 0): 6}, gone_topics(closed))
+
+
+@patiently
+@given(vectors, vectors)
+def test_between_two_vectors_lies_what_only_the_second_covers(
+    low: dict[TopicPartition, int], high: dict[TopicPartition, int]
+) -> None:
+    assert offsets(between(low, high)) == offsets(between({}, high)) - offsets(between({}, low))
+
+
+@patiently
+@given(vectors, crowded)
+def test_beyond_a_vector_lies_what_it_does_not_cover(
+    floor: dict[TopicPartition, int], runs: list[Span]
+) -> None:
+    assert offsets(beyond(runs, floor)) == offsets(runs) - offsets(between({}, floor))
+
+
+@patiently
+@given(crowded, crowded)
+def test_spans_are_split_into_what_lies_in_others_and_what_does_not(
+    runs: list[Span], others: list[Span]
+) -> None:
+    assert offsets(overlap(runs, merge_spans(others))) == offsets(runs) & offsets(others)
+    assert offsets(without(runs, others)) == offsets(runs) - offsets(others)
 
 
 def test_meeting_drops_what_one_side_has_not_begun() -> None:

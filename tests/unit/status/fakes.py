@@ -110,6 +110,13 @@ def slot(
     )
 
 
+def losing(content: Slot, sink: str, reason: str, *spans: Span) -> Slot:
+    """`content`, and `spans` never come to `sink`."""
+    state = content.sinks[sink]
+    lost = {**state.lost, reason: spans}
+    return replace(content, sinks={**content.sinks, sink: replace(state, lost=lost)})
+
+
 def life(phase: str = "Running", *, at: int = NOW) -> LifecycleEvent:
     return LifecycleEvent(
         tenant=DEFAULT_TENANT,

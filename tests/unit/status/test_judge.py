@@ -135,7 +135,7 @@ LONG_AGO = NOW - HEARTBEAT_AGE_MS_MAX - 1
         ("Running", NOW, None),
         ("Starting", NOW, None),
         ("Stopped", NOW, "stage_stopped"),
-        ("Failed", NOW, "stage_stopped"),
+        ("Failed", NOW, "stage_failed"),
         ("Stopping", NOW, "stage_stopped"),
         ("Recovering", NOW, "recovering"),
         ("Running", LONG_AGO, "runner_silent"),
@@ -146,6 +146,25 @@ LONG_AGO = NOW - HEARTBEAT_AGE_MS_MAX - 1
 def test_what_blocks_is_told(phase: str | None, heard_at: int, expected: str | None) -> None:
     event = None if phase is None else life(phase)
     judgement = judge(claim(span(0, 5)), view(slot(lifecycle=event, heard_at=heard_at)))
+    assert [stage.blocked_by for stage in judgement.stages] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("phase", "heard_at", "expected"),
+    [
+        ("Running", NOW, "blocked_by_open_transaction"),
+        ("Running", LONG_AGO, "runner_silent"),
+        ("Starting", NOW, None),
+        ("Recovering", NOW, "recovering"),
+        ("Failed", NOW, "stage_failed"),
+    ],
+)
+def test_what_a_driver_waits_for_is_told_while_it_runs(
+    phase: str, heard_at: int, expected: str | None
+) -> None:
+    content = slot(lifecycle=life(phase), heard_at=heard_at)
+    waiting = replace(content, blocked_by="blocked_by_open_transaction")
+    judgement = judge(claim(span(0, 5)), view(waiting))
     assert [stage.blocked_by for stage in judgement.stages] == [expected] * 2
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -12,7 +12,17 @@ from shared.tokens import KeyRing, Token
 from status.app.hub import Hub, TooManyWaiters
 from status.app.tokens import DIRECTORY_LAG_MS_MAX, Tokens
 from status.core.outcomes import Kind, Outcome
-from unit.status.fakes import NOW, FakeOwners, FakeStore, FixedClock, record, slot, span, token
+from unit.status.fakes import (
+    NOW,
+    FakeOwners,
+    FakeStore,
+    FixedClock,
+    life,
+    record,
+    slot,
+    span,
+    token,
+)
 
 RING = KeyRing(active=1, keys={1: bytes(32)})
 WAIT_S = 20.0
@@ -188,6 +198,23 @@ def test_following_tells_each_change_and_ends_with_a_final_one() -> None:
             (Kind.IN_PROGRESS, "2"),
             (Kind.COMPLETE, "4"),
         ]
+
+    in_a_world(test)
+
+
+def test_following_tells_what_a_driver_waits_for() -> None:
+    async def test(w: World) -> None:
+        running = replace(SHORT, lifecycle=life("Running"))
+        w.store.put(running, version=1)
+        changes = w.tokens.follow(token(span(0, 5)))
+        seen = []
+        for version, blocked_by in enumerate([None, "blocked_by_open_transaction", None], start=1):
+            w.store.put(replace(running, blocked_by=blocked_by), version=version)
+            change = await anext(changes)
+            assert change is not None
+            seen.append(change.outcome.stages[1].blocked_by)
+        assert seen == [None, "blocked_by_open_transaction", None]
+        await changes.aclose()  # type: ignore[attr-defined]
 
     in_a_world(test)
 

@@ -15,6 +15,7 @@ class StoredSlot:
     slot: Slot
     position: int
     at: int
+    mark: str = ""
     history: list[Progress] = field(default_factory=list)
 
 
@@ -38,6 +39,8 @@ class FakeStore:
             return WriteResult.LOST
         if write.slot is None:
             assert held is not None
+            if held.mark != write.mark:
+                return WriteResult.STALE
             held.position, held.at = write.position, write.at
             return WriteResult.WRITTEN
         history = [] if held is None or write.rebuilt else held.history
@@ -45,6 +48,7 @@ class FakeStore:
             slot=write.slot,
             position=write.position,
             at=write.at,
+            mark=write.mark,
             history=[*history, *write.progress],
         )
         return WriteResult.WRITTEN

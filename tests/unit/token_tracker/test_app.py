@@ -1,14 +1,25 @@
 """The tracker keeps Redis in step with the facts, and rebuilds what Redis has lost."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from builders import ORDERS_ID, UID, make_commit, make_definition, make_fact, make_lifecycle
+from builders import (
+    NOW,
+    ORDERS_ID,
+    TENANT,
+    UID,
+    make_commit,
+    make_definition,
+    make_fact,
+    make_lifecycle,
+    make_snapshot,
+)
 from shared.errors import Retryable
-from shared.events import Fact, to_vector
-from shared.slots import slot_to_json
+from shared.events import Fact, from_vector, to_vector
+from shared.slots import SLOT_VERSION, Progress, Slot, saved_from_json, slot_to_json
 from token_tracker.app import Tracker
+from token_tracker.core.snapshots import HISTORY_MAX, snapshot_text
 from unit.token_tracker.fakes import FakeClock, FakeJournal, FakeStore
 
 
@@ -41,6 +52,22 @@ class Bench:
 
     def reached(self) -> int:
         return to_vector(self.store.slots[UID].slot.sinks["enrich/lake"].reached)[ORDERS_ID, 0]
+
+
+SLOT = Slot(tenant=TENANT, pipeline_uid=UID)
+
+
+def make_progress(sequence: int) -> Progress:
+    return Progress(
+        stage="enrich",
+        sink="lake",
+        reached=(),
+        batch_id=sequence,
+        sequence=sequence,
+        committed_at=NOW,
+        batch_rows=1,
+        version={},
+    )
 
 
 def commit(taken: int, *, sequence: int) -> Fact:
@@ -116,6 +143,29 @@ def test_loss_is_found_while_nothing_changes(bench: Bench) -> None:
     assert bench.reached() == 1
 
 
+def test_older_copy_of_a_slot_is_replaced_and_not_confirmed(bench: Bench) -> None:
+    older = bench.store.slots[UID]
+    bench.append(commit(5, sequence=1))
+    bench.feed()
+    bench.tracker.flush()
+    bench.store.slots[UID] = replace(older, history=[*older.history])
+    bench.clock.now += 700
+    bench.tracker.confirm()
+    assert bench.store.slots[UID].at == older.at, "nobody may take it for what is known now"
+    bench.tracker.flush()
+    assert bench.reached() == 5
+
+
+def test_older_copy_with_the_same_position_is_seen_too(bench: Bench) -> None:
+    older = replace(bench.store.slots[UID])
+    bench.tracker.handle_lifecycle(0, make_lifecycle("Running"))
+    bench.tracker.flush()
+    bench.store.slots[UID] = older
+    bench.tracker.confirm()
+    bench.tracker.flush()
+    assert bench.store.slots[UID].slot.lifecycle is not None
+
+
 def test_slot_of_a_tracker_that_has_come_further_is_left_alone(bench: Bench) -> None:
     bench.store.slots[UID].position = 99
     bench.append(commit(5, sequence=1))
@@ -175,6 +225,39 @@ def test_restart_from_snapshots_gives_the_same_slots(bench: Bench) -> None:
     assert slot_to_json(bench.store.slots[UID].slot) == before
 
 
+def test_history_outlives_a_restart_and_the_store(bench: Bench) -> None:
+    bench.append(*(commit(n, sequence=n) for n in range(2, 100)))
+    bench.feed()
+    bench.tracker.save()
+    bench.store.slots.clear()
+    bench.restart()
+    bench.append(commit(101, sequence=100))
+    bench.feed()
+    bench.tracker.flush()
+    bench.tracker.flush()
+    told = [p.sequence for p in bench.store.slots[UID].history]
+    assert told == list(range(100 - HISTORY_MAX, 101))
+
+
+def test_history_never_makes_a_snapshot_too_large() -> None:
+    wide = from_vector({(ORDERS_ID, partition): 10**12 for partition in range(1_000)})
+    history = [replace(make_progress(number), reached=wide) for number in range(9)]
+    kept = saved_from_json(snapshot_text(SLOT, history), version=SLOT_VERSION).history
+    assert 0 < len(kept) < 9
+    assert kept == tuple(history[-len(kept) :])
+
+
+def test_snapshot_without_a_history_is_read(bench: Bench) -> None:
+    slot = bench.store.slots[UID].slot
+    bench.journal.snapshots[UID] = make_snapshot(slot_to_json(slot))
+    bench.journal.positions[0] = bench.position
+    bench.store.slots.clear()
+    bench.restart()
+    bench.tracker.flush()
+    bench.tracker.flush()
+    assert bench.reached() == 1
+
+
 def test_restart_without_snapshots_reads_all_facts_again(bench: Bench) -> None:
     bench.restart()
     assert bench.position == 0
@@ -189,6 +272,13 @@ def test_phase_reaches_the_store(bench: Bench) -> None:
     lifecycle = bench.store.slots[UID].slot.lifecycle
     assert lifecycle is not None
     assert lifecycle.phase == "Running"
+
+
+def test_what_a_driver_waits_for_reaches_the_store_and_is_cleared(bench: Bench) -> None:
+    for at, word in enumerate(["blocked_by_open_transaction", None], start=NOW):
+        bench.tracker.handle_lifecycle(0, make_lifecycle(kind="heartbeat", at=at, blocked_by=word))
+        bench.tracker.flush()
+        assert bench.store.slots[UID].slot.blocked_by == word
 
 
 def test_skipped_message_moves_the_position(bench: Bench) -> None:

@@ -19,8 +19,7 @@ from builders import (
 from shared.events import Commit, Definition, to_vector
 from shared.slots import SinkState, Slot
 from shared.vectors import TopicPartition
-from token_tracker import core
-from token_tracker.core import Applied, apply_fact, apply_lifecycle
+from token_tracker.core import Applied, apply_fact, apply_lifecycle, hops
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 ENRICH = make_stage(
@@ -207,13 +206,13 @@ def test_sink_that_no_stage_reads_keeps_one_hop() -> None:
 def test_too_many_hops_are_thinned_and_the_newest_stays(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(core, "HOPS_MAX", most)
+    monkeypatch.setattr(hops, "HOPS_MAX", most)
     slot = apply(CHAIN).slot
     for n in range(9):
         slot = apply(enriched(11 + n, n + 1, sequence=n), slot=slot).slot
-        hops = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops]
-        assert len(hops) <= most
-        assert hops[-1] == n + 1
+        kept = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops]
+        assert len(kept) <= most
+        assert kept[-1] == n + 1
     assert reached(apply(loaded(9), slot=slot).slot) == {("R", 0): 19}
 
 
@@ -265,3 +264,12 @@ def test_heartbeat_alone_tells_the_phase() -> None:
     slot = apply_lifecycle(EMPTY, make_lifecycle("Running", kind="heartbeat"))
     assert slot.lifecycle is not None
     assert slot.lifecycle.phase == "Running"
+
+
+def test_newest_event_says_what_blocks_the_driver() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle(kind="heartbeat", at=NOW + 2, blocked_by="x"))
+    assert slot.blocked_by == "x"
+    slot = apply_lifecycle(slot, make_lifecycle("Running", at=NOW + 1))
+    slot = apply_lifecycle(slot, make_lifecycle(kind="claim", at=NOW + 3))
+    assert slot.blocked_by == "x"
+    assert apply_lifecycle(slot, make_lifecycle("Running", at=NOW + 3)).blocked_by is None

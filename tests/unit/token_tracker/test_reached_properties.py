@@ -12,8 +12,7 @@ from shared.events import Commit, Definition, Fact, StageDefinition, to_vector
 from shared.slots import SinkState, Slot
 from shared.vectors import TopicPartition, covers, join
 from strategies import patiently
-from token_tracker import core
-from token_tracker.core import apply_fact
+from token_tracker.core import apply_fact, hops
 from unit.token_tracker.flow import BASES, LAKE, ROOTS, SHAPES, Flow, Take
 
 Vector = dict[TopicPartition, int]
@@ -39,7 +38,7 @@ def flows(draw: st.DrawFn) -> Flow:
 
 
 def facts_of(flow: Flow) -> list[Fact]:
-    return [make_fact(flow.definition()), *map(make_fact, flow.commits)]
+    return flow.facts
 
 
 def apply_all(facts: Iterable[Fact], slot: Slot = EMPTY) -> Slot:
@@ -159,7 +158,7 @@ def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject)
 def test_few_hops_never_make_reached_too_large(flow: Flow, data: st.DataObject) -> None:
     facts = data.draw(st.permutations(facts_of(flow)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "HOPS_MAX", 2)
+        patch.setattr(hops, "HOPS_MAX", 2)
         slot = apply_all(facts)
     assert_sound(flow, slot)
     assert all(len(state.hops) <= 3 for state in slot.sinks.values())

@@ -40,6 +40,7 @@ class Broker:
     folder: Path
     port: int
     controller_port: int
+    advertised_port: int | None = None  # where clients are sent: something in front of `port`
 
     @property
     def version(self) -> str:
@@ -89,6 +90,7 @@ def properties(broker: Broker) -> str:
         "inter.broker.listener.name": "PLAINTEXT",
         "listeners": f"PLAINTEXT://{HOST}:{broker.port},"
         f"CONTROLLER://{HOST}:{broker.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{address(broker.advertised_port or broker.port)}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": broker.folder / "data",
         "auto.create.topics.enable": "false",

@@ -43,11 +43,11 @@ class Member:
         return self.was_ready and code in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
-def next_delay_s(last_s: float, *, ran_s: float) -> float:
+def next_delay_s(last_s: float, *, ran_s: float, most_s: float = RESTART_DELAY_S_MAX) -> float:
     """How long to wait before a restart: doubling while it keeps crashing, within bounds."""
     if ran_s >= HEALTHY_AFTER_S:
         return RESTART_DELAY_S_MIN
-    return min(max(last_s * 2, RESTART_DELAY_S_MIN), RESTART_DELAY_S_MAX)
+    return min(max(last_s * 2, RESTART_DELAY_S_MIN), most_s)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +58,7 @@ class Fleet:
     report: Reporter
     changed: Callable[[], None]
     signals: Sequence[int]
+    restart_delay_s_max: float = RESTART_DELAY_S_MAX
     members: dict[str, Member] = field(default_factory=dict)
 
     @property
@@ -129,7 +130,8 @@ class Fleet:
                 why=log_tail(member.child.log),
                 fix=spec.fix,
             )
-        member.delay_s = next_delay_s(member.delay_s, ran_s=member.child.age_s)
+        ran_s, most_s = member.child.age_s, self.restart_delay_s_max
+        member.delay_s = next_delay_s(member.delay_s, ran_s=ran_s, most_s=most_s)
         member.restart_due = time.monotonic() + member.delay_s
         member.phase = Phase.RESTARTING
         self.changed()

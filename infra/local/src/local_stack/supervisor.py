@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from local_stack import archives, broker, jars, keys, services, valkey
-from local_stack.fleet import Fleet
+from local_stack.fleet import RESTART_DELAY_S_MAX, Fleet
 from local_stack.folders import make_private, state_folder
 from local_stack.java import Java, find_java
 from local_stack.ports import address, pick
@@ -34,12 +34,16 @@ DEFAULT_PORTS = {GATEWAY: 8080, broker.NAME: 9092, valkey.NAME: 6379, "controlle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a start may choose: ports (0 = any, None = the last ones), and the services as data."""
+    """What a start may choose: ports (0 = any, None = the last ones), and the services as data.
+
+    A service that crashes again and again waits up to `restart_delay_s_max` before it is restarted.
+    """
 
     gateway_port: int | None = None
     kafka_port: int | None = None
     valkey_port: int | None = None
     services: tuple[Service, ...] = SERVICES
+    restart_delay_s_max: float = RESTART_DELAY_S_MAX
 
 
 def run(folder: Path, options: Options, report: Reporter) -> None:
@@ -132,7 +136,11 @@ class _Run:
             controller_port=ports["controller"],
         )
         self.fleet = Fleet(
-            logs=make_private(home / "logs"), report=report, changed=self.save, signals=signals
+            logs=make_private(home / "logs"),
+            report=report,
+            changed=self.save,
+            signals=signals,
+            restart_delay_s_max=options.restart_delay_s_max,
         )
 
     def run(self, started: float) -> None:

@@ -1,7 +1,8 @@
 """Keeps one slot per pipeline in memory, and Redis in step with it.
 
 Promise: a slot in Redis is always what the facts below its position say. When Redis has lost it,
-nothing is written there before every fact that existed at that moment has been applied again.
+nothing is written there before every fact that existed at that moment has been applied again. An
+older copy of a slot is replaced as soon as it is seen.
 """
 
 import logging
@@ -9,13 +10,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count
 from typing import Final, Protocol
 
 from shared import metrics
 from shared.clock import Clock
 from shared.events import Commit, Fact, LifecycleEvent, Snapshot
-from shared.slots import SLOT_VERSION, Progress, Slot, slot_from_json, slot_to_json
+from shared.slots import SLOT_VERSION, Progress, Slot, saved_from_json
 from token_tracker.core import apply_fact, apply_lifecycle
+from token_tracker.core.snapshots import snapshot_text
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +29,12 @@ class WriteResult(StrEnum):
     WRITTEN = "written"
     NEWER = "newer"  # another tracker has come further: leave it
     LOST = "lost"  # the slot is missing or of another server: rebuild
+    STALE = "stale"  # a slot, but not the one that this tracker wrote last: write it again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotWrite:
-    """`slot` None only confirms the one that is there; `rebuilt` may replace a missing one."""
+    """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one."""
 
     tenant: str
     pipeline_uid: str
@@ -38,6 +42,7 @@ class SlotWrite:
     position: int
     at: int
     slot: Slot | None
+    mark: str = ""
     progress: tuple[Progress, ...] = ()
     rebuilt: bool = False
 
@@ -65,6 +70,8 @@ class Held:
     changed: bool = False
     unsaved: bool = False
     lost: bool = False
+    mark: str = ""
+    """Of the last write: no two have the same."""
 
 
 @dataclass(slots=True)
@@ -82,10 +89,12 @@ class Tracker:
         self._journal = journal
         self._clock = clock
         self._partitions: dict[int, Partition] = {}
+        self._born_at = clock.now_ms()
+        self._marks = count()
 
     def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
         """Take a partition over: its snapshots hold every fact below `position`."""
-        held = {s.pipeline_uid: Held(slot=slot_from_json(s.slot)) for s in snapshots}
+        held = {s.pipeline_uid: _restored(s) for s in snapshots}
         self._partitions[partition] = Partition(
             position=position, rebuild_from=self._journal.end(partition), pipelines=held
         )
@@ -160,7 +169,7 @@ class Tracker:
                     partition=number,
                     position=partition.position,
                     slot_version=SLOT_VERSION,
-                    slot=slot_to_json(held.slot),
+                    slot=snapshot_text(held.slot, held.history),
                     at=now,
                 )
                 for held in partition.pipelines.values()
@@ -190,32 +199,42 @@ class Tracker:
     ) -> None:
         if not pending:
             return
-        now = self._clock.now_ms()
-        writes = [
-            SlotWrite(
-                tenant=held.slot.tenant,
-                pipeline_uid=held.slot.pipeline_uid,
-                partition=number,
-                position=partition.position,
-                at=now,
-                slot=None if confirm else held.slot,
-                progress=tuple(held.history if held.lost else held.fresh),
-                rebuilt=held.lost,
-            )
-            for held in pending
-        ]
+        writes = [self._planned(number, partition, held, confirm=confirm) for held in pending]
         results = self._store.write(writes)
         lost = 0
-        for held, result in zip(pending, results, strict=True):
+        for held, write, result in zip(pending, writes, results, strict=True):
             if result is WriteResult.LOST:
                 held.lost = True
                 lost += 1
+            elif result is WriteResult.STALE:
+                held.changed = True
             elif not confirm:
                 held.fresh.clear()
                 held.changed = held.lost = False
+                held.mark = write.mark
         if lost:
             partition.rebuild_from = self._journal.end(number)
             logger.info(
                 "slots are missing and will be written whole",
                 extra={"partition": number, "slots": lost},
             )
+
+    def _planned(
+        self, number: int, partition: Partition, held: Held, *, confirm: bool
+    ) -> SlotWrite:
+        return SlotWrite(
+            tenant=held.slot.tenant,
+            pipeline_uid=held.slot.pipeline_uid,
+            partition=number,
+            position=partition.position,
+            at=self._clock.now_ms(),
+            slot=None if confirm else held.slot,
+            mark=held.mark if confirm else f"{self._born_at}.{next(self._marks)}",
+            progress=tuple(held.history if held.lost else held.fresh),
+            rebuilt=held.lost,
+        )
+
+
+def _restored(snapshot: Snapshot) -> Held:
+    saved = saved_from_json(snapshot.slot, version=snapshot.slot_version)
+    return Held(slot=saved.slot, history=deque(saved.history, maxlen=HISTORY_IN_MEMORY))

@@ -7,6 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from status.adapters.examples import COMPLETE, OPERATION, PIPELINE, PIPELINES
 
+BLOCKED_BY = (
+    "stage_stopped | stage_failed | runner_silent | recovering | blocked_by_open_transaction"
+)
+LOST_REASONS = (
+    "before_start | topic_recreated | topic_deleted | retention_passed | pipeline_deleted"
+)
+
 
 def _moment(ms: int) -> str:
     moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
@@ -31,7 +38,7 @@ def _silent(value: object) -> bool:
 
 class SinkAnswer(_Answer):
     name: str
-    state: str = Field(description="committed | waiting")
+    state: str = Field(description="committed | waiting | lost")
     batch_rows: int | None
     behind: int = Field(description="records of the token still to come")
     version: dict[str, int] | None = Field(description="from which the data is visible")
@@ -40,15 +47,15 @@ class SinkAnswer(_Answer):
 
 class StageAnswer(_Answer):
     stage: str
-    state: str = Field(description="done | waiting | blocked")
+    state: str = Field(description="done | waiting | blocked | lost")
     batch: int | None
     committed_at: Moment | None
-    blocked_by: str | None = Field(description="stage_stopped | runner_silent | recovering")
+    blocked_by: str | None = Field(description=BLOCKED_BY)
     sinks: list[SinkAnswer]
 
 
 class LostAnswer(_Answer):
-    reason: str = Field(description="before_start | pipeline_deleted")
+    reason: str = Field(description=LOST_REASONS)
     topic: str
     partition: int
     start: int

@@ -119,7 +119,7 @@ class Tokens:
             for judgement in judgements:
                 pipeline = judgement.pipeline
                 sinks = [sink for stage in judgement.stages for sink in stage.sinks]
-                for sink in (s for s in sinks if s.covered and not s.vacuous):
+                for sink in (s for s in sinks if s.brought):
                     found = await find_batch(self._store, sight, pipeline, sink.key, sink.wanted)
                     batches[pipeline, sink.key] = found
         except Retryable:

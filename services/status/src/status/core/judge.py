@@ -17,7 +17,8 @@ from shared.events import (
 from shared.slots import sink_key
 from shared.tokens import Part
 from shared.vectors import Span, TopicPartition, Vector, covers, ends, join
-from status.core.outcomes import Judgement, Kind, Lost, SinkJudgement, StageJudgement
+from status.core.losses import Asked, left_of, losses, misses, whole
+from status.core.outcomes import Judgement, Kind, SinkJudgement, StageJudgement
 from status.core.views import PipelineKey, View
 
 
@@ -52,16 +53,16 @@ def judge(claim: Claim, view: View) -> Judgement:
         return _unknown(claim, view.fault or "no_definition")
     if any(item.part.generation > view.generation for item in claim.parts):
         return _unknown(claim, "generation_behind")
-    wanted = [_wanted(item, view.definition) for item in claim.parts]
+    if any(_strange(item, view.definition) for item in claim.parts):
+        return _unknown(claim, "topic_not_known")
+    wanted = [_wanted(item, view.definition, view) for item in claim.parts]
     known = [item for item in wanted if item is not None]
     stages = tuple(_stages(known, view.definition, view))
     required = [sink for stage in stages for sink in stage.sinks if sink.required]
     if len(known) < len(wanted) or not required:
         return _unknown(claim, "nothing_required")
-    gone = list(_before_start(known))
-    if view.definition.deleted:
-        gone += _deleted(known, _arrived(required, view))
-    lost = tuple(dict.fromkeys(gone))  # inputs may share a topic
+    keys = [sink.key for sink in required]
+    lost = tuple(dict.fromkeys(losses(_asked(known), keys, view)))  # inputs may share a topic
     kind = Kind.IN_PROGRESS
     if lost:
         kind = Kind.LOST
@@ -76,27 +77,55 @@ def _unknown(claim: Claim, reason: str) -> Judgement:
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=Kind.UNKNOWN, reason=reason)
 
 
-def _wanted(item: ClaimPart, definition: Definition) -> _Wanted | None:
-    readers = [
+def _readers(
+    item: ClaimPart, definition: Definition
+) -> list[tuple[StageDefinition, InputDefinition]]:
+    """The stages that read the part's input, with that input."""
+    return [
         (stage, source)
         for stage in definition.stages
         for source in stage.inputs
         if source.root and source.name == item.input_name
     ]
+
+
+def _asked_of(stage: StageDefinition, item: ClaimPart) -> bool:
+    """Tokens never wait for a stage that is younger than they are."""
+    return any(sink.since <= item.part.generation for sink in stage.sinks)
+
+
+def _strange(item: ClaimPart, definition: Definition) -> bool:
+    """Whether the part names a topic id that a stage which must pass it has never read."""
+    named = {span.topic_id for span in item.part.spans}
+    return any(
+        not named.issubset((source.topic_id, *source.retired))
+        for stage, source in _readers(item, definition)
+        if _asked_of(stage, item)
+    )
+
+
+def _wanted(item: ClaimPart, definition: Definition, view: View) -> _Wanted | None:
+    readers = _readers(item, definition)
     if not readers:
         return None
-    generation = item.part.generation
     bases: dict[TopicPartition, int] = {}
     for stage, source in readers:
-        if any(sink.since <= generation for sink in stage.sinks):
+        if _asked_of(stage, item):
+            bases = join(bases, view.former.get(stage.name, {}))
             bases = join(bases, to_vector(source.bases))
     return _Wanted(
         spans=item.part.spans,
-        generation=generation,
+        generation=item.part.generation,
         source=readers[0][1],
         bases=bases,
         stages=descendants(definition, readers[0][1]),
     )
+
+
+def _asked(wanted: Iterable[_Wanted]) -> Iterable[Asked]:
+    for item in wanted:
+        for span in item.spans:
+            yield Asked(span=span, topic=item.source.topic, base=item.bases.get(span.key, 0))
 
 
 def descendants(definition: Definition, source: InputDefinition) -> frozenset[str]:
@@ -132,9 +161,11 @@ def _stages(
 
 def _sink(wanted: Sequence[_Wanted], key: str, sink: SinkDefinition, view: View) -> SinkJudgement:
     """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
+    bases = {place: offset for item in wanted for place, offset in item.bases.items()}
     spans = {span for item in wanted for span in item.spans}
-    bases = _bases(wanted)
-    reached = view.reached.get(key, {})
+    full = {whole(span, bases.get(span.key, 0)) for span in spans}
+    reached, missing = view.reached.get(key, {}), view.missing_of(key)
+    coming = [left for span in full for left in left_of(span, reached, missing)]
     goal = ends(spans)
     return SinkJudgement(
         key=key,
@@ -143,51 +174,6 @@ def _sink(wanted: Sequence[_Wanted], key: str, sink: SinkDefinition, view: View)
         wanted=goal,
         covered=covers(reached, goal),
         vacuous=covers(bases, goal),
-        behind=sum(_length(span, reached.get(span.key, 0), bases) for span in spans),
-    )
-
-
-def _bases(wanted: Iterable[_Wanted]) -> dict[TopicPartition, int]:
-    return {key: offset for item in wanted for key, offset in item.bases.items()}
-
-
-def _length(span: Span, reached: int, bases: Vector) -> int:
-    """How much of the span lies beyond `reached`."""
-    return max(0, span.end - max(_start(span, bases), reached))
-
-
-def _start(span: Span, bases: Vector) -> int:
-    return bases.get(span.key, 0) if span.start is None else span.start
-
-
-def _before_start(wanted: Iterable[_Wanted]) -> Iterable[Lost]:
-    for item in wanted:
-        for span in item.spans:
-            end = min(span.end, item.bases.get(span.key, 0))
-            if span.start is not None and span.start < end:
-                yield _lost("before_start", item, span, span.start, end)
-
-
-def _arrived(required: Sequence[SinkJudgement], view: View) -> list[Vector]:
-    return [view.reached.get(sink.key, {}) for sink in required]
-
-
-def _deleted(wanted: Iterable[_Wanted], arrived: Sequence[Vector]) -> Iterable[Lost]:
-    """What some required sink will never get."""
-    for item in wanted:
-        for span in item.spans:
-            base = item.bases.get(span.key, 0)
-            floor = max(base, min(vector.get(span.key, 0) for vector in arrived))
-            start = max(_start(span, item.bases), floor)
-            if start < span.end:
-                yield _lost("pipeline_deleted", item, span, start, span.end)
-
-
-def _lost(reason: str, item: _Wanted, span: Span, start: int, end: int) -> Lost:
-    return Lost(
-        reason=reason,
-        topic=item.source.topic,
-        partition=span.partition,
-        start=start,
-        end=end,
+        lost=any(misses(span, reached, missing) for span in full),
+        behind=sum(left.end - (left.start or 0) for left in coming),
     )

@@ -43,7 +43,10 @@ class Lost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkJudgement:
-    """`vacuous`: all that is wanted lies before the base, so no batch ever brought it."""
+    """`vacuous`: all that is wanted lies before the base, so no batch ever brought it.
+
+    `lost`: some of it never comes here, so that covering it says little.
+    """
 
     key: str
     name: str
@@ -52,6 +55,16 @@ class SinkJudgement:
     covered: bool
     vacuous: bool
     behind: int
+    lost: bool = False
+
+    @property
+    def brought(self) -> bool:
+        """Whether some batch has brought the last of it."""
+        return self.covered and not self.vacuous and not self.lost
+
+    @property
+    def state(self) -> str:
+        return "lost" if self.lost else "committed" if self.covered else "waiting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,16 +205,18 @@ def _part(judgement: Judgement, batches: Batches) -> PartOutcome:
 
 
 def _stage(stage: StageJudgement, pipeline: PipelineKey, batches: Batches) -> StageOutcome:
-    done = all(sink.covered for sink in stage.sinks)
+    lost = any(sink.lost for sink in stage.sinks)
+    done = not lost and all(sink.covered for sink in stage.sinks)
+    waiting = "waiting" if stage.blocked_by is None else "blocked"
     made = [batches.get((pipeline, sink.key)) for sink in stage.sinks]
     known = [batch for batch in made if batch is not None]
     last = max(known, key=lambda b: b.committed_at) if done and len(known) == len(made) else None
     return StageOutcome(
         stage=stage.name,
-        state="done" if done else "waiting" if stage.blocked_by is None else "blocked",
+        state="lost" if lost else "done" if done else waiting,
         batch=None if last is None else last.batch_id,
         committed_at=None if last is None else last.committed_at,
-        blocked_by=None if done else stage.blocked_by,
+        blocked_by=None if done or lost else stage.blocked_by,
         sinks=tuple(_sink(sink, batch) for sink, batch in zip(stage.sinks, made, strict=True)),
     )
 
@@ -209,9 +224,9 @@ def _stage(stage: StageJudgement, pipeline: PipelineKey, batches: Batches) -> St
 def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
     return SinkOutcome(
         name=sink.name,
-        state="committed" if sink.covered else "waiting",
+        state=sink.state,
         batch_rows=None if batch is None else batch.batch_rows,
         behind=sink.behind,
         version=(batch.version or None) if batch is not None else None,
-        detail=EXPIRED if sink.covered and not sink.vacuous and batch is None else None,
+        detail=EXPIRED if sink.brought and batch is None else None,
     )

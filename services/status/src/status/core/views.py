@@ -3,16 +3,21 @@ known for sure is a fault of the view, and no outcome but `unknown` comes of it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from shared.events import Definition, to_vector
 from shared.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
-from shared.slots import NON_FINAL_AGE_MS_MAX, Slot
-from shared.vectors import Vector
+from shared.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
+from shared.vectors import ENDLESS, Span, TopicPartition, Vector
 
 PipelineKey = tuple[str, str]
 """Tenant and uid."""
 
-STOPPED_PHASES = frozenset({Phase.STOPPED, Phase.FAILED, Phase.STOPPING})
+BLOCKED_BY_PHASE: Final[Mapping[str, str]] = {
+    Phase.STOPPED: "stage_stopped",
+    Phase.STOPPING: "stage_stopped",
+    Phase.FAILED: "stage_failed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +31,37 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """What will never come to one sink: spans by partition, and the topics that are gone."""
+
+    spans: Mapping[TopicPartition, tuple[tuple[str, Span], ...]] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, place: TopicPartition, reached: Vector) -> tuple[tuple[str, Span], ...]:
+        """With their reasons. Nobody may have named this partition of a topic that is gone."""
+        known = self.spans.get(place, ())
+        reason = self.gone.get(place[0])
+        if reason is None or any(span.end == ENDLESS for _, span in known):
+            return known
+        topic_id, partition = place
+        rest = Span(
+            topic_id=topic_id, partition=partition, start=reached.get(place, 0), end=ENDLESS
+        )
+        return (*known, (reason, rest))
+
+
+NOTHING: Final = Missing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """One look at a pipeline's slot; `slot` is None when there is none that we can read."""
 
     stamp: Stamp
     slot: Slot | None
     reached: Mapping[str, Vector]
+    missing: Mapping[str, Missing]
+    former: Mapping[str, Vector]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +73,25 @@ class View:
     generation: int
     definition: Definition | None
     reached: Mapping[str, Vector]
+    missing: Mapping[str, Missing]
+    former: Mapping[str, Vector]
     blocked_by: str | None
     version: int = field(compare=False)
+
+    def missing_of(self, key: str) -> Missing:
+        return self.missing.get(key, NOTHING)
 
 
 def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
     sinks = {} if slot is None else slot.sinks
-    reached = {key: to_vector(state.reached) for key, state in sinks.items()}
-    return Reading(stamp=stamp, slot=slot, reached=reached)
+    former = {} if slot is None else slot.former
+    return Reading(
+        stamp=stamp,
+        slot=slot,
+        reached={key: to_vector(state.reached) for key, state in sinks.items()},
+        missing={key: _missing(state) for key, state in sinks.items() if state.lost},
+        former={stage: to_vector(begun) for stage, begun in former.items()},
+    )
 
 
 def view_of(reading: Reading | None, now_ms: int) -> View:
@@ -66,6 +107,8 @@ def view_of(reading: Reading | None, now_ms: int) -> View:
         generation=slot.generation,
         definition=slot.definition,
         reached=reading.reached,
+        missing=reading.missing,
+        former=reading.former,
         blocked_by=_blocked_by(slot, now_ms),
         version=stamp.version,
     )
@@ -90,17 +133,32 @@ def _no_view(fault: str, *, version: int) -> View:
         generation=-1,
         definition=None,
         reached={},
+        missing={},
+        former={},
         blocked_by=None,
         version=version,
     )
+
+
+def _missing(state: SinkState) -> Missing:
+    spans: dict[TopicPartition, tuple[tuple[str, Span], ...]] = {}
+    gone: dict[str, str] = {}
+    for reason, lost in state.lost.items():
+        for span in lost:
+            spans[span.key] = (*spans.get(span.key, ()), (reason, span))
+            if span.end == ENDLESS:
+                gone.setdefault(span.topic_id, reason)
+    return Missing(spans=spans, gone=gone)
 
 
 def _blocked_by(slot: Slot, now_ms: int) -> str | None:
     event = slot.lifecycle
     if event is None:
         return None
-    if event.phase in STOPPED_PHASES:
-        return "stage_stopped"
+    if (stopped := BLOCKED_BY_PHASE.get(event.phase)) is not None:
+        return stopped
     if silent(slot, now_ms):
         return "runner_silent"
-    return "recovering" if event.phase == Phase.RECOVERING else None
+    if event.phase == Phase.RECOVERING:
+        return "recovering"
+    return slot.blocked_by if event.phase == Phase.RUNNING else None

@@ -1,7 +1,8 @@
 """Slots in Redis. Fulfils `Store`; every failure of the driver becomes Retryable.
 
 A write counts only on the very server that it was made on: the script compares the server's run id
-with the one in the slot, so a restored dump or a promoted replica is seen as lost.
+with the one in the slot, so a restored dump or a promoted replica is seen as lost. An older copy of
+a slot in the same server has another mark than what was written last.
 """
 
 from collections.abc import Sequence
@@ -16,25 +17,26 @@ from token_tracker.app import SlotWrite, WriteResult
 WRITE: Final = """
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local partition, position, at, slot, rebuilt = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local held = redis.call('HMGET', KEYS[1], 'run_id', 'position')
+local wake, limit, mark = ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark')
 local valid = held[1] == run_id
 if valid and tonumber(held[2]) > position then return 'newer' end
 if not valid and rebuilt == '0' then return 'lost' end
+if slot == '' and held[3] ~= mark then return 'stale' end
 redis.call('HSET', KEYS[1], 'at', at, 'partition', partition, 'position', position)
 if slot == '' then return 'written' end
 if rebuilt == '1' then
   for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
 end
-redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot)
-local version = redis.call('HINCRBY', KEYS[1], 'version', 1)
-local history, limit = (#ARGV - 7) / 2, tonumber(ARGV[7])
-for i = 0, history - 1 do
-  local key = KEYS[tonumber(ARGV[8 + 2 * i])]
+redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark)
+redis.call('HINCRBY', KEYS[1], 'version', 1)
+for i = 9, #ARGV, 2 do
+  local key = KEYS[tonumber(ARGV[i])]
   local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-  redis.call('ZADD', key, (tonumber(newest[2]) or 0) + 1, ARGV[9 + 2 * i])
+  redis.call('ZADD', key, (tonumber(newest[2]) or 0) + 1, ARGV[i + 1])
   redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
 end
-redis.call('PUBLISH', KEYS[2], ARGV[6])
+redis.call('PUBLISH', KEYS[2], wake)
 return 'written'
 """
 
@@ -79,6 +81,7 @@ class RedisStore:
             int(write.rebuilt),
             f"{write.tenant}/{write.pipeline_uid}",
             HISTORY_LENGTH_MAX,
+            write.mark,
         ]
         for progress in write.progress:
             place = places[sink_key(progress.stage, progress.sink)]

@@ -1,0 +1,88 @@
+"""Decides what of a token will never be processed, and why. Pure.
+
+The tracker says of each sink what never comes there, losses on the way included; so the required
+sinks are enough, and what all of them have reached is never lost.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from shared.vectors import Span, Vector, beyond, merge_spans, overlap, without
+from status.core.outcomes import Lost
+from status.core.views import Missing, View
+
+Told = tuple[str, Span]
+"""A reason, and what it takes away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One span of a token, and where the stages that must pass it began."""
+
+    span: Span
+    topic: str
+    base: int
+
+
+def losses(asked: Iterable[Asked], required: Sequence[str], view: View) -> Iterator[Lost]:
+    """`required` are the keys of the sinks that must have all of it. No offset comes twice."""
+    for each in asked:
+        told = [*_before_start(each), *_set_aside(each, required, view)]
+        if view.definition is not None and view.definition.deleted:
+            told.append(("pipeline_deleted", _never(each, required, view)))
+        yield from _lost(each, told)
+
+
+def whole(span: Span, base: int) -> Span:
+    """With a start: a span without one counts from the base."""
+    return _span(span, base, span.end) if span.start is None else span
+
+
+def left_of(span: Span, reached: Vector, missing: Missing) -> tuple[Span, ...]:
+    """What of `span` is still to come to a sink."""
+    lost = (gone for _, gone in missing.of(span.key, reached))
+    return without(beyond([span], reached), lost)
+
+
+def misses(span: Span, reached: Vector, missing: Missing) -> bool:
+    """Whether something of `span` never comes to a sink."""
+    return any(overlap([span], [gone]) for _, gone in missing.of(span.key, reached))
+
+
+def _before_start(each: Asked) -> Iterator[Told]:
+    if each.span.start is not None:
+        yield "before_start", _span(each.span, 0, each.base)
+
+
+def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Told]:
+    for key in required:
+        yield from view.missing_of(key).of(each.span.key, view.reached.get(key, {}))
+
+
+def _never(each: Asked, required: Sequence[str], view: View) -> Span:
+    """What some required sink of a deleted pipeline had not reached."""
+    arrived = min(view.reached.get(key, {}).get(each.span.key, 0) for key in required)
+    return _span(each.span, max(each.base, arrived), each.span.end)
+
+
+def _lost(each: Asked, told: Iterable[Told]) -> Iterator[Lost]:
+    """Each offset for the first reason that was told of it."""
+    left: tuple[Span, ...] = (whole(each.span, each.base),)
+    found: dict[str, list[Span]] = {}
+    for reason, gone in told:
+        found.setdefault(reason, []).extend(overlap(left, [gone]))
+        left = without(left, [gone])
+    pieces = [(piece, reason) for reason, cut in found.items() for piece in merge_spans(cut)]
+    for piece, reason in sorted(pieces):
+        assert piece.start is not None
+        yield Lost(
+            reason=reason,
+            topic=each.topic,
+            partition=piece.partition,
+            start=piece.start,
+            end=piece.end,
+        )
+
+
+def _span(span: Span, start: int, end: int) -> Span:
+    return Span(topic_id=span.topic_id, partition=span.partition, start=start, end=end)

@@ -1,0 +1,159 @@
+"""Applies facts to a slot.
+
+Applying is a join: facts in any order, repeated or split, give one state. Both sides of a hop are
+cumulative, so a fact that was lost on the way is covered by any later one.
+"""
+
+from dataclasses import dataclass, replace
+
+from shared.events import (
+    Commit,
+    Definition,
+    Fact,
+    LifecycleEvent,
+    PartitionOffset,
+    SinkResult,
+    from_vector,
+    to_vector,
+)
+from shared.slots import Hop, Progress, SinkState, Slot, sink_key
+from shared.vectors import Span, TopicPartition, join
+from token_tracker.core.graph import Graph, StageSink
+from token_tracker.core.hops import with_hop
+from token_tracker.core.losses import settle, united
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    slot: Slot
+    progress: tuple[Progress, ...]
+
+
+def apply_fact(slot: Slot, fact: Fact) -> Applied:
+    match fact.body:
+        case Definition():
+            return _advance(slot, _apply_definition(slot, fact.generation, fact.body))
+        case Commit():
+            return _advance(slot, _apply_commit(slot, fact.body))
+
+
+def apply_lifecycle(slot: Slot, event: LifecycleEvent) -> Slot:
+    """The newest transition wins; a heartbeat says that the runner lives, and what blocks it."""
+    if event.kind != "claim" and event.at >= slot.heard_at:
+        slot = replace(slot, blocked_by=event.blocked_by)
+    heard = max(slot.heard_at, event.at)
+    known = slot.lifecycle
+    if event.kind != "transition" or (known is not None and known.at > event.at):
+        if known is None and event.kind == "heartbeat":
+            return replace(slot, heard_at=heard, lifecycle=event)
+        return replace(slot, heard_at=heard)
+    return replace(slot, heard_at=heard, lifecycle=event)
+
+
+def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Slot:
+    newer = generation > slot.generation or (
+        generation == slot.generation
+        and (slot.definition is None or definition.deleted >= slot.definition.deleted)
+    )
+    current = definition if newer or slot.definition is None else slot.definition
+    return replace(
+        slot,
+        generation=max(generation, slot.generation),
+        definition=current,
+        former=_former(slot, definition, current),
+    )
+
+
+def _former(
+    slot: Slot, heard: Definition, current: Definition
+) -> dict[str, tuple[PartitionOffset, ...]]:
+    """Where the stages of `current` began in their retired topics, by all definitions so far."""
+    known = slot.definition.stages if slot.definition is not None else ()
+    former: dict[str, tuple[PartitionOffset, ...]] = {}
+    for stage in current.stages:
+        retired = {topic_id for source in stage.inputs for topic_id in source.retired}
+        begun: dict[TopicPartition, int] = to_vector(slot.former.get(stage.name, ()))
+        for other in (*known, *heard.stages):
+            if other.name == stage.name:
+                begun = join(begun, to_vector(base for i in other.inputs for base in i.bases))
+        begun = {place: offset for place, offset in begun.items() if place[0] in retired}
+        if begun:
+            former[stage.name] = from_vector(begun)
+    return former
+
+
+def _apply_commit(slot: Slot, commit: Commit) -> Slot:
+    sinks = dict(slot.sinks)
+    for result in commit.sinks:
+        if result.outcome == "committed":
+            key = sink_key(commit.stage, result.name)
+            sinks[key] = _committed(sinks.get(key, SinkState()), commit, result)
+    return replace(slot, sinks=sinks)
+
+
+def _committed(state: SinkState, commit: Commit, result: SinkResult) -> SinkState:
+    outputs = {(o.topic_id, o.partition): o.end for o in commit.outputs if o.sink == result.name}
+    advanced = replace(
+        state,
+        frontier=from_vector(join(to_vector(state.frontier), to_vector(commit.frontier))),
+        hops=with_hop(state.hops, Hop(inputs=commit.frontier, outputs=from_vector(outputs))),
+        set_aside=united(state.set_aside, _set_aside(commit, result)),
+    )
+    if commit.sequence <= state.sequence:
+        return advanced
+    return replace(
+        advanced,
+        sequence=commit.sequence,
+        batch_id=commit.batch_id,
+        committed_at=commit.committed_at,
+        batch_rows=result.batch_rows,
+        version=result.version,
+    )
+
+
+def _set_aside(commit: Commit, result: SinkResult) -> dict[str, list[Span]]:
+    found: dict[str, list[Span]] = {}
+    for each in commit.set_aside:
+        if each.sink is None or each.sink == result.name:
+            found.setdefault(each.reason, []).extend(
+                Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
+                for r in each.ranges
+            )
+    return found
+
+
+def _advance(before: Slot, slot: Slot) -> Applied:
+    """Move `reached` of every sink as far as its frontier allows, say what is lost in between, and
+    drop hops that all passed."""
+    if slot.definition is None:
+        return Applied(slot=slot, progress=())
+    graph = Graph(slot.definition, slot)
+    sinks = {**slot.sinks, **settle(before, graph)}
+    progress: list[Progress] = []
+    for sink in graph.sinks:
+        state = sinks[sink.key]
+        reached = from_vector(join(to_vector(state.reached), graph.reached(sink)))
+        if reached == state.reached:
+            continue
+        sinks[sink.key] = replace(state, reached=reached)
+        if state.sequence >= 0:  # else it is only where the sink begins; no batch has brought it
+            progress.append(_progress(sink, state, reached))
+    for key, state in sinks.items():
+        # Of a sink that no stage reads, the last hop is enough: a reader that is new begins there.
+        passed = graph.passed.get(key, max(len(state.hops) - 1, 0))
+        sinks[key] = replace(state, hops=state.hops[passed:])
+    return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
+
+
+def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset, ...]) -> Progress:
+    return Progress(
+        stage=sink.stage.name,
+        sink=sink.key.removeprefix(f"{sink.stage.name}/"),
+        before=state.reached,
+        reached=reached,
+        batch_id=state.batch_id,
+        sequence=state.sequence,
+        committed_at=state.committed_at,
+        batch_rows=state.batch_rows,
+        version=state.version,
+    )

@@ -1,0 +1,138 @@
+"""Translates how far a sink has come in its stage's inputs back to root inputs.
+
+A hop of the writer counts when the reader covers its outputs; paths that lead to the same root
+combine by their minimum.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from shared.events import Definition, InputDefinition, StageDefinition, to_vector
+from shared.slots import Hop, SinkState, Slot, sink_key
+from shared.vectors import TopicPartition, Vector, covers, gone_topics, join, meet
+
+
+@dataclass(frozen=True, slots=True)
+class StageSink:
+    """One sink of one stage; `key` is its place in the slot."""
+
+    stage: StageDefinition
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """How far a sink is past the root topics `ids` by one way, or by several of them."""
+
+    ids: frozenset[str]
+    reached: Mapping[TopicPartition, int]
+
+
+class Graph:
+    """A slot with the ways that lead through it."""
+
+    def __init__(self, definition: Definition, slot: Slot) -> None:
+        self._slot = slot
+        self.sinks = tuple(
+            StageSink(stage, sink_key(stage.name, sink.name))
+            for stage in definition.stages
+            for sink in stage.sinks
+        )
+        self._writers: dict[str, list[StageSink]] = {}
+        for stage in definition.stages:
+            for sink in stage.sinks:
+                if sink.topic_id is not None:
+                    writer = StageSink(stage, sink_key(stage.name, sink.name))
+                    self._writers.setdefault(sink.topic_id, []).append(writer)
+        self.inner = frozenset(
+            topic_id
+            for stage in definition.stages
+            for source in stage.inputs
+            if self.writers(source)
+            for topic_id in ids_of(source)
+        )
+        """Ids of the topics between the stages."""
+        self.passed: dict[str, int] = {}
+        """By Kafka sink: how many hops every reader is past, without the last of them."""
+
+    def state(self, key: str) -> SinkState:
+        return self._slot.sinks.get(key, SinkState())
+
+    def hops(self, key: str) -> tuple[Hop, ...]:
+        return self.state(key).hops
+
+    def writers(self, source: InputDefinition) -> list[StageSink]:
+        """The sinks of this pipeline that fill an input; none of a root."""
+        return [] if source.root else self._writers.get(source.topic_id, [])
+
+    def bases(self, stage: StageDefinition) -> dict[TopicPartition, int]:
+        """Where the stage began, in retired topics too."""
+        former = to_vector(self._slot.former.get(stage.name, ()))
+        return former | {
+            (base.topic_id, base.partition): base.offset
+            for source in stage.inputs
+            for base in source.bases
+        }
+
+    def held(self, sink: StageSink) -> dict[TopicPartition, int]:
+        """How far a sink has come in the inputs of its stage."""
+        return join(self.bases(sink.stage), to_vector(self.state(sink.key).frontier))
+
+    def reached(self, sink: StageSink) -> Mapping[TopicPartition, int]:
+        return self._to_roots(sink.stage, self.held(sink)).reached
+
+    def through(self, writer: StageSink, covered: Vector) -> dict[TopicPartition, int]:
+        """What the writer had taken when everything it had written was below `covered`."""
+        hops, gone = self.hops(writer.key), gone_topics(covered)
+        passed = 0
+        while passed < len(hops) and covers(covered, to_vector(hops[passed].outputs), gone):
+            passed += 1
+        if hops:
+            floor = max(passed - 1, 0)
+            self.passed[writer.key] = min(self.passed.get(writer.key, floor), floor)
+        before = to_vector(hops[passed - 1].inputs) if passed else {}
+        return join(self.bases(writer.stage), before)
+
+    def places(self, topic_id: str) -> Iterator[TopicPartition]:
+        """The partitions of a topic that anything in the slot names, some more than once."""
+        for state in self._slot.sinks.values():
+            named = (
+                *state.frontier,
+                *state.reached,
+                *(state.hops[-1].outputs if state.hops else ()),
+            )
+            yield from ((topic_id, o.partition) for o in named if o.topic_id == topic_id)
+        for sink in self.sinks:
+            yield from (place for place in self.bases(sink.stage) if place[0] == topic_id)
+
+    def _to_roots(self, stage: StageDefinition, at: Vector) -> _Path:
+        paths: list[_Path] = []
+        for source in stage.inputs:
+            here, writers = within(at, source), self.writers(source)
+            if not writers:
+                paths.append(_Path(ids_of(source), here))
+            paths += [self._to_roots(w.stage, self.through(w, here)) for w in writers]
+        return _combine(paths)
+
+
+def ids_of(source: InputDefinition) -> frozenset[str]:
+    return frozenset((source.topic_id, *source.retired))
+
+
+def within(at: Vector, source: InputDefinition) -> dict[TopicPartition, int]:
+    """What of `at` is about one input."""
+    ids = ids_of(source)
+    return {place: end for place, end in at.items() if place[0] in ids}
+
+
+def _combine(paths: list[_Path]) -> _Path:
+    """A way that leads to a topic and has not begun there holds all others back."""
+    ids: frozenset[str] = frozenset().union(*(path.ids for path in paths))
+    combined: dict[TopicPartition, int] = {}
+    for topic_id in ids:
+        mine = [path.reached for path in paths if topic_id in path.ids]
+        least: Vector = {place: end for place, end in mine[0].items() if place[0] == topic_id}
+        for other in mine[1:]:
+            least = meet(least, other)
+        combined |= least
+    return _Path(ids, combined)

@@ -1,0 +1,55 @@
+"""Keeps the hops of one Kafka sink in order and few.
+
+A hop that is dropped makes tokens wait for a later one at worst; `reached` is never too large.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from shared.events import from_vector, to_vector
+from shared.slots import Hop
+from shared.vectors import covers, meet
+
+HOPS_MAX: Final = 512  # per Kafka sink; dropping one only makes tokens wait for a later one
+
+
+def with_hop(hops: tuple[Hop, ...], hop: Hop) -> tuple[Hop, ...]:
+    """In the order of their inputs, which is one order because every batch follows a fence."""
+    kept = _useful(_placed(hops, hop))
+    return tuple(kept if len(kept) <= HOPS_MAX else kept[:1] + kept[2::2] + _last(kept))
+
+
+def _placed(hops: tuple[Hop, ...], hop: Hop) -> list[Hop]:
+    """Of a batch that was reported twice, with other outputs, the smaller outputs are enough."""
+    inputs, outputs = to_vector(hop.inputs), to_vector(hop.outputs)
+    kept: list[Hop] = []
+    placed = False
+    for known in hops:
+        if known.inputs == hop.inputs:
+            least = meet(to_vector(known.outputs), outputs)
+            kept.append(replace(known, outputs=from_vector(least)))
+            placed = True
+        elif not placed and covers(to_vector(known.inputs), inputs):
+            kept += [hop, known]
+            placed = True
+        else:
+            kept.append(known)
+    return kept if placed else [*kept, hop]
+
+
+def _useful(hops: list[Hop]) -> list[Hop]:
+    """Of neighbours between which nothing was written the first and the last are enough.
+
+    Whoever is past one is past all of them. The first says which inputs did write what is there.
+    """
+    kept = hops[:1]
+    for hop, after in pairwise(hops[1:]):
+        if not kept[-1].outputs == hop.outputs == after.outputs:
+            kept.append(hop)
+    return kept + hops[1:][-1:]
+
+
+def _last(hops: list[Hop]) -> list[Hop]:
+    """The newest hop survives thinning, which keeps every second one."""
+    return [] if len(hops) % 2 else [hops[-1]]

@@ -1,0 +1,159 @@
+"""What tokens are told while stages set records aside: the rules of the tracker and of the judge
+together, against the data itself."""
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import TENANT, UID
+from shared.events import Commit, Fact, to_vector
+from shared.slots import SinkState, Slot, slot_from_json, slot_to_json
+from shared.tokens import Part
+from shared.vectors import Span
+from status.core.judge import Claim, ClaimPart, judge
+from status.core.outcomes import FINAL, Kind
+from status.core.views import Stamp, View, reading_of, view_of
+from strategies import patiently
+from token_tracker.core import apply_fact
+from unit.token_tracker.flow import (
+    LAKE,
+    ROOT_END,
+    SHAPES,
+    Flow,
+    Place,
+    Recreate,
+    Skip,
+    Take,
+)
+
+EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
+NOW = 5
+ALL = sorted(SHAPES)
+ONE_WRITER = sorted(set(SHAPES) - {"two writers of one topic"})
+
+counts = st.tuples(*[st.integers(0, 3)] * 4)
+fans = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=4).map(tuple)
+single = st.integers(0, 3).map(lambda index: (*[0] * index, 1))
+takes = st.builds(Take, stage=st.integers(0, 2), counts=counts, fans=fans)
+single_takes = st.builds(Take, stage=st.integers(0, 2), counts=single, fans=fans)
+skips = st.builds(Skip, stage=st.integers(0, 2), counts=counts)
+recreations = st.builds(Recreate, topic=st.integers(0, 3))
+
+
+@st.composite
+def flows(
+    draw: st.DrawFn,
+    shapes: Sequence[str] = ALL,
+    takes: st.SearchStrategy[Take] = takes,
+) -> Flow:
+    flow = Flow(SHAPES[draw(st.sampled_from(shapes))])
+    for event in draw(st.lists(st.one_of(takes, takes, takes, skips, recreations), max_size=16)):
+        flow.run(event)
+    return flow
+
+
+def told(view: View, row: Place) -> Kind:
+    """Of a token for one record."""
+    topic_id, partition, offset = row
+    span = Span(topic_id=topic_id, partition=partition, start=offset, end=offset + 1)
+    part = Part(input_id="00" * 8, generation=1, spans=(span,))
+    claimed = ClaimPart(input_name=topic_id[0], part=part)
+    claim = Claim(pipeline=(TENANT, UID), name="orders", parts=(claimed,))
+    judgement = judge(claim, view)
+    for lost in judgement.lost:
+        assert (lost.partition, lost.start, lost.end) == (partition, offset, offset + 1)
+    return judgement.kind
+
+
+def view_on(slot: Slot) -> View:
+    stamp = Stamp(server_run_id="s", run_id="s", version=1, at=NOW)
+    return view_of(reading_of(stamp, slot), NOW)
+
+
+def told_of_all(slot: Slot, flow: Flow) -> dict[Place, Kind]:
+    view = view_on(slot)
+    return {row: told(view, row) for row in flow.roots()}
+
+
+def apply_all(facts: Iterable[Fact]) -> Slot:
+    return reduce(lambda slot, fact: apply_fact(slot, fact).slot, facts, EMPTY)
+
+
+def assert_honest(flow: Flow, facts: Iterable[Fact]) -> None:
+    """After each fact: `complete` only of what has arrived, and nothing final turns back."""
+    slot, before = EMPTY, dict.fromkeys(flow.roots(), Kind.UNKNOWN)
+    for fact in facts:
+        known, slot = slot, slot_from_json(slot_to_json(apply_fact(slot, fact).slot))
+        state = slot.sinks.get(f"load/{LAKE}", SinkState())
+        if slot.definition == known.definition and state == known.sinks.get(f"load/{LAKE}"):
+            continue
+        lake, after = to_vector(state.frontier), told_of_all(slot, flow)
+        for row, kind in after.items():
+            assert kind != Kind.COMPLETE or flow.arrived(row, lake), row
+            assert kind == before[row] or before[row] not in FINAL, row
+        before = after
+
+
+@patiently
+@given(flows())
+def test_no_token_is_told_a_lie(flow: Flow) -> None:
+    assert_honest(flow, flow.facts)
+
+
+@patiently
+@given(flows(), st.randoms())
+def test_no_token_is_told_a_lie_whatever_the_order_of_facts(flow: Flow, dice: Random) -> None:
+    facts = flow.facts + dice.choices(flow.facts, k=3)
+    dice.shuffle(facts)
+    assert_honest(flow, facts)
+
+
+@patiently
+@given(flows(), st.randoms())
+def test_no_token_is_told_a_lie_when_a_stage_is_heard_late(flow: Flow, dice: Random) -> None:
+    """What each stage says comes in its order, but stages come at their own pace."""
+    flow.drain(at_once=3)
+    by_stage: dict[str, list[Fact]] = {}
+    for fact in flow.facts:
+        name = fact.body.stage if isinstance(fact.body, Commit) else ""
+        by_stage.setdefault(name, []).append(fact)
+    order = [name for name, mine in by_stage.items() for _ in mine]
+    pace = {name: dice.random() for name in by_stage}
+    order.sort(key=lambda name: pace[name] * dice.random())
+    assert_honest(flow, [by_stage[name].pop(0) for name in order])
+
+
+@patiently
+@given(flows(), st.randoms())
+def test_no_token_is_told_a_lie_when_facts_are_missing(flow: Flow, dice: Random) -> None:
+    assert_honest(flow, [fact for fact in flow.facts if dice.random() < 0.7])
+
+
+@patiently
+@given(flows())
+def test_every_token_comes_to_an_end(flow: Flow) -> None:
+    flow.drain(at_once=ROOT_END)
+    for row, kind in told_of_all(apply_all(flow.facts), flow).items():
+        assert kind == Kind.LOST if flow.doomed(row) else kind in FINAL
+
+
+@patiently
+@given(flows(shapes=ONE_WRITER, takes=single_takes))
+def test_what_was_a_batch_of_its_own_is_lost_only_if_it_is(flow: Flow) -> None:
+    flow.drain(at_once=1)
+    for row, kind in told_of_all(apply_all(flow.facts), flow).items():
+        assert kind == (Kind.LOST if flow.doomed(row) else Kind.COMPLETE), row
+
+
+@patiently
+@given(flows())
+def test_partitions_that_nobody_named_are_lost_with_their_topic(flow: Flow) -> None:
+    flow.drain(at_once=ROOT_END)
+    view = view_on(apply_all(flow.facts))
+    current = {i.topic_id for stage in flow.definition().stages for i in stage.inputs}
+    for topic_id, _, _ in flow.roots():
+        kind = told(view, (topic_id, 7, 0))
+        assert kind == (Kind.IN_PROGRESS if topic_id in current else Kind.LOST)

@@ -1,0 +1,250 @@
+"""What of the root inputs is lost, once stages have set records aside."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import (
+    TENANT,
+    UID,
+    make_commit,
+    make_definition,
+    make_fact,
+    make_input,
+    make_range,
+    make_sink,
+    make_stage,
+)
+from shared.events import Commit, Definition, InputDefinition, SetAside, StageDefinition, to_vector
+from shared.slots import Slot
+from shared.vectors import ENDLESS, TopicPartition, Vector
+from token_tracker.core import apply_fact
+
+EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
+Runs = list[tuple[str, int, int]]  # topic id, start, end; all in partition 0
+
+
+def root(topic_id: str = "R", *, retired: tuple[str, ...] = (), base: int = 10) -> InputDefinition:
+    return replace(make_input("orders", topic_id=topic_id, bases=(base,)), retired=retired)
+
+
+def inner(topic_id: str, *, retired: tuple[str, ...] = ()) -> InputDefinition:
+    return replace(make_input(topic_id, topic_id=topic_id, root=False), retired=retired)
+
+
+def writing(name: str, topic_id: str, *inputs: InputDefinition) -> StageDefinition:
+    return make_stage(name, inputs=inputs, sinks=(make_sink("out", topic_id=topic_id),))
+
+
+def loading(*inputs: InputDefinition) -> StageDefinition:
+    return make_stage("load", inputs=inputs)
+
+
+CHAIN = make_definition(writing("enrich", "A", root()), loading(inner("A")))
+LONG = make_definition(
+    writing("enrich", "A", root()), writing("join", "B", inner("A")), loading(inner("B"))
+)
+
+
+def wrote(stage: str, taken: Vector, written: Vector, *, sequence: int = 0) -> Commit:
+    return make_commit(taken, stage=stage, sinks=("out",), outputs=written, sequence=sequence)
+
+
+def enriched(taken: int, written: int, *, sequence: int = 0) -> Commit:
+    return wrote("enrich", {("R", 0): taken}, {("A", 0): written}, sequence=sequence)
+
+
+def loaded(taken: Vector, *, sequence: int = 0) -> Commit:
+    return make_commit(taken, stage="load", sequence=sequence)
+
+
+def without(commit: Commit, runs: Runs, *, reason: str = "retention_passed") -> Commit:
+    """`commit`, whose frontier has passed `runs` without taking them."""
+    ranges = tuple(make_range(start, end, topic_id=topic_id) for topic_id, start, end in runs)
+    return replace(commit, set_aside=(SetAside(reason=reason, sink=None, ranges=ranges),))
+
+
+def apply(*bodies: Definition | Commit, slot: Slot = EMPTY, generation: int = 1) -> Slot:
+    for body in bodies:
+        slot = apply_fact(slot, make_fact(body, generation=generation)).slot
+    return slot
+
+
+def lost(slot: Slot, sink: str = "load/lake") -> dict[str, Runs]:
+    return {
+        reason: [(span.topic_id, span.start or 0, span.end) for span in spans]
+        for reason, spans in slot.sinks[sink].lost.items()
+    }
+
+
+def reached(slot: Slot, sink: str = "load/lake") -> dict[TopicPartition, int]:
+    return to_vector(slot.sinks[sink].reached)
+
+
+def test_what_is_set_aside_of_a_root_is_lost_in_every_sink_behind_it() -> None:
+    slot = apply(CHAIN, enriched(12, 3), without(enriched(20, 3, sequence=1), [("R", 12, 20)]))
+    expected = {"retention_passed": [("R", 12, 20)]}
+    assert lost(slot, "enrich/out") == expected
+    assert lost(slot) == expected, "it never comes there, though the lake has not come so far"
+    slot = apply(loaded({("A", 0): 3}), slot=slot)
+    assert reached(slot) == {("R", 0): 20}
+    assert lost(slot) == expected
+
+
+def test_what_is_set_aside_between_stages_is_lost_with_the_batches_that_wrote_it() -> None:
+    hops = [enriched(12, 3), enriched(15, 6, sequence=1), enriched(19, 9, sequence=2)]
+    slot = apply(CHAIN, *hops, without(loaded({("A", 0): 9}), [("A", 4, 5)]))
+    assert lost(slot) == {"retention_passed": [("R", 12, 15)]}
+    assert lost(slot, "enrich/out") == {}
+
+
+def test_hop_that_comes_after_the_reader_is_asked_too() -> None:
+    slot = apply(CHAIN, without(loaded({("A", 0): 6}), [("A", 3, 6)]))
+    slot = apply(enriched(15, 3), slot=slot)
+    assert (reached(slot), lost(slot)) == ({("R", 0): 15}, {})
+    slot = apply(enriched(19, 6, sequence=1), slot=slot)
+    assert (reached(slot), lost(slot)) == ({("R", 0): 19}, {"retention_passed": [("R", 15, 19)]})
+
+
+def test_hops_of_two_stages_may_both_come_after_the_reader() -> None:
+    """The upper hop comes when the lower one was passed long ago."""
+    facts = [
+        without(loaded({("B", 0): 6}), [("B", 3, 6)]),
+        wrote("join", {("A", 0): 5}, {("B", 0): 3}),
+        wrote("join", {("A", 0): 9}, {("B", 0): 6}, sequence=1),
+        enriched(15, 5),
+        enriched(19, 9, sequence=1),
+    ]
+    assert lost(apply(LONG, *facts)) == {"retention_passed": [("R", 15, 19)]}
+
+
+def test_facts_before_their_definition_count_when_it_comes() -> None:
+    early = apply(enriched(15, 3), enriched(19, 6, sequence=1))
+    early = apply(without(loaded({("A", 0): 6}), [("A", 3, 6)]), slot=early)
+    slot = apply(CHAIN, slot=early)
+    assert (reached(slot), lost(slot)) == ({("R", 0): 19}, {"retention_passed": [("R", 15, 19)]})
+
+
+def test_hop_that_is_lost_makes_its_neighbour_lost() -> None:
+    """Of the two batches nobody can tell which rows were whose."""
+    slot = apply(CHAIN, enriched(12, 3), enriched(19, 9, sequence=2))
+    slot = apply(without(loaded({("A", 0): 9}), [("A", 3, 4)]), slot=slot)
+    assert lost(slot) == {"retention_passed": [("R", 12, 19)]}
+
+
+def test_batches_that_wrote_nothing_are_not_lost_with_the_one_before_them() -> None:
+    hops = [enriched(12, 3), *(enriched(13 + n, 6, sequence=1 + n) for n in range(5))]
+    slot = apply(CHAIN, *hops)
+    assert [to_vector(hop.inputs)["R", 0] for hop in slot.sinks["enrich/out"].hops] == [12, 13, 17]
+    slot = apply(without(loaded({("A", 0): 6}), [("A", 3, 6)]), slot=slot)
+    assert (reached(slot), lost(slot)) == ({("R", 0): 17}, {"retention_passed": [("R", 12, 13)]})
+
+
+GONE = replace(
+    CHAIN, stages=(writing("enrich", "A2", root()), loading(inner("A2", retired=("A",))))
+)
+
+
+def test_hops_behind_a_topic_that_is_gone_count_once_the_new_one_is_covered() -> None:
+    slot = apply(CHAIN, enriched(12, 3), enriched(15, 7, sequence=1), loaded({("A", 0): 3}))
+    closed = without(
+        loaded({("A", 0): ENDLESS}, sequence=1), [("A", 3, ENDLESS)], reason="topic_recreated"
+    )
+    slot = apply(GONE, closed, slot=slot, generation=2)
+    assert reached(slot) == {("R", 0): 15}
+    later = [wrote("enrich", {("R", 0): 16 + n}, {("A", 0): 7, ("A", 1): 2, ("A2", 0): 3 + n},
+                   sequence=2 + n) for n in range(2)]  # fmt: skip
+    slot = apply(*later, slot=slot)
+    assert reached(slot) == {("R", 0): 15}
+    slot = apply(loaded({("A", 0): ENDLESS, ("A2", 0): 4}, sequence=2), slot=slot)
+    assert reached(slot) == {("R", 0): 17}
+
+
+def test_rows_in_a_topic_that_is_gone_are_lost_and_those_after_them_are_not() -> None:
+    slot = apply(CHAIN, enriched(12, 3), enriched(15, 7, sequence=1))
+    closed = without(
+        loaded({("A", 0): ENDLESS, ("A2", 0): 3}), [("A", 3, ENDLESS)], reason="topic_deleted"
+    )
+    later = wrote("enrich", {("R", 0): 18}, {("A", 0): 7, ("A2", 0): 3}, sequence=2)
+    slot = apply(GONE, later, closed, slot=slot, generation=2)
+    assert reached(slot) == {("R", 0): 18}
+    assert lost(slot) == {"topic_deleted": [("R", 12, 15)]}
+
+
+RECREATED = replace(
+    CHAIN, stages=(writing("enrich", "A", root("R2", retired=("R",), base=0)), loading(inner("A")))
+)
+
+
+def test_old_and_new_incarnation_of_a_root_are_both_followed() -> None:
+    slot = apply(CHAIN, enriched(12, 3), loaded({("A", 0): 3}))
+    closed = without(
+        wrote("enrich", {("R", 0): ENDLESS, ("R2", 0): 4}, {("A", 0): 5}, sequence=1),
+        [("R", 12, ENDLESS)],
+        reason="topic_recreated",
+    )
+    slot = apply(RECREATED, closed, slot=slot, generation=2)
+    assert reached(slot) == {("R", 0): 12, ("R2", 0): 0}
+    assert lost(slot) == {"topic_recreated": [("R", 12, ENDLESS)]}
+    slot = apply(loaded({("A", 0): 5}, sequence=1), slot=slot)
+    assert reached(slot) == {("R", 0): ENDLESS, ("R2", 0): 4}
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_where_stages_began_in_retired_topics_is_remembered(*, in_order: bool) -> None:
+    order = [(CHAIN, 1), (RECREATED, 2)] if in_order else [(RECREATED, 2), (CHAIN, 1)]
+    slot = EMPTY
+    for definition, generation in order:
+        slot = apply(definition, slot=slot, generation=generation)
+    assert {stage: to_vector(begun) for stage, begun in slot.former.items()} == {
+        "enrich": {("R", 0): 10}
+    }
+
+
+def test_partition_that_another_stage_knows_is_lost_with_its_topic() -> None:
+    definition = make_definition(writing("enrich", "A", root()), loading(root()))
+    taken = wrote("enrich", {("R", 0): 12, ("R", 1): 5}, {})
+    closed = without(loaded({("R", 0): ENDLESS}), [("R", 10, ENDLESS)])
+    for facts in ((taken, closed), (closed, taken)):
+        found = apply(definition, *facts).sinks["load/lake"].lost["retention_passed"]
+        assert [(span.partition, span.start) for span in found] == [(0, 10), (1, 0)]
+
+
+def test_side_that_is_ahead_is_not_asked_about_old_losses_again() -> None:
+    sides = [writing("left", "A", root()), writing("right", "B", root())]
+    definition = make_definition(*sides, loading(inner("A"), inner("B")))
+    left = [wrote("left", {("R", 0): 11 + n}, {("A", 0): 1 + n}, sequence=n) for n in range(9)]
+    taken = without(loaded({("A", 0): 9}), [("A", 0, 1)])
+    right = wrote("right", {("R", 0): 11}, {})
+    slot = apply(definition, *left, taken, right)
+    assert reached(slot) == {("R", 0): 11}
+    assert lost(slot) == {"retention_passed": [("R", 10, 11)]}
+
+
+def test_what_has_been_reached_stays_so_when_another_way_comes_to_it() -> None:
+    slot = apply(CHAIN, enriched(15, 3), loaded({("A", 0): 3}))
+    other = writing("other", "B", root())
+    wider = make_definition(other, *CHAIN.stages[:1], loading(inner("A"), inner("B")))
+    gap = without(wrote("other", {("R", 0): 19}, {}), [("R", 10, 19)])
+    slot = apply(wider, gap, slot=slot, generation=2)
+    assert lost(slot, "other/out") == {"retention_passed": [("R", 10, 19)]}
+    assert lost(slot) == {"retention_passed": [("R", 15, 19)]}
+
+
+def test_first_reason_stays() -> None:
+    first = without(enriched(ENDLESS, 3), [("R", 12, ENDLESS)], reason="topic_deleted")
+    second = without(loaded({("R", 0): ENDLESS}), [("R", 10, ENDLESS)], reason="topic_recreated")
+    definition = make_definition(writing("enrich", "A", root()), loading(inner("A"), root()))
+    assert lost(apply(definition, first, second)) == {
+        "topic_deleted": [("R", 12, ENDLESS)],
+        "topic_recreated": [("R", 10, 12)],
+    }
+
+
+def test_sink_alone_can_set_aside() -> None:
+    stage = make_stage(inputs=(root(),), sinks=(make_sink("lake"), make_sink("copy")))
+    commit = make_commit({("R", 0): 15}, sinks=("lake", "copy"))
+    aside = SetAside(reason="refused", sink="copy", ranges=(make_range(11, 12, topic_id="R"),))
+    slot = apply(make_definition(stage), replace(commit, set_aside=(aside,)))
+    assert lost(slot, "enrich/lake") == {}
+    assert lost(slot, "enrich/copy") == {"refused": [("R", 11, 12)]}
