@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help sync demo up down test check fmt lock
+.PHONY: help sync demo demo-truth up down test check bench fmt lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,12 +15,15 @@ JARS_LOCK := infra/local/src/local_stack/jars.lock
 UV := $(BIN)/uv
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 12
 
 sync: $(VENV)/.jars ## Set up .venv from the hashed locks, and the jars; a second run takes no time
 
 demo: sync ## The whole story on this machine: start, send, follow tokens, read the rows, stop
 	@$(BIN)/waybill demo
+
+demo-truth: sync ## Four faults: what really happens, what bare PySpark makes of it, what Waybill
+	@$(BIN)/python -m examples.truth
 
 up: sync ## Start the local stack and keep it running (ARGS=--detach: in the background)
 	@$(BIN)/waybill up $(ARGS)
@@ -36,6 +39,9 @@ check: sync ## Lint, format, types, import rules; changes nothing
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: sync ## Measure, as ratios to what others need for the same (ARGS: for the measurement)
+	$(BIN)/python -m bench.rebuild $(ARGS)
 
 fmt: sync ## Format, and fix what lint can fix
 	$(BIN)/ruff check --fix

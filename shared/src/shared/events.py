@@ -119,6 +119,7 @@ class SinkDefinition:
     terminal: bool
     since: int  # the generation with which it came: older tokens never wait for it
     bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
+    retired: tuple[str, ...] = ()  # ids that its topic had before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
-from shared.events import Definition, LifecycleEvent, PartitionOffset
+from shared.events import Definition, LifecycleEvent, PartitionOffset, StageDefinition
 from shared.vectors import Span
 
 SLOT_VERSION = 2  # of what a snapshot holds: 1 was the slot alone
@@ -51,10 +51,19 @@ class SinkState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """The stages, with those of their sinks, that were in the pipeline until `generation`."""
+
+    generation: int
+    stages: tuple[StageDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """Everything that answers a token of one pipeline. `sinks` is by `stage/sink`.
 
-    `former` is by stage: where it began in topics whose ids are retired now.
+    `former` is by stage: where it began in topics whose ids are retired now. `removals` are what
+    earlier definitions had and the present one has not, the newest last.
     """
 
     tenant: str
@@ -66,6 +75,7 @@ class Slot:
     heard_at: int = 0  # when the runner was last heard of, by a transition or a heartbeat
     blocked_by: str | None = None  # what a running driver waits for, by the newest of those
     former: dict[str, tuple[PartitionOffset, ...]] = field(default_factory=dict)
+    removals: tuple[Removal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

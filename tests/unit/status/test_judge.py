@@ -110,7 +110,7 @@ def test_without_anything_to_wait_for_nothing_is_complete() -> None:
     content = slot(enriched=(9,), copy=(9,), lake=(9,))
     assert content.definition is not None
     (enrich, _) = content.definition.stages
-    inner = replace(enrich, sinks=enrich.sinks[:1])
+    inner = replace(enrich, sinks=(replace(enrich.sinks[0], since=9),))
     bare = replace(content, definition=replace(content.definition, stages=(inner,)))
     judgement = judge(claim(span(0, 5)), view(bare))
     assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "nothing_required")

@@ -201,6 +201,28 @@ def test_where_stages_began_in_retired_topics_is_remembered(*, in_order: bool) -
     }
 
 
+def test_definitions_in_any_order_reach_as_far_in_retired_topics() -> None:
+    swapped = apply(CHAIN, slot=apply(RECREATED, generation=2), generation=1)
+    in_order = apply(RECREATED, slot=apply(CHAIN), generation=2)
+    assert reached(swapped) == reached(in_order) == {("R", 0): 10, ("R2", 0): 0}
+
+
+def test_stage_that_began_in_a_topic_nobody_knows_where_holds_the_others_back() -> None:
+    """The definition with the old topic was never seen, and one side has said nothing of it."""
+    anew = root("R2", retired=("R",), base=0)
+    sides = [writing("left", "A", anew), writing("right", "B", anew)]
+    left = wrote("left", {("R", 0): 15}, {("A", 0): 3})
+    taken = loaded({("A", 0): 3})
+    slot = apply(make_definition(*sides, loading(inner("A"), inner("B"))), left, taken)
+    assert ("R", 0) not in reached(slot)
+
+
+def test_older_commit_takes_back_nothing_that_is_set_aside() -> None:
+    newer = without(enriched(20, 3, sequence=1), [("R", 12, 20)])
+    early = apply(newer, enriched(12, 3))
+    assert lost(apply(CHAIN, slot=early)) == {"retention_passed": [("R", 12, 20)]}
+
+
 def test_partition_that_another_stage_knows_is_lost_with_its_topic() -> None:
     definition = make_definition(writing("enrich", "A", root()), loading(root()))
     taken = wrote("enrich", {("R", 0): 12, ("R", 1): 5}, {})

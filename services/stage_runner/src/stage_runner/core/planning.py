@@ -98,14 +98,16 @@ def define(
         mine = begun.get(stage.name, ())
         same = [s for s in mine if (s.name, s.target) == (sink.name, sink.target)]
         ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
+        topic_id = topics[sink.kafka.topic].topic_id if sink.kafka else None
         return SinkDefinition(
             name=sink.name,
             kind=sink.kind,
             target=sink.target,
-            topic_id=topics[sink.kafka.topic].topic_id if sink.kafka else None,
+            topic_id=topic_id,
             terminal=sink.kafka is None or sink.kafka.topic not in read,
             since=same[0].since if same else generation,
             bases=same[0].bases if same else ends,
+            retired=_retired(same[0], topic_id) if same else (),
         )
 
     return tuple(
@@ -116,6 +118,11 @@ def define(
         )
         for stage in manifest.stages_in_order()
     )
+
+
+def _retired(before: SinkDefinition, topic_id: str | None) -> tuple[str, ...]:
+    was = before.topic_id
+    return (*before.retired, was) if was is not None and was != topic_id else before.retired
 
 
 def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:

@@ -5,7 +5,7 @@ cover the token's ends; missing knowledge is `unknown`, whatever else holds.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.events import (
     Definition,
@@ -53,16 +53,36 @@ def judge(claim: Claim, view: View) -> Judgement:
         return _unknown(claim, view.fault or "no_definition")
     if any(item.part.generation > view.generation for item in claim.parts):
         return _unknown(claim, "generation_behind")
-    if any(_strange(item, view.definition) for item in claim.parts):
+    found = _judge(claim, view, view.definition, ended=_ended_by(view.definition))
+    for removal in reversed(view.removals):  # the last that left the token nothing to wait for
+        if found is None:
+            stages = (*view.definition.stages, *removal.stages)
+            found = _judge(
+                claim, view, replace(view.definition, stages=stages), ended="sink_removed"
+            )
+    return found or _unknown(claim, "nothing_required")
+
+
+def _ended_by(definition: Definition) -> str | None:
+    return "pipeline_deleted" if definition.deleted else None
+
+
+def _judge(
+    claim: Claim, view: View, definition: Definition, *, ended: str | None
+) -> Judgement | None:
+    """By `definition`; None if it has nothing that the token waits for. `ended`: why nothing more
+    will come."""
+    if any(_strange(item, definition) for item in claim.parts):
         return _unknown(claim, "topic_not_known")
-    wanted = [_wanted(item, view.definition, view) for item in claim.parts]
+    wanted = [_wanted(item, definition, view) for item in claim.parts]
     known = [item for item in wanted if item is not None]
-    stages = tuple(_stages(known, view.definition, view))
+    stages = tuple(_stages(known, definition, view))
     required = [sink for stage in stages for sink in stage.sinks if sink.required]
     if len(known) < len(wanted) or not required:
-        return _unknown(claim, "nothing_required")
+        return None
     keys = [sink.key for sink in required]
-    lost = tuple(dict.fromkeys(losses(_asked(known), keys, view)))  # inputs may share a topic
+    told = losses(_asked(known), keys, _removed_keys(known, view), view, ended=ended)
+    lost = tuple(dict.fromkeys(told))  # inputs may share a topic
     kind = Kind.IN_PROGRESS
     if lost:
         kind = Kind.LOST
@@ -75,6 +95,18 @@ def judge(claim: Claim, view: View) -> Judgement:
 
 def _unknown(claim: Claim, reason: str) -> Judgement:
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=Kind.UNKNOWN, reason=reason)
+
+
+def _removed_keys(wanted: Iterable[_Wanted], view: View) -> list[str]:
+    """Sinks that once were waited for: what was lost there stays told."""
+    generation = min(item.generation for item in wanted)
+    return [
+        sink_key(stage.name, sink.name)
+        for removal in view.removals
+        for stage in removal.stages
+        for sink in stage.sinks
+        if sink.since <= generation
+    ]
 
 
 def _readers(
@@ -151,7 +183,7 @@ def _stages(
     for stage in definition.stages:
         mine = [item for item in wanted if stage.name in item.stages]
         sinks = tuple(
-            _sink(asking, sink_key(stage.name, sink.name), sink, view)
+            _sink(asking, sink_key(stage.name, sink.name), sink, view, definition)
             for sink in stage.sinks
             if (asking := [item for item in mine if sink.since <= item.generation])
         )
@@ -159,7 +191,19 @@ def _stages(
             yield StageJudgement(name=stage.name, blocked_by=view.blocked_by, sinks=sinks)
 
 
-def _sink(wanted: Sequence[_Wanted], key: str, sink: SinkDefinition, view: View) -> SinkJudgement:
+def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool:
+    """Whether for tokens of that generation no stage reads on from this sink."""
+    return not any(
+        source.topic_id == sink.topic_id and any(k.since <= generation for k in stage.sinks)
+        for stage in definition.stages
+        for source in stage.inputs
+        if not source.root
+    )
+
+
+def _sink(
+    wanted: Sequence[_Wanted], key: str, sink: SinkDefinition, view: View, definition: Definition
+) -> SinkJudgement:
     """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
     bases = {place: offset for item in wanted for place, offset in item.bases.items()}
     spans = {span for item in wanted for span in item.spans}
@@ -170,7 +214,7 @@ def _sink(wanted: Sequence[_Wanted], key: str, sink: SinkDefinition, view: View)
     return SinkJudgement(
         key=key,
         name=sink.name,
-        required=sink.terminal,
+        required=any(_last(sink, item.generation, definition) for item in wanted),
         wanted=goal,
         covered=covers(reached, goal),
         vacuous=covers(bases, goal),

@@ -24,12 +24,20 @@ class Asked:
     base: int
 
 
-def losses(asked: Iterable[Asked], required: Sequence[str], view: View) -> Iterator[Lost]:
-    """`required` are the keys of the sinks that must have all of it. No offset comes twice."""
+def losses(
+    asked: Iterable[Asked],
+    required: Sequence[str],
+    removed: Sequence[str],
+    view: View,
+    *,
+    ended: str | None,
+) -> Iterator[Lost]:
+    """`required` are the keys of the sinks that must have all of it, `removed` those that once had
+    to; `ended` is why nothing more will come. No offset comes twice."""
     for each in asked:
-        told = [*_before_start(each), *_set_aside(each, required, view)]
-        if view.definition is not None and view.definition.deleted:
-            told.append(("pipeline_deleted", _never(each, required, view)))
+        told = [*_before_start(each), *_set_aside(each, (*required, *removed), view)]
+        if ended is not None:
+            told.append((ended, _never(each, required, view)))
         yield from _lost(each, told)
 
 
@@ -60,7 +68,7 @@ def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Tol
 
 
 def _never(each: Asked, required: Sequence[str], view: View) -> Span:
-    """What some required sink of a deleted pipeline had not reached."""
+    """What some required sink had not reached when the pipeline ended for the token."""
     arrived = min(view.reached.get(key, {}).get(each.span.key, 0) for key in required)
     return _span(each.span, max(each.base, arrived), each.span.end)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.events import Definition, to_vector
 from shared.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
-from shared.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
+from shared.slots import NON_FINAL_AGE_MS_MAX, Removal, SinkState, Slot
 from shared.vectors import ENDLESS, Span, TopicPartition, Vector
 
 PipelineKey = tuple[str, str]
@@ -62,6 +62,7 @@ class Reading:
     reached: Mapping[str, Vector]
     missing: Mapping[str, Missing]
     former: Mapping[str, Vector]
+    removals: tuple[Removal, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,7 @@ class View:
     reached: Mapping[str, Vector]
     missing: Mapping[str, Missing]
     former: Mapping[str, Vector]
+    removals: tuple[Removal, ...]
     blocked_by: str | None
     version: int = field(compare=False)
 
@@ -91,6 +93,7 @@ def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
         reached={key: to_vector(state.reached) for key, state in sinks.items()},
         missing={key: _missing(state) for key, state in sinks.items() if state.lost},
         former={stage: to_vector(begun) for stage, begun in former.items()},
+        removals=() if slot is None else slot.removals,
     )
 
 
@@ -109,6 +112,7 @@ def view_of(reading: Reading | None, now_ms: int) -> View:
         reached=reading.reached,
         missing=reading.missing,
         former=reading.former,
+        removals=reading.removals,
         blocked_by=_blocked_by(slot, now_ms),
         version=stamp.version,
     )
@@ -135,6 +139,7 @@ def _no_view(fault: str, *, version: int) -> View:
         reached={},
         missing={},
         former={},
+        removals=(),
         blocked_by=None,
         version=version,
     )

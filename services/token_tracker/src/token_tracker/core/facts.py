@@ -13,10 +13,11 @@ from shared.events import (
     LifecycleEvent,
     PartitionOffset,
     SinkResult,
+    StageDefinition,
     from_vector,
     to_vector,
 )
-from shared.slots import Hop, Progress, SinkState, Slot, sink_key
+from shared.slots import Hop, Progress, Removal, SinkState, Slot, sink_key
 from shared.vectors import Span, TopicPartition, join
 from token_tracker.core.graph import Graph, StageSink
 from token_tracker.core.hops import with_hop
@@ -61,7 +62,25 @@ def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Sl
         generation=max(generation, slot.generation),
         definition=current,
         former=_former(slot, definition, current),
+        removals=_removals(slot, current, max(generation, slot.generation)),
     )
+
+
+def _removals(slot: Slot, current: Definition, generation: int) -> tuple[Removal, ...]:
+    """Tokens that waited for them are answered from what they were."""
+    present = {sink_key(stage.name, sink.name) for stage in current.stages for sink in stage.sinks}
+    known = slot.definition.stages if slot.definition is not None else ()
+    found = [*slot.removals, Removal(generation=generation, stages=known)]
+    left = (replace(each, stages=_without(each.stages, present)) for each in found)
+    return tuple(each for each in left if each.stages)
+
+
+def _without(stages: tuple[StageDefinition, ...], present: set[str]) -> tuple[StageDefinition, ...]:
+    kept = (
+        replace(s, sinks=tuple(k for k in s.sinks if sink_key(s.name, k.name) not in present))
+        for s in stages
+    )
+    return tuple(stage for stage in kept if stage.sinks)
 
 
 def _former(

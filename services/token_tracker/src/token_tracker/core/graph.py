@@ -7,7 +7,7 @@ combine by their minimum.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from shared.events import Definition, InputDefinition, StageDefinition, to_vector
+from shared.events import Definition, InputDefinition, SinkDefinition, StageDefinition, to_vector
 from shared.slots import Hop, SinkState, Slot, sink_key
 from shared.vectors import TopicPartition, Vector, covers, gone_topics, join, meet
 
@@ -18,6 +18,11 @@ class StageSink:
 
     stage: StageDefinition
     key: str
+    sink: SinkDefinition
+
+    def unread(self, source: InputDefinition) -> frozenset[str]:
+        """Ids of its topic that were gone before `source` was first read."""
+        return frozenset(self.sink.retired) - ids_of(source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Graph:
     def __init__(self, definition: Definition, slot: Slot) -> None:
         self._slot = slot
         self.sinks = tuple(
-            StageSink(stage, sink_key(stage.name, sink.name))
+            StageSink(stage, sink_key(stage.name, sink.name), sink)
             for stage in definition.stages
             for sink in stage.sinks
         )
@@ -42,7 +47,7 @@ class Graph:
         for stage in definition.stages:
             for sink in stage.sinks:
                 if sink.topic_id is not None:
-                    writer = StageSink(stage, sink_key(stage.name, sink.name))
+                    writer = StageSink(stage, sink_key(stage.name, sink.name), sink)
                     self._writers.setdefault(sink.topic_id, []).append(writer)
         self.inner = frozenset(
             topic_id
@@ -81,11 +86,13 @@ class Graph:
     def reached(self, sink: StageSink) -> Mapping[TopicPartition, int]:
         return self._to_roots(sink.stage, self.held(sink)).reached
 
-    def through(self, writer: StageSink, covered: Vector) -> dict[TopicPartition, int]:
-        """What the writer had taken when everything it had written was below `covered`."""
-        hops, gone = self.hops(writer.key), gone_topics(covered)
+    def through(
+        self, writer: StageSink, source: InputDefinition, covered: Vector
+    ) -> dict[TopicPartition, int]:
+        """What the writer had taken when all it had written for `source` was below `covered`."""
+        hops, behind = self.hops(writer.key), gone_topics(covered) | writer.unread(source)
         passed = 0
-        while passed < len(hops) and covers(covered, to_vector(hops[passed].outputs), gone):
+        while passed < len(hops) and covers(covered, to_vector(hops[passed].outputs), behind):
             passed += 1
         if hops:
             floor = max(passed - 1, 0)
@@ -111,7 +118,7 @@ class Graph:
             here, writers = within(at, source), self.writers(source)
             if not writers:
                 paths.append(_Path(ids_of(source), here))
-            paths += [self._to_roots(w.stage, self.through(w, here)) for w in writers]
+            paths += [self._to_roots(w.stage, self.through(w, source, here)) for w in writers]
         return _combine(paths)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from shared.events import InputDefinition, StageDefinition, to_vector
-from shared.slots import Losses, SinkState, Slot
+from shared.slots import Hop, Losses, SinkState, Slot
 from shared.vectors import (
     ENDLESS,
     Span,
@@ -26,6 +26,7 @@ from shared.vectors import (
 )
 from token_tracker.core.graph import Graph, StageSink, ids_of, within
 
+BEFORE_START: Final = "before_start"
 UNSAID: Final = "topic_recreated"  # of a topic that is gone without a word why
 
 _Way = tuple[StageDefinition, Vector]
@@ -60,7 +61,9 @@ class _Settling:
 
     def _settle(self, sink: StageSink) -> SinkState:
         state = self._graph.state(sink.key)
-        set_aside = self._spread(sink) if state.set_aside else state.set_aside
+        set_aside = united(state.set_aside, self._late(sink))
+        if set_aside:
+            set_aside = self._spread(sink, set_aside)
         found = [self._of_roots(set_aside)]
         for source in sink.stage.inputs:
             found += [self.settled(writer).lost for writer in self._graph.writers(source)]
@@ -79,13 +82,37 @@ class _Settling:
             for reason, spans in set_aside.items()
         }
 
-    def _spread(self, sink: StageSink) -> Losses:
+    def _late(self, sink: StageSink) -> dict[str, list[Span]]:
+        """What stood between the stages before this one came: it has no part in that.
+
+        Of a root topic the bases say so; here nobody else does.
+        """
+        spans: list[Span] = []
+        for source in sink.stage.inputs:
+            for writer in self._graph.writers(source):
+                if writer.sink.since < sink.sink.since:
+                    spans += [
+                        Span(topic_id=b.topic_id, partition=b.partition, start=0, end=b.offset)
+                        for b in source.bases
+                        if b.offset > 0
+                    ]
+                    spans += self._written_elsewhere(writer, source)
+        return {BEFORE_START: spans} if spans else {}
+
+    def _written_elsewhere(self, writer: StageSink, source: InputDefinition) -> Iterable[Span]:
+        """In topics of that name which were gone before `source` was first read."""
+        places = {p for hop in self._graph.hops(writer.key) for p in to_vector(hop.outputs)}
+        for topic_id, partition in sorted(places):
+            if topic_id in writer.unread(source):
+                yield Span(topic_id=topic_id, partition=partition, start=0, end=ENDLESS)
+
+    def _spread(self, sink: StageSink, set_aside: Losses) -> Losses:
         """What is set aside, carried from topic to topic along the hops that wrote there.
 
         Each step is kept: a hop farther up may come with a later fact.
         """
         way = self._way(sink)
-        set_aside = self._closed(sink, way)
+        set_aside = self._closed(sink, way, set_aside)
         todo = [(sink.stage, way)]
         while todo:
             stage, way = todo.pop()
@@ -101,7 +128,7 @@ class _Settling:
         self, writer: StageSink, source: InputDefinition, set_aside: Losses, floor: Vector
     ) -> dict[str, list[Span]]:
         """What `writer` took, behind `floor`, when it wrote what is set aside of `source`."""
-        ids = ids_of(source)
+        ids = {topic_id for hop in self._graph.hops(writer.key) for topic_id in _ids_in(hop)}
         holes = {
             reason: mine
             for reason, spans in set_aside.items()
@@ -118,11 +145,10 @@ class _Settling:
                 taken[reason] += batch
         return taken
 
-    def _closed(self, sink: StageSink, way: _Way | None) -> Losses:
+    def _closed(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
         """What is set aside, and of topics that are gone the partitions that nobody named."""
         state = self._graph.state(sink.key)
         held = way[1] if way is not None else self._graph.held(sink)
-        set_aside = state.set_aside
         for topic_id in sorted(gone_topics(to_vector(state.frontier))):
             reasons = _endless(set_aside, topic_id)
             rest = between(held, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
@@ -150,8 +176,12 @@ class _Settling:
             if ids_of(known) & ids_of(source):
                 for each in self._old.writers(known):
                     if each.key == writer.key:
-                        return each.stage, self._old.through(each, within(held, known))
+                        return each.stage, self._old.through(each, known, within(held, known))
         return None
+
+
+def _ids_in(hop: Hop) -> Iterable[str]:
+    return (output.topic_id for output in hop.outputs)
 
 
 def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:

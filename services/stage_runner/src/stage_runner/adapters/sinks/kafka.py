@@ -132,6 +132,7 @@ class KafkaSink:
             _produce(producer, self._target.topic, key, value, on_delivery)
         left = producer.flush(FLUSH_TIMEOUT_S)
         if failures or left:
+            self._check_topic()  # a topic that is gone is no fault that passes
             reason = failures[0].str() if failures else f"{left} not acknowledged in time"
             raise Retryable(f"sink {self.name}, topic {self._target.topic}: {reason}")
         return placed
