@@ -3,10 +3,8 @@
 Tells the runner what happens as JSON lines on the pipe that it was given. Dies with the runner.
 """
 
-import ctypes
 import logging
 import os
-import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +23,7 @@ from stage_runner.driver.closing import commits_topic, report_last
 from stage_runner.driver.compile import CompiledStage, compile_pipeline
 from stage_runner.driver.failures import StageFailed, describe
 from stage_runner.driver.jvm import JvmOptions, start_jvm
+from stage_runner.driver.parent import die_with_parent
 from stage_runner.driver.session import open_session, spark_conf
 from stage_runner.driver.sinks import open_sinks
 from stage_runner.driver.watching import Watcher
@@ -35,12 +34,11 @@ logger = logging.getLogger(__name__)
 
 EVENTS_FD = int(os.environ.get("WAYBILL_DRIVER_EVENTS_FD", "1"))
 HEAP = "1g"
-PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
     spec = DriverSpec.model_validate_json(Path(sys.argv[1]).read_text())
-    _die_with_parent()
+    die_with_parent()
     logs.configure("stage_runner.driver", "json")
     logger.info("driver begins", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
     failed = False
@@ -129,14 +127,6 @@ def _tell_blocked(blocked_by: str | None) -> None:
 
 def _tell(event: DriverEvent) -> None:
     os.write(EVENTS_FD, event.model_dump_json().encode() + b"\n")
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process when its runner ends, however it ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

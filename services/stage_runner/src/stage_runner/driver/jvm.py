@@ -16,6 +16,7 @@ from typing import Final
 import pyspark
 
 from shared.errors import Retryable
+from stage_runner.driver.parent import die_with_parent
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 20.0  # includes writing the class archive, once
@@ -72,6 +73,7 @@ def start_jvm(options: JvmOptions, conf: Mapping[str, str]) -> SparkJvm:
             _command(options, conf, draft),
             stdin=subprocess.PIPE,
             env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - system calls only, from a thread that stays
         )
         port, secret = _await_connection(process, info)
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
