@@ -11,7 +11,8 @@ BLOCKED_BY = (
     "stage_stopped | stage_failed | runner_silent | recovering | blocked_by_open_transaction"
 )
 LOST_REASONS = (
-    "before_start | topic_recreated | topic_deleted | retention_passed | pipeline_deleted"
+    "before_start | topic_recreated | topic_deleted | retention_passed | sink_removed"
+    " | pipeline_deleted"
 )
 
 

@@ -14,7 +14,7 @@ from shared.events import (
     StageDefinition,
     to_vector,
 )
-from shared.slots import sink_key
+from shared.slots import Removal, sink_key
 from shared.tokens import Part
 from shared.vectors import Span, TopicPartition, Vector, covers, ends, join
 from status.core.losses import Asked, left_of, losses, misses, whole
@@ -54,13 +54,19 @@ def judge(claim: Claim, view: View) -> Judgement:
     if any(item.part.generation > view.generation for item in claim.parts):
         return _unknown(claim, "generation_behind")
     found = _judge(claim, view, view.definition, ended=_ended_by(view.definition))
-    for removal in reversed(view.removals):  # the last that left the token nothing to wait for
+    for removal in reversed(_removals(claim, view)):  # the last that left nothing to wait for
         if found is None:
             stages = (*view.definition.stages, *removal.stages)
             found = _judge(
                 claim, view, replace(view.definition, stages=stages), ended="sink_removed"
             )
     return found or _unknown(claim, "nothing_required")
+
+
+def _removals(claim: Claim, view: View) -> list[Removal]:
+    """What was taken away since the claim was born; what was gone before never concerned it."""
+    generation = min(item.part.generation for item in claim.parts)
+    return [removal for removal in view.removals if removal.generation > generation]
 
 
 def _ended_by(definition: Definition) -> str | None:
@@ -81,7 +87,7 @@ def _judge(
     if len(known) < len(wanted) or not required:
         return None
     keys = [sink.key for sink in required]
-    told = losses(_asked(known), keys, _removed_keys(known, view), view, ended=ended)
+    told = losses(_asked(known), keys, _removed_keys(claim, view), view, ended=ended)
     lost = tuple(dict.fromkeys(told))  # inputs may share a topic
     kind = Kind.IN_PROGRESS
     if lost:
@@ -97,12 +103,12 @@ def _unknown(claim: Claim, reason: str) -> Judgement:
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=Kind.UNKNOWN, reason=reason)
 
 
-def _removed_keys(wanted: Iterable[_Wanted], view: View) -> list[str]:
+def _removed_keys(claim: Claim, view: View) -> list[str]:
     """Sinks that once were waited for: what was lost there stays told."""
-    generation = min(item.generation for item in wanted)
+    generation = min(item.part.generation for item in claim.parts)
     return [
         sink_key(stage.name, sink.name)
-        for removal in view.removals
+        for removal in _removals(claim, view)
         for stage in removal.stages
         for sink in stage.sinks
         if sink.since <= generation

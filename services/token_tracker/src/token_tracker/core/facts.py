@@ -86,9 +86,9 @@ def _without(stages: tuple[StageDefinition, ...], present: set[str]) -> tuple[St
 def _former(
     slot: Slot, heard: Definition, current: Definition
 ) -> dict[str, tuple[PartitionOffset, ...]]:
-    """Where the stages of `current` began in their retired topics, by all definitions so far."""
+    """Where stages began in their retired topics, by all definitions so far; removed ones too."""
     known = slot.definition.stages if slot.definition is not None else ()
-    former: dict[str, tuple[PartitionOffset, ...]] = {}
+    former = {name: begun for name, begun in slot.former.items() if name not in _names(current)}
     for stage in current.stages:
         retired = {topic_id for source in stage.inputs for topic_id in source.retired}
         begun: dict[TopicPartition, int] = to_vector(slot.former.get(stage.name, ()))
@@ -99,6 +99,10 @@ def _former(
         if begun:
             former[stage.name] = from_vector(begun)
     return former
+
+
+def _names(definition: Definition) -> set[str]:
+    return {stage.name for stage in definition.stages}
 
 
 def _apply_commit(slot: Slot, commit: Commit) -> Slot:

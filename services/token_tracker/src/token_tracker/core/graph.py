@@ -53,8 +53,8 @@ class Graph:
             topic_id
             for stage in definition.stages
             for source in stage.inputs
-            if self.writers(source)
-            for topic_id in ids_of(source)
+            for writer in self.writers(source)
+            for topic_id in ids_of(source) | writer.unread(source)
         )
         """Ids of the topics between the stages."""
         self.passed: dict[str, int] = {}

@@ -1,0 +1,62 @@
+"""Faults of the running stack: processes killed or held, and when they are back."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import psutil
+
+from e2e.waiting import eventually
+from local_stack.stack import StackState
+from local_stack.state import Phase, ProcessState, load
+
+BACK_TIMEOUT_S = 90.0
+
+
+def process_of(stack: StackState, name: str) -> psutil.Process:
+    return psutil.Process(_states(stack)[name].pid)
+
+
+def kill(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
+
+
+def kill_services(stack: StackState, names: Sequence[str]) -> None:
+    """All of them at once; returns when others are in their place, and ready."""
+    before = {name: _states(stack)[name].pid for name in names}
+    kill([psutil.Process(pid) for pid in before.values()])
+
+    def back() -> bool:
+        now = _states(stack)
+        return all(now[n].pid != pid and now[n].state is Phase.READY for n, pid in before.items())
+
+    eventually(back, within_s=BACK_TIMEOUT_S)
+
+
+def await_ready(stack: StackState) -> None:
+    eventually(
+        lambda: all(state.state is Phase.READY for state in _states(stack).values()),
+        within_s=BACK_TIMEOUT_S,
+    )
+
+
+@contextmanager
+def paused(processes: Sequence[psutil.Process]) -> Iterator[None]:
+    """They stand still, as if the system had not scheduled them."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGCONT)
+
+
+def _states(stack: StackState) -> dict[str, ProcessState]:
+    state = load(stack.folder)
+    assert state is not None
+    return {process.name: process for process in state.processes}

@@ -1,0 +1,205 @@
+"""Two drivers of one pipeline, and a runner that is killed: every row is there, once."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from e2e.two_sinks import START_TIMEOUT_S, WAIT_S, TwoSinks
+from e2e.waiting import drivers_of, eventually
+from local_stack.stack import StackState, read_state
+from shared.failpoints import REACHED
+from shared.kafka import KafkaAdmin
+from stage_runner.driver_protocol import DriverEvent
+from waybill import Client
+
+STOP_TIMEOUT_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> Iterator[TwoSinks]:
+    pipeline = TwoSinks(client, stack, kafka, catalog)
+    yield pipeline
+    client.delete(pipeline.name)
+
+
+class SecondDriver:
+    """Started by hand on the spec of the first, as if that one were believed to be dead."""
+
+    def __init__(self, spec: Path, folder: Path) -> None:
+        own_spec, self._told = folder / "spec.json", folder / "told"
+        own_spec.write_bytes(spec.read_bytes())
+        with self._told.open("ab") as told, (folder / "driver.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "stage_runner.driver", str(own_spec)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(told.fileno(),),
+                env={**os.environ, "WAYBILL_DRIVER_EVENTS_FD": str(told.fileno())},
+                start_new_session=True,
+            )
+
+    def told(self) -> list[DriverEvent]:
+        lines = self._told.read_text().splitlines()
+        return [DriverEvent.model_validate_json(line) for line in lines]
+
+    def runs(self) -> bool:
+        return any(event.kind == "running" for event in self.told())
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(STOP_TIMEOUT_S)
+
+
+@contextmanager
+def second_driver(spec: Path, folder: Path) -> Iterator[SecondDriver]:
+    second = SecondDriver(spec, folder)
+    try:
+        yield second
+    finally:
+        second.kill()
+
+
+@contextmanager
+def paused(group: int) -> Iterator[None]:
+    """All processes of a driver, with those that its JVM may just have started."""
+    os.killpg(group, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.killpg(group, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("edge", ["kafka.before_commit", "iceberg.before_commit"])
+def test_a_driver_that_was_paused_in_a_batch_finds_its_place_taken(
+    stack: StackState, pipeline: TwoSinks, failpoints: Path, tmp_path: Path, edge: str
+) -> None:
+    pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
+    point = failpoints / f"{pipeline.uid}.{edge}"
+    point.touch()
+    token = pipeline.send(5)
+    reached = point.with_name(point.name + REACHED)
+    eventually(reached.exists, within_s=WAIT_S)
+    first, group = drivers_of(stack, pipeline.uid), group_of(stack, pipeline)
+
+    with second_driver(spec_of(stack, pipeline), tmp_path) as second:
+        with paused(group):
+            eventually(second.runs, within_s=START_TIMEOUT_S)
+            pipeline.assert_once(token)
+            pipeline.assert_once(pipeline.send(5))
+            reached.unlink()
+        assert all_end(first)
+        pipeline.assert_once(pipeline.send(5))
+
+    pipeline.assert_once(pipeline.send(5))  # by the one that the runner has started meanwhile
+
+
+def test_a_driver_that_was_paused_between_batches_writes_nothing_that_another_wrote(
+    stack: StackState, pipeline: TwoSinks, tmp_path: Path
+) -> None:
+    """The other one still runs when the runner starts its next, and loses its place to that."""
+    pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
+    first, group = drivers_of(stack, pipeline.uid), group_of(stack, pipeline)
+
+    with second_driver(spec_of(stack, pipeline), tmp_path) as second:
+        with paused(group):
+            token = pipeline.send(5)
+            eventually(second.runs, within_s=START_TIMEOUT_S)
+            pipeline.assert_once(token)
+            pipeline.assert_once(pipeline.send(5))
+        pipeline.assert_once(pipeline.send(5))
+        assert all_end(first)
+        eventually(lambda: group_of(stack, pipeline) != group, within_s=WAIT_S)
+        pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
+        token = pipeline.send(5)
+        eventually(second.ended, within_s=WAIT_S)
+        pipeline.assert_once(token)
+
+
+def test_the_driver_of_a_killed_runner_is_gone_before_the_next_one_starts(
+    stack: StackState, pipeline: TwoSinks, failpoints: Path
+) -> None:
+    """All of it, also a JVM that was stopped and so cannot notice anything."""
+    pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
+    point = failpoints / f"{pipeline.uid}.iceberg.before_commit"
+    point.touch()
+    token = pipeline.send(5)
+    eventually(point.with_name(point.name + REACHED).exists, within_s=WAIT_S)
+    leader = psutil.Process(group_of(stack, pipeline))
+    (java,) = [child for child in leader.children() if child.name() == "java"]
+    java.send_signal(signal.SIGSTOP)
+
+    runner_of(stack).kill()
+    seen = watch_hand_over([leader, java], stack, pipeline)
+
+    assert (0, 0) in seen
+    assert all(old == 0 or new == 0 for old, new in seen)
+    pipeline.assert_once(token)
+    pipeline.assert_once(pipeline.send(5))
+    for each in pipeline.client.pipelines():  # all others have lost their drivers too
+        if each.desired == "running":
+            pipeline.client.wait_pipeline(each.name, timeout_s=WAIT_S)
+
+
+def watch_hand_over(
+    old: list[psutil.Process], stack: StackState, pipeline: TwoSinks
+) -> set[tuple[int, int]]:
+    """How many processes of the old driver, and how many new leaders, were there together."""
+    seen: set[tuple[int, int]] = set()
+
+    def handed_over() -> bool:
+        new = [p for p in psutil.process_iter() if runs_spec(p, stack, pipeline) and p not in old]
+        seen.add((sum(map(lives, old)), len(new)))
+        return bool(new)
+
+    eventually(handed_over, within_s=WAIT_S)
+    return seen
+
+
+def runs_spec(process: psutil.Process, stack: StackState, pipeline: TwoSinks) -> bool:
+    try:
+        return str(spec_of(stack, pipeline)) in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def runner_of(stack: StackState) -> psutil.Process:
+    state = read_state(stack.folder)
+    assert state is not None
+    (pid,) = [process.pid for process in state.processes if process.name == "stage_runner"]
+    return psutil.Process(pid)
+
+
+def spec_of(stack: StackState, pipeline: TwoSinks) -> Path:
+    return stack.folder / "stage_runner" / pipeline.uid / "spec.json"
+
+
+def group_of(stack: StackState, pipeline: TwoSinks) -> int:
+    """Of the runner's own driver: its leader's id."""
+    return int(spec_of(stack, pipeline).with_name("group").read_text())
+
+
+def all_end(processes: list[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(processes, timeout=WAIT_S)
+    return not alive

@@ -1,0 +1,56 @@
+"""What the log and the sinks really hold, read past all of Waybill: the truth for the checker."""
+
+from collections.abc import Iterator
+
+from shared.events import Fence
+from sim.log import Cluster, Place, Row
+from sim.sinks import Storage
+
+
+class Contents:
+    def __init__(self, cluster: Cluster, storage: Storage) -> None:
+        self._cluster = cluster
+        self._storage = storage
+
+    def fence(self, key: str) -> Fence | None:
+        storage = self._storage
+        found = storage.fences.get(key)
+        tables = (table.fences.get(key) for table in storage.tables.values())
+        return found or next((fence for fence in tables if fence is not None), None)
+
+    def visible(self, uid: str, stage: str, sink: str) -> set[Row]:
+        return set(self.rows(uid, stage, sink))
+
+    def rows(self, uid: str, stage: str, sink: str) -> Iterator[Row]:
+        """What a reader finds there, each as often as it finds it."""
+        key = f"{uid}/{stage}/{sink}"
+        for table in self._storage.tables.values():
+            yield from table.rows.get(key, ())
+        fence = self._storage.fences.get(key)
+        ids = dict.fromkeys(o.topic_id for o in fence.outputs) if fence is not None else {}
+        step = f"{uid[:4]}.{stage}"
+        for topic_id in ids:
+            for _, row in self._readable(topic_id):
+                if row.path and row.path[-1].rstrip("'") == step:
+                    yield row
+
+    def _readable(self, topic_id: str) -> Iterator[tuple[Place, Row]]:
+        """What a reader of committed records could have seen, also of a topic that is gone."""
+        topic = self._cluster.incarnations[topic_id]
+        gone = self._cluster.identify(topic.name) != topic_id
+        for number, partition in enumerate(topic.partitions):
+            end = partition.end() if gone else partition.stable_end()
+            for offset, row in self.entries(topic_id, number, 0, end):
+                yield Place(topic_id, number, offset), row
+
+    def entries(
+        self, topic_id: str, partition: int, start: int, end: int
+    ) -> Iterator[tuple[int, Row]]:
+        partitions = self._cluster.incarnations[topic_id].partitions
+        if partition >= len(partitions):
+            return
+        entries = partitions[partition].entries
+        for offset in range(start, min(end, len(entries))):
+            entry = entries[offset]
+            if entry.row is not None and entry.decided:
+                yield offset, entry.row

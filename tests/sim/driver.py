@@ -1,0 +1,233 @@
+"""A driver process: the stages of one pipeline, and what it tells its runner.
+
+What the driver's own `app` decides (the order of a start, what a failure means) is the real code.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, cast
+
+from shared.clock import Clock
+from shared.errors import Retryable
+from shared.events import Commit, Fact, PipelineRecord
+from sim.files import MemoryPath
+from sim.sinks import Storage
+from sim.spark import QueryFailed
+from sim.stages import SimStage, open_sink
+from stage_runner.core.moves import DriverEnded, DriverFailed, DriverRuns
+from stage_runner.driver.app import (
+    RunningStage,
+    begin,
+    settle,
+    stage_inputs,
+)
+from stage_runner.driver.closing import _report as report_last
+from stage_runner.driver.failures import StageFailed, describe
+from waybill.spark.checkpoint import CheckpointDamaged
+from waybill.spark.commits import Identity
+from waybill.spark.ledger import Ledger
+from waybill.spark.sinks import SinkSuperseded
+from waybill.spark.stopping import StageStopped
+
+FAILURES = (
+    StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,
+)  # fmt: skip
+
+
+class Crash(BaseException):
+    """The process ends here, as by a SIGKILL; no code of it runs any more."""
+
+
+class Around(Protocol):
+    """The world as a driver needs it."""
+
+    storage: Storage
+    files: MemoryPath
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def interrupt(self, who: str, edge: str) -> None:
+        """Let other things happen, or raise Crash or Retryable."""
+
+    def send(self, fact: Fact) -> None:
+        """Without waiting: it may come late, twice or never."""
+
+    def append(self, fact: Fact) -> None:
+        """With an acknowledgement."""
+
+    def pick(self, count: int) -> int:
+        """A number below `count`."""
+
+    def hear(self, driver: "Driver", event: DriverRuns | DriverFailed | DriverEnded) -> None: ...
+
+
+class Driver:
+    """Runs until it is stopped, fails or crashes; the runner hears of it by events."""
+
+    def __init__(
+        self, record: PipelineRecord, epoch: int, world: Around, *, closing: bool = False
+    ) -> None:
+        self.closing = closing
+        self.record = record
+        self.epoch = epoch
+        self.world = world
+        self.identity = Identity(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            generation=record.generation,
+            epoch=epoch,
+        )
+        self.dead = False
+        self.forgotten = False
+        """Paused where nobody sees it; others took its place, and it may yet come back."""
+        self.stopping = False
+        self._stages: tuple[SimStage, ...] = ()
+        self._beginning = False
+        self._last: dict[tuple[str, str], Commit] = {}
+
+    @property
+    def storage(self) -> Storage:
+        return self.world.storage
+
+    @property
+    def files(self) -> MemoryPath:
+        return self.world.files
+
+    @property
+    def clock(self) -> Clock:
+        return self.world.clock
+
+    def __str__(self) -> str:
+        return f"driver {self.record.pipeline_uid[:4]}/{self.epoch}"
+
+    @property
+    def busy(self) -> bool:
+        return self._beginning or any(stage.busy for stage in self._stages)
+
+    def turn(self) -> None:
+        """One step of its life."""
+        if not self.dead:
+            self._guarded(self._turn)
+
+    def repeat(self) -> None:
+        """What the emitter does while nothing happens."""
+        for commit in self._last.values():
+            self._send(commit)
+
+    def kill(self) -> None:
+        if not self.dead:
+            self.dead = True
+            self.world.hear(self, DriverEnded(exit_code=-9))
+
+    def edge(self, name: str) -> None:
+        self.world.interrupt(str(self), name)
+        if self.dead:
+            raise Crash
+
+    def emit(self, commit: Commit) -> None:
+        self.edge(f"{commit.stage}.{commit.sinks[0].name}.after_commit")
+        for sink in commit.sinks:
+            self._last[commit.stage, sink.name] = commit
+        self._send(commit)
+        self.edge(f"{commit.stage}.{commit.sinks[0].name}.after_event")
+
+    def _turn(self) -> None:
+        if self.stopping and not self.busy:
+            for stage in self._stages:
+                stage.stop()
+            self._end()
+        elif self.closing and not self.busy:
+            self._close()
+        elif not self._stages:
+            self._begin()
+        elif not self._beginning:
+            self._step(self._stages[self.world.pick(len(self._stages))])
+
+    def _begin(self) -> None:
+        self._stages = tuple(SimStage(definition, self) for definition in self.record.stages)
+        self._beginning = True
+        begin(cast(list[RunningStage], self._stages))
+        self._beginning = False
+        self.world.hear(self, DriverRuns())
+
+    def _close(self) -> None:
+        """As `report_last` does: the last word on a pipeline that is deleted."""
+        self._beginning = True
+        for definition in self.record.stages:
+            for sink in definition.sinks:
+                ledger = Ledger(
+                    open_sink(definition, sink.name, self),
+                    stage=definition.name,
+                    inputs=stage_inputs(definition),
+                    identity=self.identity,
+                    emit=self._emit_surely,
+                    clock=self.world.clock,
+                )
+                ledger.sink.claim()
+                ledger.read()
+                report_last(ledger)
+        self._end()
+
+    def _step(self, stage: SimStage) -> None:
+        if stage.busy:
+            return
+        try:
+            with _holding([stage]):
+                stage.step()
+                if stage.hidden() or self.world.pick(4) == 0:
+                    stage.watch()
+        except StageStopped:
+            free = [each for each in self._stages if not each.busy]
+            with _holding(free):
+                settle(cast(list[RunningStage], free))
+            raise
+
+    def _guarded(self, turn: Callable[[], None]) -> None:
+        try:
+            turn()
+        except Crash:
+            self.kill()
+        except FAILURES as error:
+            self._fail(error)
+
+    def _end(self) -> None:
+        self.dead = True
+        self.world.hear(self, DriverEnded(exit_code=0))
+
+    def _fail(self, error: Exception) -> None:
+        if self.dead:
+            return
+        self.dead = True
+        cause = error.__cause__ if isinstance(error, StageFailed) and error.__cause__ else error
+        stage = error.stage if isinstance(error, StageFailed) else None
+        self.world.hear(self, DriverFailed(problems=(), error=describe(cause, stage)))
+        self.world.hear(self, DriverEnded(exit_code=1))
+
+    def _send(self, commit: Commit) -> None:
+        self.world.send(self._fact(commit))
+
+    def _emit_surely(self, commit: Commit) -> None:
+        self.edge(f"{commit.stage}.closing")
+        self.world.append(self._fact(commit))
+
+    def _fact(self, commit: Commit) -> Fact:
+        return Fact(
+            tenant=self.record.tenant,
+            pipeline_uid=self.record.pipeline_uid,
+            generation=self.record.generation,
+            at=self.world.clock.now_ms(),
+            body=commit,
+        )
+
+
+@contextmanager
+def _holding(stages: Sequence[SimStage]) -> Iterator[None]:
+    """A stage that is in a call is in no other: the real one has a lock for it."""
+    for stage in stages:
+        stage.busy = True
+    try:
+        yield
+    finally:
+        for stage in stages:
+            stage.busy = False

@@ -1,0 +1,151 @@
+"""What must hold in the end, when all is calm: every token has its end, every row is there once."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Protocol
+
+from shared.events import Commit, Fact, PartitionOffset, PipelineRecord
+from shared.slots import Slot
+from sim.checker import Around, Checker, covered
+from sim.clients import Issued
+from sim.contents import Contents
+from sim.log import Place
+from sim.shapes import effects, required
+from sim.tracker import Topics
+from status.core.outcomes import Lost
+from token_tracker.core import apply_fact
+
+FIRST_GENERATION = 1
+
+
+class Ended(Around, Protocol):
+    checker: Checker
+    topics: Topics
+    issued: list[Issued]
+    disturbed: bool
+
+    @property
+    def records(self) -> Sequence[PipelineRecord]: ...
+
+    def unfinished(self) -> Sequence[Issued]: ...
+
+
+class End:
+    """A world after its last step."""
+
+    def __init__(self, world: Ended) -> None:
+        self._world = world
+        self._contents = Contents(world.cluster, world.storage)
+        self._report = world.checker.report
+
+    def check(self) -> None:
+        world = self._world
+        for issued in world.unfinished():
+            self._report("I2", f"a token of {issued.uid} ({issued.places or 'all'}) has no end")
+        for uid in dict.fromkeys(record.pipeline_uid for record in world.records):
+            self._check_once(self._world.newest(uid))
+            self._check_order(uid, world.topics.facts)
+        if not world.disturbed:
+            for record in {r.pipeline_uid: r for r in world.records}.values():
+                self._check_all_arrived(record)
+        for issued in world.issued:
+            self._check_really_lost(issued, world.checker.lost.get(issued.text, ()))
+
+    def _check_once(self, record: PipelineRecord) -> None:
+        """I5, by what stands in the sinks."""
+        for stage in record.stages:
+            for sink in stage.sinks:
+                counts = Counter(self._contents.rows(record.pipeline_uid, stage.name, sink.name))
+                doubled = [row for row, count in counts.items() if count > 1]
+                if doubled:
+                    self._report("I5", f"{stage.name}/{sink.name} holds twice: {doubled[:3]}")
+
+    def _check_all_arrived(self, record: PipelineRecord) -> None:
+        """I4: where nothing was ever removed, every record of the inputs is in every sink."""
+        for stage, source in ((s, i) for s in record.stages for i in s.inputs if i.root):
+            for place, row in self._world.cluster.incarnations[source.topic_id].rows():
+                base = self._world.base(record.pipeline_uid, stage.name, place[:2])
+                if place.offset >= base:
+                    self._check_arrived(record, source.name, row.number, place)
+
+    def _check_arrived(
+        self, record: PipelineRecord, input_name: str, number: int, place: Place
+    ) -> None:
+        due = effects(record.pipeline_uid, record.stages, input_name, number)
+        for stage, sink in required(record, FIRST_GENERATION, input_name):
+            seen = self._contents.visible(record.pipeline_uid, stage.name, sink.name)
+            if not due[stage.name, sink.name] <= seen:
+                self._report("I4", f"{place} never came to {stage.name}/{sink.name}")
+
+    def _check_really_lost(self, issued: Issued, lost: Sequence[Lost]) -> None:
+        """I4: what is called lost is missing somewhere.
+
+        Behind a hop, neighbours share its fate; and it may be missing in a sink that was removed.
+        """
+        record = self._world.newest(issued.uid)
+        if self._had_hops_or_removals(record):
+            return
+        for place, row in covered(
+            self._world, self._contents, issued, record, self._world.open(issued)
+        ):
+            topic = self._world.cluster.incarnations[place.topic_id].name
+            said = any(_within(place, topic, each) for each in lost)
+            if said and self._arrived_everywhere(issued, record, row.number):
+                self._report("I4", f"{place} is said to be lost and is in every sink")
+
+    def _had_hops_or_removals(self, newest: PipelineRecord) -> bool:
+        present = {(stage.name, sink.name) for stage in newest.stages for sink in stage.sinks}
+        return any(
+            not all(source.root for source in stage.inputs)
+            or any((stage.name, sink.name) not in present for sink in stage.sinks)
+            for record in self._world.records
+            if record.pipeline_uid == newest.pipeline_uid
+            for stage in record.stages
+        )
+
+    def _arrived_everywhere(self, issued: Issued, record: PipelineRecord, number: int) -> bool:
+        due = effects(issued.uid, record.stages, issued.input_name, number)
+        sinks = [*required(record, issued.generation, issued.input_name)]
+        return bool(sinks) and all(
+            rows and rows <= self._contents.visible(issued.uid, stage.name, sink.name)
+            for stage, sink in sinks
+            for rows in [due[stage.name, sink.name]]
+        )
+
+    def _check_order(self, uid: str, facts: Sequence[Fact]) -> None:
+        """I11: commits in another order, and some of them twice, give the same frontiers."""
+        own = [fact for fact in facts if fact.pipeline_uid == uid]
+        ordered = frontiers(own)
+        mixed = frontiers(shuffled(own, self._world.dice))
+        if mixed != ordered:
+            wrong = sorted(key for key in ordered if ordered[key] != mixed.get(key))
+            self._report("I11", f"another order of the same facts changes {wrong}")
+
+
+def frontiers(facts: Iterable[Fact]) -> dict[str, tuple[PartitionOffset, ...]]:
+    """By sink, how far the tracker says it has come after these facts."""
+    slot: Slot | None = None
+    for fact in facts:
+        before = slot or Slot(tenant=fact.tenant, pipeline_uid=fact.pipeline_uid)
+        slot = apply_fact(before, fact).slot
+    return {key: state.frontier for key, state in slot.sinks.items()} if slot is not None else {}
+
+
+def shuffled(facts: Sequence[Fact], dice: Random) -> list[Fact]:
+    """Commits in any order, between the definitions as they came."""
+    commits = [fact for fact in facts if isinstance(fact.body, Commit)]
+    again = [*commits, *dice.sample(commits, len(commits) // 4)]
+    dice.shuffle(again)
+    mixed: list[Fact] = []
+    for fact in facts:
+        if isinstance(fact.body, Commit):
+            mixed.append(again.pop())
+        else:
+            mixed.append(fact)
+    return mixed + again
+
+
+def _within(place: Place, topic: str, lost: Lost) -> bool:
+    there = (topic, place.partition) == (lost.topic, lost.partition)
+    return there and lost.start <= place.offset < lost.end

@@ -1,0 +1,260 @@
+"""What can go wrong: with processes, Redis, topics, checkpoints, and by what operators do."""
+
+from dataclasses import dataclass
+
+from sim.log import Partition, Row, Topic, Transaction
+from sim.moves import Move
+from sim.shapes import Stage
+from sim.world import World
+
+PARTITIONS_MAX = 4
+
+
+def kill_driver(world: World) -> None:
+    alive = world.alive()
+    if alive:
+        world.some(alive).kill()
+
+
+def suspect_driver(world: World) -> None:
+    """Only one that is paused can be taken for dead and still come back."""
+    for driver in world.alive():
+        if driver.busy:
+            world.suspect(driver)
+
+
+def kill_runner(world: World) -> None:
+    world.replace_runner()
+
+
+def kill_tracker(world: World) -> None:
+    world.replace_tracker()
+
+
+def copy_redis(world: World) -> None:
+    world.redis.copy()
+
+
+def flush_redis(world: World) -> None:
+    world.say("redis is flushed")
+    world.redis.flush()
+
+
+def restart_redis(world: World) -> None:
+    """It comes back empty, from a dump, or as a replica that had not heard everything."""
+    world.say("redis restarts")
+    copies = [{}, *world.redis.copies]
+    world.redis.restart(world.some(copies))
+
+
+def redis_away(world: World) -> None:
+    world.redis.away = not world.redis.away
+
+
+def stranger_opens(world: World) -> None:
+    """Somebody else's transaction on one of our topics; it hides what comes behind it."""
+    topic = _topic(world)
+    if topic is None or len(world.storage.strangers) > 1:
+        return
+    transaction = Transaction()
+    for _ in range(world.dice.randint(1, 2)):
+        transaction.append(world.some(topic.partitions), Row(world.number()))
+    world.storage.strangers.append(transaction)
+
+
+def stranger_ends(world: World) -> None:
+    world.storage.end_strangers()
+
+
+def add_partition(world: World) -> None:
+    topic = _topic(world)
+    if topic is not None and len(topic.partitions) < PARTITIONS_MAX:
+        world.say(f"{topic.name} gets a partition")
+        topic.partitions.append(Partition())
+
+
+def lose_last_files(world: World) -> None:
+    """The last plan and its commit never reached the disk."""
+    _damage(world, ("offsets", "commits"))
+
+
+def lose_commit_log(world: World) -> None:
+    _damage(world, ("commits",))
+
+
+def lose_checkpoint(world: World) -> None:
+    for driver in world.alive():
+        driver.kill()
+    world.say("checkpoints are lost")
+    world.files.restore({})
+
+
+def keep_checkpoint(world: World) -> None:
+    world.kept = world.files.copy()
+
+
+def restore_checkpoint(world: World) -> None:
+    for driver in world.alive():
+        driver.kill()
+    world.say("checkpoints of another moment are restored")
+    world.files.restore(world.kept)
+
+
+def truncate_file(world: World) -> None:
+    for driver in world.alive():
+        driver.kill()
+    names = [path for path in world.files.copy() if not path.endswith("metadata")]
+    if names:
+        name = world.some(names)
+        world.say(f"{name} is cut")
+        world.files.cut(name)
+
+
+def retention_passes(world: World) -> None:
+    """The oldest records go, whether or not anybody has read them."""
+    topic = _topic(world)
+    if topic is not None:
+        partition = topic.partitions[world.pick(len(topic.partitions))]
+        world.disturbed = True
+        partition.start = world.dice.randint(partition.start, partition.stable_end())
+        world.say(f"{topic.name} begins at {partition.start} now")
+
+
+def delete_topic(world: World) -> None:
+    topic = _topic(world)
+    if topic is not None:
+        world.say(f"{topic.name} is deleted")
+        world.disturbed = True
+        world.deleted[topic.name] = len(topic.partitions)
+        world.cluster.delete(topic.name)
+
+
+def create_topic(world: World) -> None:
+    """Under its old name; it may have grown past every old offset before anybody looks."""
+    for name in sorted(world.deleted):
+        if name not in world.cluster.topics:
+            topic = world.cluster.create(name, world.topic_id(), world.deleted[name])
+            world.say(f"{name} is created anew")
+            for _ in range(world.dice.choice((0, 3, 12))):
+                world.some(topic.partitions).append(Row(world.number()))
+        del world.deleted[name]
+
+
+def recreate_topic(world: World) -> None:
+    delete_topic(world)
+    create_topic(world)
+
+
+def stop(world: World) -> None:
+    world.command("stop")
+
+
+def start(world: World) -> None:
+    world.command("start")
+
+
+def restart(world: World) -> None:
+    world.command("restart")
+
+
+def restart_from(world: World) -> None:
+    world.command("restart", **{"from": world.dice.choice(("earliest", "latest"))})
+
+
+def delete(world: World) -> None:
+    world.disturbed = True
+    world.command("delete")
+
+
+def apply(world: World) -> None:
+    world.command("apply")
+
+
+def add_stage(world: World) -> None:
+    sources = [*world.shape.inputs, *(t for t in world.shape.sinks() if t.startswith("t"))]
+    number = len(world.operations.commands)  # a name that was never given before
+    stage = Stage(f"more{number}", (world.some(sources),), (f"lake_m{number}",))
+    world.shape = world.shape.with_stage(stage)
+    world.command("apply")
+
+
+def add_sink(world: World) -> None:
+    number = len(world.operations.commands)
+    name = world.some((f"lake_s{number}", f"ts{number}"))
+    world.shape = world.shape.with_sink(world.some(world.shape.stages).name, name)
+    world.command("apply")
+
+
+def remove_stage(world: World) -> None:
+    """One that nobody reads from."""
+    read = {name for stage in world.shape.stages for name in stage.inputs}
+    ends = [stage for stage in world.shape.stages if not read.intersection(stage.sinks)]
+    if len(world.shape.stages) > 1:
+        world.shape = world.shape.without(world.some(ends).name)
+        world.command("apply")
+
+
+def remove_sink(world: World) -> None:
+    read = {name for stage in world.shape.stages for name in stage.inputs}
+    for stage in world.shape.stages:
+        ends = [sink for sink in stage.sinks if sink not in read]
+        if ends and len(stage.sinks) > 1:
+            world.shape = world.shape.without_sink(world.some(ends))
+            world.command("apply")
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Faults that come together in a scenario, or not at all in it."""
+
+    name: str
+    moves: tuple[tuple[int, Move], ...]
+
+
+FAMILIES = (
+    Family("driver", ((2, kill_driver), (12, suspect_driver))),
+    Family("runner", ((1, kill_runner),)),
+    Family("tracker", ((3, kill_tracker),)),
+    Family("redis", ((1, copy_redis), (2, flush_redis), (2, restart_redis), (1, redis_away))),
+    Family("strangers", ((2, stranger_opens), (2, stranger_ends))),
+    Family("partitions", ((1, add_partition),)),
+    Family(
+        "checkpoint",
+        (
+            (1, lose_last_files),
+            (1, lose_commit_log),
+            (1, lose_checkpoint),
+            (1, keep_checkpoint),
+            (1, restore_checkpoint),
+            (1, truncate_file),
+        ),
+    ),
+    Family("operator", ((1, stop), (2, start), (1, restart))),
+    Family("retention", ((1, retention_passes),)),
+    Family(
+        "topics", ((1, recreate_topic), (1, delete_topic), (1, create_topic), (2, restart_from))
+    ),
+    Family("lives", ((1, delete), (2, apply))),
+    Family("manifest", ((1, add_stage), (1, add_sink), (1, remove_stage), (1, remove_sink))),
+)
+
+
+def _damage(world: World, logs: tuple[str, ...]) -> None:
+    for driver in world.alive():
+        driver.kill()
+    world.say(f"the last of {', '.join(logs)} is lost")
+    newest: dict[tuple[str, str], int] = {}
+    for path in world.files.copy():
+        folder, log, name = path.rsplit("/", 2)
+        if log in logs:
+            newest[folder, log] = max(newest.get((folder, log), 0), int(name))
+    last = {folder: max(n for (f, _), n in newest.items() if f == folder) for folder, _ in newest}
+    for (folder, log), number in newest.items():
+        if number == last[folder]:
+            world.files.remove(f"{folder}/{log}/{number}")
+
+
+def _topic(world: World) -> Topic | None:
+    names = sorted(world.cluster.topics)
+    return world.cluster.topics[world.some(names)] if names else None

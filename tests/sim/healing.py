@@ -1,0 +1,90 @@
+"""The end of a scenario: the faults stop, operators do what the errors told them to do, and then
+every token must come to its end, and every count must be right."""
+
+from typing import Final
+
+from shared.events import PipelineRecord
+from shared.lifecycle import Phase
+from sim import moves
+from sim.endings import End
+from sim.world import Rates, World
+
+ROUNDS: Final = 60
+
+
+def heal(world: World, wanted: str | None) -> None:
+    world.say("--- calm ---")
+    _end_faults(world)
+    for _ in range(ROUNDS):
+        said = len(world.trace)
+        _round(world)
+        quiet = len(world.trace) == said and not _busy(world)
+        if world.checker.found(wanted) or (quiet and not world.unfinished()):
+            break
+    End(world).check()
+
+
+def _end_faults(world: World) -> None:
+    world.rates = Rates()
+    world.ingress.offsets_lost = 0.0
+    world.storage.calm = True
+    world.redis.away = False
+    world.storage.end_strangers()
+    world.cluster.write_markers()
+    world.storage.abort_unowned()
+    world.topics.facts += world.delayed
+    world.delayed.clear()
+    world.moves = lambda: None
+
+
+def _round(world: World) -> None:
+    world.clock.now += 3_000
+    for _ in range(3):
+        world.run_runner()
+    _operate(world)
+    for driver in world.alive():
+        for _ in range(8):
+            driver.turn()
+        driver.repeat()
+    world.run_tracker(lambda tracker: tracker.feed(1_000))
+    world.run_tracker(lambda tracker: tracker.confirm())
+    world.run_tracker(lambda tracker: tracker.flush())
+    moves.follow(world)
+    for issued in world.issued:
+        world.ask(issued)
+
+
+def _busy(world: World) -> bool:
+    """Whether a command has not had its effect yet, or a pipeline does not run that should."""
+    if len(world.operations.commands) > world.operations.committed:
+        return True
+    running = [r.pipeline_uid for r in world.operations.newest().values() if r.desired == "running"]
+    return any(not world.alive(uid) for uid in running)
+
+
+def _operate(world: World) -> None:
+    """What an operator does about a pipeline that stands: what the error says, else a start."""
+    newest = world.operations.newest()
+    alive = [record for record in newest.values() if record.desired != "deleted"]
+    if len(world.operations.commands) > world.operations.committed:
+        return
+    if not newest:
+        world.command("apply")
+    elif alive:
+        _mend(world, alive[-1])
+
+
+def _mend(world: World, record: PipelineRecord) -> None:
+    events = [
+        event
+        for event in world.topics.lifecycle
+        if event.pipeline_uid == record.pipeline_uid and event.kind == "transition"
+    ]
+    newest = events[-1] if events else None
+    if newest is None:
+        return
+    text = f"{newest.error.message} {newest.error.hint}" if newest.error is not None else ""
+    if newest.phase in {Phase.FAILED, Phase.STOPPED}:
+        world.say(f"it stands: {text}")
+        options = {"from": "earliest"} if "--from" in text else {}
+        world.command("restart" if options else "start", **options)

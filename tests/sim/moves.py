@@ -1,0 +1,120 @@
+"""Everyone's ordinary turns: what happens when nothing goes wrong, in any order."""
+
+from collections.abc import Callable
+
+from shared.vectors import TopicPartition
+from sim.log import Place, Row
+from sim.world import World
+
+ASKED_AT_ONCE = 3
+Move = Callable[[World], None]
+
+
+def turn_runner(world: World) -> None:
+    world.run_runner()
+
+
+def beat(world: World) -> None:
+    world.run_runner()
+    world.run_tracker(lambda tracker: tracker.confirm())
+
+
+def turn_driver(world: World) -> None:
+    alive = world.alive()
+    if alive:
+        driver = world.some(alive)
+        for _ in range(world.dice.randint(1, 3)):
+            driver.turn()
+
+
+def repeat_commits(world: World) -> None:
+    for driver in world.alive():
+        driver.repeat()
+
+
+def deliver(world: World) -> None:
+    """A commit that was on its way arrives, behind younger ones."""
+    if world.delayed:
+        world.topics.facts.append(world.delayed.pop(world.pick(len(world.delayed))))
+
+
+def turn_tracker(world: World) -> None:
+    count = world.dice.randint(1, 6)
+    world.run_tracker(lambda tracker: tracker.feed(count))
+    world.run_tracker(lambda tracker: tracker.flush())
+
+
+def save(world: World) -> None:
+    world.run_tracker(lambda tracker: tracker.checkpoint())
+
+
+def time_passes(world: World) -> None:
+    world.clock.now += world.dice.choice((10, 200, 1_000, 4_000))
+
+
+def write(world: World) -> None:
+    name = _input(world)
+    world.tell(lambda: world.ingress.write(name, world.dice.randint(1, 3)))
+
+
+def ask_all(world: World) -> None:
+    name = _input(world)
+    topic = world.cluster.topics.get(f"{name}.in")
+    if topic is None:
+        return
+    ends: dict[TopicPartition, int] = {
+        (topic.topic_id, number): partition.end()
+        for number, partition in enumerate(topic.partitions)
+    }
+    world.tell(lambda: world.ingress.ask_all(name), ends)
+
+
+def produce(world: World) -> None:
+    """A client with a producer of its own, that asks by its delivery reports."""
+    name = _input(world)
+    topic = world.cluster.topics.get(f"{name}.in")
+    if topic is None:
+        return
+    places = []
+    for _ in range(world.dice.randint(1, 2)):
+        number = world.pick(len(topic.partitions))
+        offset = topic.partitions[number].append(Row(world.number()))
+        places.append(Place(topic.topic_id, number, offset))
+    world.tell(lambda: world.ingress.ask_for(name, topic.name, places))
+
+
+def ask(world: World) -> None:
+    for _ in range(min(len(world.issued), ASKED_AT_ONCE)):
+        world.ask(world.some(world.issued))
+
+
+def forge(world: World) -> None:
+    if world.issued:
+        world.forge(world.some(world.issued))
+
+
+def follow(world: World) -> None:
+    world.ingress.directory.follow()
+    world.status.directory.follow()
+
+
+ORDINARY: tuple[tuple[int, Move], ...] = (
+    (32, turn_driver),
+    (12, turn_runner),
+    (2, beat),
+    (3, repeat_commits),
+    (4, deliver),
+    (16, turn_tracker),
+    (2, save),
+    (6, time_passes),
+    (7, write),
+    (2, ask_all),
+    (3, produce),
+    (14, ask),
+    (1, forge),
+    (5, follow),
+)
+
+
+def _input(world: World) -> str:
+    return world.some(world.shape.inputs)

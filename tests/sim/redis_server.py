@@ -1,0 +1,145 @@
+"""Redis as it is used here: the tracker's script, the readers' script, and how a server loses data.
+
+Slots stay values: what they look like as JSON is tested where it is written.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from shared.errors import Retryable
+from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot, sink_key
+from status.core.views import PipelineKey, Reading, Stamp, reading_of
+from token_tracker.app import SlotWrite, WriteResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The hash of one pipeline, and its histories."""
+
+    slot: Slot
+    run_id: str
+    position: int
+    at: int
+    version: int
+    history: dict[str, tuple[Progress, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RedisServer:
+    """One server, with copies of what it held at earlier moments (dumps, lagging replicas)."""
+
+    run_id: str = "run-0"
+    away: bool = False
+    stored: dict[PipelineKey, Stored] = field(default_factory=dict)
+    copies: list[dict[PipelineKey, Stored]] = field(default_factory=list)
+    sound: set[PipelineKey] = field(default_factory=set)
+    """For the checker: pipelines whose slot was written here and not lost since."""
+    starts: int = 0
+
+    def copy(self) -> None:
+        self.copies.append(dict(self.stored))
+
+    def flush(self) -> None:
+        self.stored.clear()
+        self.sound.clear()
+
+    def restart(self, content: dict[PipelineKey, Stored]) -> None:
+        """Come back with another content: an old dump, or what a replica had."""
+        self.starts += 1
+        self.run_id = f"run-{self.starts}"
+        self.stored = dict(content)
+        self.sound.clear()
+
+    def check(self) -> None:
+        if self.away:
+            raise Retryable("redis: no connection")
+
+
+class Store:
+    """Fulfils the tracker's `Store` as its Lua script does."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+
+    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
+        self._server.check()
+        return [self._write(write) for write in writes]
+
+    def _write(self, write: SlotWrite) -> WriteResult:
+        server, key = self._server, (write.tenant, write.pipeline_uid)
+        held = server.stored.get(key)
+        valid = held is not None and held.run_id == server.run_id
+        if held is not None and valid and is_newer(held, write):
+            return WriteResult.NEWER
+        if not valid and not write.rebuilt:
+            return WriteResult.LOST
+        if write.slot is None:
+            assert held is not None
+            server.stored[key] = replace(held, at=write.at, position=write.position)
+            return WriteResult.WRITTEN
+        server.stored[key] = Stored(
+            slot=write.slot,
+            run_id=server.run_id,
+            position=write.position,
+            at=write.at,
+            version=held.version + 1 if held is not None else 1,
+            history=_history({} if held is None or write.rebuilt else held.history, write),
+        )
+        server.sound.add(key)
+        return WriteResult.WRITTEN
+
+
+def is_newer(held: Stored, write: SlotWrite) -> bool:
+    return held.position > write.position
+
+
+def _history(
+    before: dict[str, tuple[Progress, ...]], write: SlotWrite
+) -> dict[str, tuple[Progress, ...]]:
+    after = dict(before)
+    for progress in write.progress:
+        key = sink_key(progress.stage, progress.sink)
+        after[key] = (*after.get(key, ()), progress)[-HISTORY_LENGTH_MAX:]
+    return after
+
+
+class Slots:
+    """Fulfils the readers' `SlotStore`."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+
+    async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Reading]:
+        self._server.check()
+        return {key: self._reading(key) for key in pipelines}
+
+    async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Stamp]:
+        return {key: self._reading(key).stamp for key in pipelines}
+
+    async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
+        return [*self._progress(pipeline, sink)[-count:]]
+
+    async def count(self, pipeline: PipelineKey, sink: str) -> int:
+        return len(self._progress(pipeline, sink))
+
+    async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
+        found = self._progress(pipeline, sink)
+        return found[rank] if rank < len(found) else None
+
+    def wakes(self) -> AsyncIterator[PipelineKey | None]:
+        raise AssertionError("nobody waits in the simulation")
+
+    def _progress(self, pipeline: PipelineKey, sink: str) -> tuple[Progress, ...]:
+        self._server.check()
+        stored = self._server.stored.get(pipeline)
+        return stored.history.get(sink, ()) if stored is not None else ()
+
+    def _reading(self, key: PipelineKey) -> Reading:
+        stored = self._server.stored.get(key)
+        stamp = Stamp(
+            server_run_id=self._server.run_id,
+            run_id=stored.run_id if stored is not None else None,
+            version=stored.version if stored is not None else 0,
+            at=stored.at if stored is not None else 0,
+        )
+        return reading_of(stamp, stored.slot if stored is not None else None)

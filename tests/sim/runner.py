@@ -1,0 +1,195 @@
+"""The runner's process: the real `Runner` over simulated topics, commands and driver processes."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from shared.clock import Clock
+from shared.events import (
+    Command,
+    Definition,
+    Fact,
+    LifecycleEvent,
+    PipelineRecord,
+    Problem,
+)
+from sim.driver import Driver
+from sim.log import Cluster
+from sim.sinks import Edge
+from sim.tracker import Topics
+from stage_runner.app import Runner
+from stage_runner.core.moves import DriverEnded, DriverFailed, DriverRuns
+from stage_runner.core.planning import TopicPlan, TopicState
+from stage_runner.core.supervision import PipelineState
+
+EventKind = Literal["claim", "transition", "heartbeat"]
+DriverEvent = DriverRuns | DriverFailed | DriverEnded
+
+
+@dataclass(slots=True)
+class Operations:
+    """`waybill.commands`, `.pipelines` and `.replies`, and the group's offset in the first."""
+
+    commands: list[Command] = field(default_factory=list)
+    records: list[PipelineRecord] = field(default_factory=list)
+    replies: dict[str, tuple[str, tuple[Problem, ...]]] = field(default_factory=dict)
+    committed: int = 0
+
+    def newest(self) -> dict[str, PipelineRecord]:
+        return {record.pipeline_uid: record for record in self.records}
+
+
+class Around(Protocol):
+    """The world as a runner needs it."""
+
+    cluster: Cluster
+    topics: Topics
+    operations: Operations
+    drivers: list[Driver]
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def launch(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None: ...
+
+    def topic_id(self) -> str: ...
+
+
+class RunnerProcess:
+    """Fulfils `Topics`, `Publisher` and `Drivers` for its runner."""
+
+    def __init__(self, world: Around, edge: Edge) -> None:
+        self._world = world
+        self._edge = edge
+        self._runner = Runner(self, self, self, world.clock)
+        self._heard: list[tuple[Driver, DriverEvent]] = []
+        self._at = world.operations.committed
+        self._open: dict[int, str] = {}
+        self._adopted = False
+
+    def hear(self, driver: Driver, event: DriverEvent) -> None:
+        self._heard.append((driver, event))
+
+    def turn(self) -> None:
+        """As the loop does it: hear, act, then one command."""
+        if not self._adopted:
+            self._adopt()
+        while self._heard:
+            driver, event = self._heard.pop(0)
+            self._runner.hear(driver.record.pipeline_uid, driver.epoch, event)
+        self._runner.tick()
+        self._runner.act()
+        self._carry_out()
+        self._runner.act()
+        self._commit()
+
+    def beat(self) -> None:
+        self._runner.beat()
+
+    def _adopt(self) -> None:
+        for record in self._world.operations.newest().values():
+            self._runner.adopt(record)
+        self._adopted = True
+
+    def _carry_out(self) -> None:
+        if self._at < len(self._world.operations.commands):
+            command = self._world.operations.commands[self._at]
+            self._open[self._at] = command.id
+            self._runner.handle(command, self._at)
+            self._at += 1
+
+    def _commit(self) -> None:
+        unanswered = self._runner.unanswered()
+        self._open = {at: name for at, name in self._open.items() if name in unanswered}
+        self._world.operations.committed = min([self._at, *self._open])
+
+    # Topics
+
+    def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
+        cluster = self._world.cluster
+        states = {}
+        for plan in plans:
+            topic = cluster.topics.get(plan.topic)
+            if topic is None:
+                topic = cluster.create(plan.topic, self._world.topic_id(), plan.partitions)
+            starts = {
+                number: partition.end() if plan.starting == "latest" else partition.start
+                for number, partition in enumerate(topic.partitions)
+            }
+            ends = {number: each.end() for number, each in enumerate(topic.partitions)}
+            states[plan.topic] = TopicState(topic_id=topic.topic_id, starts=starts, ends=ends)
+        self._edge("runner.topics_prepared")
+        return states
+
+    def ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        topics = self._world.cluster.topics
+        return {name: topics[name].topic_id for name in names if name in topics}
+
+    # Publisher
+
+    def record(self, record: PipelineRecord) -> None:
+        self._publish(lambda: self._world.operations.records.append(record), "record")
+
+    def definition(self, record: PipelineRecord, body: Definition) -> None:
+        fact = Fact(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            generation=record.generation,
+            at=self._world.clock.now_ms(),
+            body=body,
+        )
+        self._publish(lambda: self._world.topics.facts.append(fact), "definition")
+
+    def claim(self, record: PipelineRecord) -> int:
+        epoch = len(self._world.topics.lifecycle)
+        self._say(PipelineState(record=record), "claim", None)
+        return epoch
+
+    def phase(self, state: PipelineState, phase_from: str | None) -> None:
+        self._say(state, "heartbeat" if phase_from is None else "transition", phase_from)
+
+    def answer(
+        self,
+        command: Command,
+        state: str,
+        errors: tuple[Problem, ...],
+        warnings: tuple[str, ...],
+    ) -> None:
+        self._world.operations.replies[command.id] = (state, errors)
+
+    # Drivers
+
+    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
+        self._world.launch(record, epoch, closing=closing)
+
+    def stop(self, pipeline_uid: str, *, force: bool) -> None:
+        for driver in self._world.drivers:
+            if driver.record.pipeline_uid == pipeline_uid:
+                driver.stopping = True
+                if force:
+                    driver.kill()
+
+    def _publish(self, append: Callable[[], None], what: str) -> None:
+        self._edge(f"runner.before_{what}")
+        append()
+        self._edge(f"runner.after_{what}")
+
+    def _say(self, state: PipelineState, kind: EventKind, phase_from: str | None) -> None:
+        record = state.record
+        event = LifecycleEvent(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            pipeline=record.name,
+            generation=record.generation,
+            kind=kind,
+            phase_from=phase_from,
+            phase=state.phase,
+            reason=state.reason,
+            error=state.error,
+            actor="runner",
+            run_id="run",
+            attempt=state.attempt,
+            next_at=state.next_at,
+            at=self._world.clock.now_ms(),
+        )
+        self._publish(lambda: self._world.topics.lifecycle.append(event), "event")

@@ -1,0 +1,108 @@
+"""One scenario from one seed: faults for a while, then calm until every token has its end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from random import Random
+from unittest.mock import patch
+
+from shared.manifest import parse_manifest
+from sim.checker import Violation
+from sim.faults import FAMILIES
+from sim.healing import heal
+from sim.moves import ORDINARY, Move
+from sim.shapes import SHAPES
+from sim.world import Rates, World
+
+STEPS = (60, 180)
+CALM = 0.15
+"""So many scenarios have no faults at all: what must work, must work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    seed: int
+    violations: tuple[Violation, ...]
+    trace: Sequence[str]
+    tokens: int
+    finals: int
+
+    def __str__(self) -> str:
+        last = "\n".join(f"    {line}" for line in self.trace[-60:])
+        found = "\n".join(f"  {violation}" for violation in self.violations)
+        return (
+            f"seed {self.seed}:\n{found}\n  the last steps:\n{last}\n"
+            f"  all of it: python tests/sim/run.py --seeds {self.seed} --trace"
+        )
+
+
+parsed = lru_cache(maxsize=4096)(parse_manifest)
+
+
+def simulate(
+    seed: int,
+    *,
+    force: Sequence[str] = (),
+    rates: Rates | None = None,
+    wanted: str | None = None,
+) -> Report:
+    """Up to the first violation, or the first of the invariant `wanted`.
+
+    `force` and `rates` say which faults take part, whatever the seed says.
+    """
+    with patch("stage_runner.app.parse_manifest", parsed):  # pure, and most of the time otherwise
+        world = _scenario(seed, force, rates)
+        _run(world, wanted)
+    return Report(
+        seed,
+        tuple(world.checker.violations),
+        world.trace,
+        len(world.issued),
+        sum(world.checker.final(issued) for issued in world.issued),
+    )
+
+
+def _scenario(seed: int, force: Sequence[str], rates: Rates | None) -> World:
+    dice = Random(seed)
+    world = World(seed, dice.choice(SHAPES))
+    calm = dice.random() < CALM and not force
+    families = [f for f in FAMILIES if (dice.random() < 0.5 and not calm) or f.name in force]
+    moves = [*ORDINARY, *(move for family in families for move in family.moves)]
+    world.moves = _stepper(world, moves)
+    if not calm:
+        world.rates = rates or _rates(dice)
+        world.ingress.offsets_lost = dice.choice((0.0, 0.1))
+    world.say(f"{world.shape} with {[family.name for family in families]}, {world.rates}")
+    return world
+
+
+def _run(world: World, wanted: str | None) -> None:
+    world.command("apply")
+    for _ in range(world.dice.randint(*STEPS)):
+        world.moves()
+        if world.checker.found(wanted):
+            return
+    heal(world, wanted)
+
+
+def _rates(dice: Random) -> Rates:
+    return Rates(
+        crash=dice.choice((0.0, 0.005, 0.02)),
+        pause=dice.choice((0.0, 0.01, 0.04)),
+        takeover=dice.choice((0.0, 0.4)),
+        unsure=dice.choice((0.0, 0.05)),
+        facts=dice.choice((0.0, 0.1)),
+    )
+
+
+def _stepper(world: World, moves: Sequence[tuple[int, Move]]) -> Callable[[], None]:
+    weights = [*accumulate(weight for weight, _ in moves)]
+    choices = [move for _, move in moves]
+
+    def step() -> None:
+        world.clock.now += 20
+        move = world.dice.choices(choices, cum_weights=weights)[0]
+        move(world)
+
+    return step

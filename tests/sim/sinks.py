@@ -1,0 +1,232 @@
+"""Sinks as their adapters promise them: rows and fence in one step, older writers shut out.
+
+Who may be interrupted says so: at each `edge` the world may crash or pause the caller.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Protocol
+
+from shared.errors import Retryable
+from shared.events import Fence, Output
+from sim.log import Cluster, Place, Row, Transaction
+from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
+from waybill.spark.sinks import SinkSuperseded, Written
+from waybill.spark.stopping import StageStopped
+
+Edge = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows for one sink, and for the checker: the records that were really read for them."""
+
+    rows: tuple[Row, ...]
+    read: tuple[Place, ...]
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.rows)
+
+
+class Witness(Protocol):
+    """Sees every move of a fence at the moment it becomes true."""
+
+    def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None: ...
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows by the fence key that wrote them, so that the owners of a table are told apart."""
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    fences: dict[str, Fence] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Storage:
+    """What outlives every driver: tables, the fences of Kafka sinks, who owns a transaction id."""
+
+    cluster: Cluster
+    witness: Witness
+    dice: Random
+    tables: dict[str, Table] = field(default_factory=dict)
+    fences: dict[str, Fence] = field(default_factory=dict)
+    owners: dict[str, int] = field(default_factory=dict)
+    open: dict[str, Transaction] = field(default_factory=dict)
+    strangers: list[Transaction] = field(default_factory=list)
+    calm: bool = False
+
+    def table(self, name: str) -> Table:
+        return self.tables.setdefault(name, Table())
+
+    def end_strangers(self) -> None:
+        for transaction in self.strangers:
+            self.cluster.finish(transaction, committed=self.dice.random() < 0.5, promptly=True)
+        self.strangers.clear()
+
+    def abort_unowned(self) -> None:
+        """What the broker does when a transaction has been open for too long."""
+        for key in [*self.open]:
+            self.cluster.finish(self.open.pop(key), committed=False, promptly=True)
+
+
+class TableSink:
+    """As the Iceberg sink: a commit requires the snapshot that its writer has seen."""
+
+    kind = "iceberg"
+
+    def __init__(self, name: str, storage: Storage, table: str, key: str, edge: Edge) -> None:
+        self.name = name
+        self._storage = storage
+        self._table = storage.table(table)
+        self._key = key
+        self._edge = edge
+        self._seen: Fence | None = None
+
+    def claim(self) -> None:
+        self._seen = self._table.fences.get(self._key)
+
+    def last(self) -> Written | None:
+        return Written(fence=self._seen, version={}) if self._seen is not None else None
+
+    def write(self, rows: Batch | None, fence: Fence) -> Written:
+        self._edge(f"{self.name}.before_commit")
+        held = self._table.fences.get(self._key)
+        self._check_fence(held)
+        self._commit(rows, fence)
+        self._storage.witness.moved(self._key, held, fence, rows)
+        self._edge(f"{self.name}.answer_lost")
+        self._seen = fence
+        return Written(fence=fence, version={"iceberg_snapshot_id": fence.sequence})
+
+    def _check_fence(self, held: Fence | None) -> None:
+        if held != self._seen:
+            raise SinkSuperseded(f"sink {self.name}: its fence was moved by another")
+
+    def _commit(self, rows: Batch | None, fence: Fence) -> None:
+        if rows is not None:
+            self._table.rows.setdefault(self._key, []).extend(rows.rows)
+        self._table.fences[self._key] = fence
+
+    def await_visible(self, fence: Fence) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+class KafkaSink:
+    """As the Kafka sink: rows and fence in a transaction that a newer claim shuts out."""
+
+    kind = "kafka"
+
+    def __init__(
+        self, name: str, storage: Storage, topic: str, topic_id: str, key: str, edge: Edge
+    ) -> None:
+        self.name = name
+        self._storage = storage
+        self._topic = topic
+        self._topic_id = topic_id
+        self._key = key
+        self._edge = edge
+        self._owner = -1
+
+    def claim(self) -> None:
+        """Ends what an earlier owner left open, and waits for the markers of what it decided."""
+        self._owner = self._storage.owners.get(self._key, 0) + 1
+        self._storage.owners[self._key] = self._owner
+        left = self._storage.open.pop(self._key, None)
+        if left is not None:
+            self._storage.cluster.finish(left, committed=False, promptly=True)
+        self._storage.cluster.write_markers()
+
+    def last(self) -> Written | None:
+        fence = self._storage.fences.get(self._key)
+        return Written(fence=fence, version={}) if fence is not None else None
+
+    def write(self, rows: Batch | None, fence: Fence) -> Written:
+        self._check_owner()
+        transaction = self._storage.open[self._key] = Transaction()
+        try:
+            placed = self._produce(transaction, rows.rows if rows is not None else ())
+            if rows is not None:
+                self._check_topic()
+        except (Retryable, StageStopped):
+            self._abort(transaction)
+            raise
+        self._edge(f"{self.name}.before_commit")
+        self._check_owner()
+        before = self._storage.fences.get(self._key)
+        complete = replace(fence, outputs=tuple(self._outputs(fence.outputs, placed)))
+        self._commit(transaction, complete)
+        self._storage.witness.moved(self._key, before, complete, rows)
+        self._edge(f"{self.name}.answer_lost")
+        return Written(fence=complete, version={})
+
+    def await_visible(self, fence: Fence) -> bool:
+        self._storage.cluster.write_markers()
+        self._check_topic()
+        ends = {o.partition: o.end for o in fence.outputs if o.topic_id == self._topic_id}
+        return not self._hidden(ends)
+
+    def close(self) -> None:
+        pass
+
+    def _hidden(self, ends: dict[int, int]) -> bool:
+        partitions = self._storage.cluster.topics[self._topic].partitions
+        return any(partitions[number].stable_end() < end for number, end in ends.items())
+
+    def _produce(self, transaction: Transaction, rows: Iterable[Row]) -> dict[int, tuple[int, int]]:
+        placed: dict[int, tuple[int, int]] = {}
+        for row in rows:
+            topic = self._storage.cluster.topics.get(self._topic)
+            if topic is None:
+                self._check_topic()  # a topic that is gone is no fault that passes
+                raise Retryable(f"sink {self.name}: topic {self._topic} is unknown")
+            number = row.number % len(topic.partitions)
+            offset = transaction.append(topic.partitions[number], row)
+            first, end = placed.get(number, (offset, offset + 1))
+            placed[number] = (min(first, offset), max(end, offset + 1))
+            self._edge(f"{self.name}.producing")
+            self._check_owner()
+        return placed
+
+    def _commit(self, transaction: Transaction, fence: Fence) -> None:
+        self._storage.open.pop(self._key, None)
+        self._storage.fences[self._key] = fence
+        promptly = self._storage.dice.random() < 0.7
+        self._storage.cluster.finish(transaction, committed=True, promptly=promptly)
+
+    def _abort(self, transaction: Transaction) -> None:
+        if self._storage.open.get(self._key) is transaction:
+            del self._storage.open[self._key]
+            self._storage.cluster.finish(transaction, committed=False, promptly=True)
+
+    def _check_owner(self) -> None:
+        if self._storage.owners.get(self._key) != self._owner:
+            raise SinkSuperseded(f"sink {self.name}: its transaction id has a newer owner")
+
+    def _check_topic(self) -> None:
+        now = self._storage.cluster.identify(self._topic)
+        if now != self._topic_id:
+            reason = TOPIC_DELETED if now is None else TOPIC_RECREATED
+            raise StageStopped(reason, f"topic {self._topic} is now {now}", "restart --from")
+
+    def _outputs(
+        self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]
+    ) -> Iterator[Output]:
+        """Cumulative, over every id that the sink ever wrote to."""
+        yield from (o for o in before if o.topic_id != self._topic_id)
+        ends = {o.partition: o.end for o in before if o.topic_id == self._topic_id}
+        for number in sorted(ends.keys() | placed.keys()):
+            first, end = placed.get(number, (ends.get(number, 0), ends.get(number, 0)))
+            yield Output(
+                sink=self.name,
+                topic=self._topic,
+                topic_id=self._topic_id,
+                partition=number,
+                first=first,
+                end=end,
+            )

@@ -1,0 +1,136 @@
+"""One stage in a driver: the real `TrackedStage`, fed by a simulated query."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol, cast
+
+from pyspark.sql import DataFrame
+
+from shared.clock import Clock
+from shared.events import Commit, Range, StageDefinition, to_vector
+from sim.files import MemoryPath
+from sim.shapes import transform
+from sim.sinks import Batch, KafkaSink, Storage, TableSink
+from sim.spark import Frame, Query, QueryFailed, static_frame
+from stage_runner.driver.app import checkpoint_folder, stage_inputs
+from waybill.spark.checkpoint import Checkpoint
+from waybill.spark.commits import Identity
+from waybill.spark.fencing import LaterSink
+from waybill.spark.stage import TrackedStage
+
+
+class Host(Protocol):
+    """The driver as a stage needs it."""
+
+    identity: Identity
+
+    @property
+    def storage(self) -> Storage: ...
+
+    @property
+    def files(self) -> MemoryPath: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def edge(self, name: str) -> None:
+        """A place where the process may crash or be paused."""
+
+    def emit(self, commit: Commit) -> None: ...
+
+
+class SimStage:
+    """As `RunningStage`, with a simulated query; fulfils `waybill.spark.stage.Source`."""
+
+    def __init__(self, definition: StageDefinition, host: Host) -> None:
+        self.name = definition.name
+        self.busy = False
+        self._uid = host.identity.pipeline_uid
+        self._edge = host.edge
+        self._cluster = host.storage.cluster
+        self._inputs = stage_inputs(definition)
+        folder = checkpoint_folder(cast(Path, host.files / self._uid), self.name, self._inputs)
+        self._sinks = tuple(open_sink(definition, sink.name, host) for sink in definition.sinks)
+        self._tracked = TrackedStage(
+            self.name,
+            identity=host.identity,
+            inputs=self._inputs,
+            sinks=self._sinks,
+            later={
+                sink.name: LaterSink(since=sink.since, bases=to_vector(sink.bases))
+                for sink in definition.sinks
+                if sink.bases
+            },
+            checkpoint=Checkpoint(folder),
+            source=self,
+            to_rows=self._rows,
+            emit=host.emit,
+            clock=host.clock,
+        )
+        topics = (source.topic for source in self._inputs)
+        self._query = Query(self._cluster, cast(MemoryPath, folder), topics, host.storage.dice)
+
+    def open(self) -> None:
+        self._tracked.open()
+
+    def settle(self) -> None:
+        self._tracked.settle()
+
+    def start(self) -> None:
+        starts = self._tracked.resume()
+        self._query.start(starts, {i.topic: i.topic_id for i in self._inputs})
+
+    def watch(self) -> None:
+        self._tracked.watch()
+
+    def hidden(self) -> bool:
+        return self._tracked.hidden()
+
+    def stop(self) -> None:
+        self._tracked.close()
+
+    def step(self) -> None:
+        """One batch, if there is anything to do."""
+        planned = self._next()
+        if planned is None:
+            return
+        batch_id, frame = planned
+        self._edge(f"{self.name}.planned")
+        self._tracked.process(cast(DataFrame, frame), batch_id)
+        self._edge(f"{self.name}.before_commit_log")
+        self._query.commit()
+
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        found = {name: self._cluster.identify(name) for name in topics}
+        self._edge(f"{self.name}.ids_seen")
+        return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
+
+    def starts(self, topic: str) -> Mapping[int, int]:
+        found = self._cluster.topics.get(topic)
+        return {} if found is None else {n: p.start for n, p in enumerate(found.partitions)}
+
+    def read(self, ranges: tuple[Range, ...]) -> DataFrame:
+        return cast(DataFrame, static_frame(self._cluster, ranges))
+
+    def _next(self) -> tuple[int, Frame] | None:
+        try:
+            return self._query.next_batch()
+        except QueryFailed:
+            self._tracked.watch()  # Kafka may know it better than Spark does
+            raise
+
+    def _rows(self, frame: DataFrame) -> Mapping[str, Batch]:
+        read = cast(Frame, frame).rows()
+        self._edge(f"{self.name}.rows_read")
+        rows = tuple(out for _, row in read for out in transform(self._uid, self.name, row))
+        batch = Batch(rows, tuple(place for place, _ in read))
+        return {sink.name: batch for sink in self._sinks}
+
+
+def open_sink(stage: StageDefinition, name: str, host: Host) -> KafkaSink | TableSink:
+    definition = next(sink for sink in stage.sinks if sink.name == name)
+    key = f"{host.identity.pipeline_uid}/{stage.name}/{name}"
+    storage, edge = host.storage, host.edge
+    if definition.topic_id is None:
+        return TableSink(name, storage, definition.target, key, edge)
+    return KafkaSink(name, storage, definition.target, definition.topic_id, key, edge)

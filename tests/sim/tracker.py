@@ -1,0 +1,73 @@
+"""The tracker's process: the real `Tracker`, fed from the simulated topics."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from shared.clock import Clock
+from shared.errors import Retryable
+from shared.events import Fact, LifecycleEvent, Snapshot
+from sim.redis_server import RedisServer, Store
+from sim.sinks import Edge
+from token_tracker.app import SlotWrite, Tracker, WriteResult
+
+PARTITION = 0
+
+
+@dataclass(slots=True)
+class Topics:
+    """`waybill.commits`, `.lifecycle` and `.frontiers`; the offsets that the group committed."""
+
+    facts: list[Fact] = field(default_factory=list)
+    lifecycle: list[LifecycleEvent] = field(default_factory=list)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    committed: tuple[int, int] = (0, 0)
+
+
+class TrackerProcess:
+    """Fulfils `Store` and `Journal` for its tracker. Ends by a crash; the next one takes over."""
+
+    def __init__(self, topics: Topics, server: RedisServer, clock: Clock, edge: Edge) -> None:
+        self._topics = topics
+        self._store = Store(server)
+        self._edge = edge
+        self._tracker = Tracker(self, self, clock)
+        self._facts_at, self._lifecycle_at = topics.committed
+        self._tracker.acquire(PARTITION, self._facts_at, topics.snapshots.values())
+
+    def feed(self, count: int) -> None:
+        for event in self._topics.lifecycle[self._lifecycle_at :]:
+            self._lifecycle_at += 1
+            self._tracker.handle_lifecycle(PARTITION, event)
+        for fact in self._topics.facts[self._facts_at : self._facts_at + count]:
+            self._tracker.handle_fact(PARTITION, self._facts_at, fact)
+            self._facts_at += 1
+
+    def flush(self) -> None:
+        self._tracker.flush()
+
+    def confirm(self) -> None:
+        self._tracker.confirm()
+
+    def checkpoint(self) -> None:
+        self._tracker.save()
+
+    def behind(self) -> int:
+        return len(self._topics.facts) - self._facts_at
+
+    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
+        self._edge("tracker.before_write")
+        results = self._store.write(writes)
+        self._edge("tracker.after_write")
+        return results
+
+    def end(self, partition: int) -> int:
+        return len(self._topics.facts)
+
+    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
+        for snapshot in snapshots:
+            self._topics.snapshots[snapshot.pipeline_uid] = snapshot
+            self._edge("tracker.between_snapshots")
+        if positions:
+            if positions[PARTITION] != self._facts_at:
+                raise Retryable("only what was fed can be committed")
+            self._topics.committed = (self._facts_at, self._lifecycle_at)

@@ -1,0 +1,317 @@
+"""The whole of Waybill around one log: who is alive, whose turn it is, and where they are stopped.
+
+Everything that happens follows from one seed. There are no threads: whoever is paused at an edge
+is a call that has not returned yet, while others take their turns inside it.
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from shared.errors import Retryable
+from shared.events import Command, Fact, Fence, PipelineRecord, to_vector
+from shared.settings import DEFAULT_TENANT
+from shared.tokens import Token
+from shared.vectors import TopicPartition
+from sim.checker import Checker
+from sim.clients import NAME, Ingress, Issued, Status, outcome_text
+from sim.driver import Crash, Driver
+from sim.files import MemoryPath
+from sim.log import Cluster
+from sim.redis_server import RedisServer
+from sim.runner import DriverEvent, Operations, RunnerProcess
+from sim.shapes import Shape
+from sim.sinks import Batch, Storage
+from sim.tracker import Topics, TrackerProcess
+from stage_runner.core.moves import DriverEnded
+
+DEPTH_MAX = 2
+PAUSE_STEPS = (1, 3, 10, 30)
+TAKEOVER_STEPS = 12
+T = TypeVar("T")
+
+
+class SimClock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000_000
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+@dataclass(slots=True)
+class Rates:
+    """How often what goes wrong; all zero means calm."""
+
+    crash: float = 0.0
+    pause: float = 0.0
+    takeover: float = 0.0
+    unsure: float = 0.0
+    facts: float = 0.0
+
+
+class World:
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.dice = Random(seed)
+        self.shape = shape
+        self.clock = SimClock()
+        self.rates = Rates()
+        self.trace: list[str] = []
+        self.moves: Callable[[], None] = lambda: None
+        """What may happen while somebody is paused."""
+        self.cluster = Cluster()
+        self.storage = Storage(self.cluster, self, self.dice)
+        self.checker = Checker(self)
+        self.files = MemoryPath({}, "/checkpoints")
+        self.topics = Topics()
+        self.operations = Operations()
+        self.redis = RedisServer()
+        self.drivers: list[Driver] = []
+        self.delayed: list[Fact] = []
+        self.issued: list[Issued] = []
+        self.kept: dict[str, str] = {}
+        self.deleted: dict[str, int] = {}
+        self.disturbed = False
+        """Whether records were removed, so that some of them may rightly be in no sink."""
+        self._depth = 0
+        self._numbers = 0
+        self._commands = 0
+        self._inside: list[object] = []
+        self._told: dict[str, str] = {}
+        self.ingress = Ingress(self, lambda edge: self.interrupt("ingress", edge))
+        self.status = Status(self)
+        self.runner = self._new_runner()
+        self.tracker = self._new_tracker()
+
+    # What the others need of the world
+
+    @property
+    def records(self) -> Sequence[PipelineRecord]:
+        return self.operations.records
+
+    def say(self, text: str) -> None:
+        self.trace.append(f"{'  ' * self._depth}{text}")
+
+    def pick(self, count: int) -> int:
+        return self.dice.randrange(count)
+
+    def some(self, choices: Sequence[T]) -> T:
+        return choices[self.dice.randrange(len(choices))]
+
+    def number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def topic_id(self) -> str:
+        return base64.urlsafe_b64encode(self.dice.randbytes(16)).rstrip(b"=").decode()
+
+    def newest(self, uid: str) -> PipelineRecord:
+        return next(r for r in reversed(self.records) if r.pipeline_uid == uid)
+
+    def base(self, uid: str, stage: str, place: TopicPartition) -> int:
+        for record in reversed(self.records):
+            if record.pipeline_uid != uid:
+                continue
+            for definition in (s for s in record.stages if s.name == stage):
+                for source in definition.inputs:
+                    bases = to_vector(source.bases)
+                    if source.topic_id == place[0]:
+                        return bases.get(place, 0)
+        return 0
+
+    def interrupt(self, who: str, edge: str) -> None:
+        """At an edge of `who`: go on, crash, lose an answer, or let others take their turns."""
+        roll = self.dice.random()
+        rates = self.rates
+        if roll < rates.crash and not who.startswith("ingress"):
+            self.say(f"{who} crashes at {edge}")
+            raise Crash
+        roll -= rates.crash
+        if roll < rates.pause and self._depth < DEPTH_MAX:
+            self._pause(who, edge)
+        elif roll < rates.pause + rates.unsure and edge.endswith(("answer_lost", "before_commit")):
+            self.say(f"{who} gets no answer at {edge}")
+            raise Retryable(f"no answer at {edge}")
+
+    def send(self, fact: Fact) -> None:
+        """A commit on its way: it arrives now, later, twice or never."""
+        roll = self.dice.random()
+        if roll < self.rates.facts:
+            return
+        if roll < 3 * self.rates.facts:
+            self.delayed.append(fact)
+        if not self.rates.facts <= roll < 2 * self.rates.facts:
+            self.topics.facts.append(fact)
+
+    def append(self, fact: Fact) -> None:
+        self.topics.facts.append(fact)
+
+    def hear(self, driver: Driver, event: DriverEvent) -> None:
+        if not driver.forgotten:
+            self.say(f"{driver}: {event}")
+            self.runner.hear(driver, event)
+
+    def launch(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
+        """Its predecessors are gone, but for those that are paused where nobody sees them.
+
+        Before the last word on a pipeline they are gone, too: a claim alone stops no table writer.
+        """
+        for driver in self.alive(record.pipeline_uid):
+            if closing or not driver.forgotten:
+                driver.kill()
+        self.drivers = [d for d in self.drivers if not d.dead]
+        self.drivers.append(Driver(record, epoch, self, closing=closing))
+        self.say(f"{self.drivers[-1]} is launched, generation {record.generation}")
+
+    def alive(self, uid: str | None = None) -> list[Driver]:
+        return [
+            d for d in self.drivers
+            if not d.dead and (uid is None or d.record.pipeline_uid == uid)
+        ]  # fmt: skip
+
+    def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
+        self.checker.moved(key, before, after, batch)
+
+    # Processes
+
+    def run_runner(self) -> None:
+        with self._turn(self.runner) as runner:
+            if runner is not None:
+                runner.turn()
+
+    def run_tracker(self, work: Callable[[TrackerProcess], None]) -> None:
+        with self._turn(self.tracker) as tracker:
+            if tracker is not None:
+                work(tracker)
+
+    def replace_runner(self) -> None:
+        """Its drivers die with it, at the latest when they come to themselves."""
+        self.say("runner is gone")
+        for driver in self.alive():
+            if driver.busy and self.dice.random() < 0.5:
+                driver.forgotten = True
+            else:
+                driver.kill()
+        self.runner = self._new_runner()
+
+    def replace_tracker(self) -> None:
+        self.say("tracker is gone")
+        self.tracker = self._new_tracker()
+
+    @contextmanager
+    def _turn(self, process: T) -> Iterator[T | None]:
+        """The process, if it is not paused in an earlier turn. A crash replaces it."""
+        if any(process is other for other in self._inside):
+            yield None
+            return
+        self._inside.append(process)
+        try:
+            yield process
+        except Retryable:
+            pass
+        except Crash:
+            if process is self.runner:
+                self.replace_runner()
+            elif process is self.tracker:
+                self.replace_tracker()
+        finally:
+            self._inside.remove(process)
+
+    def suspect(self, driver: Driver) -> None:
+        """The runner takes a paused driver for dead."""
+        self.hear(driver, DriverEnded(exit_code=-9))
+        driver.forgotten = True
+
+    def command(self, action: str, **options: str) -> None:
+        uid = self.ingress.directory.uid_for(DEFAULT_TENANT, NAME)
+        self._commands += 1
+        manifest = self.shape.manifest() if action == "apply" else None
+        self.say(f"command {action} {options or ''}")
+        self.operations.commands.append(
+            Command(
+                tenant=DEFAULT_TENANT,
+                pipeline_uid=uid,
+                id=f"c{self._commands}",
+                pipeline=NAME,
+                action=action,  # type: ignore[arg-type]
+                manifest=manifest,
+                actor="sim",
+                request_id=f"r{self._commands}",
+                at=self.clock.now_ms(),
+                options=options,
+            )
+        )
+
+    # What clients do
+
+    def tell(
+        self, birth: Callable[[], Issued | None], ends: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """Have a token made, and hold it against what it was asked for."""
+        with self._turn(self.ingress) as ingress:
+            if ingress is None:
+                return
+            issued = birth()
+            if issued is not None:
+                self.say(f"token {len(self.issued)} for {issued.places or 'all'}")
+                self.issued.append(issued)
+                self.checker.born(issued, self.open(issued), ends or {})
+
+    def ask(self, issued: Issued) -> None:
+        outcome = self.status.ask(issued.text)
+        text = outcome_text(outcome)
+        if self._told.get(issued.text) != text:
+            self._told[issued.text] = text
+            self.say(f"token {self.issued.index(issued)}: {text}")
+        self.checker.answered(issued, self.open(issued), outcome)
+
+    def open(self, issued: Issued) -> Token:
+        return self.status.open(issued.text)
+
+    def forge(self, issued: Issued) -> None:
+        self.checker.forged(issued, self.status)
+
+    def unfinished(self) -> list[Issued]:
+        return [issued for issued in self.issued if not self.checker.final(issued)]
+
+    def _pause(self, who: str, edge: str) -> None:
+        self.say(f"{who} is paused at {edge}")
+        self._depth += 1
+        if self.dice.random() < self.rates.takeover:
+            self._take_over(who)
+        for _ in range(self.dice.choice(PAUSE_STEPS)):
+            self.clock.now += 50
+            self.moves()
+        self._depth -= 1
+        self.say(f"{who} goes on at {edge}")
+
+    def _take_over(self, who: str) -> None:
+        """A driver is paused for so long that another one is in its place and at work."""
+        for driver in [d for d in self.alive() if str(d) == who]:
+            self.suspect(driver)
+            for _ in range(TAKEOVER_STEPS):
+                self.clock.now += 1_000
+                self.run_runner()
+                for other in self.alive(driver.record.pipeline_uid):
+                    if other is not driver:
+                        other.turn()
+
+    def _new_runner(self) -> RunnerProcess:
+        def edge(name: str) -> None:
+            self.interrupt("runner", name)
+            if self.runner is not process:
+                raise Crash
+
+        process = RunnerProcess(self, edge)
+        return process
+
+    def _new_tracker(self) -> TrackerProcess:
+        """One that was replaced while it was paused still does what it was about to do."""
+
+        def edge(name: str) -> None:
+            self.interrupt("tracker", name)
+
+        return TrackerProcess(self.topics, self.redis, self.clock, edge)

@@ -1,0 +1,99 @@
+"""Tokens of a pipeline whose sinks come and go: each waits for what it was born to."""
+
+from dataclasses import replace
+
+from shared.events import Definition, InputDefinition, SinkDefinition, StageDefinition
+from shared.slots import Removal, SinkState, Slot
+from status.core.judge import judge
+from status.core.outcomes import Kind
+from unit.status.fakes import COPY, LOAD, claim, losing, offsets, slot, span, view
+
+
+def parted(content: Slot) -> tuple[Definition, StageDefinition, StageDefinition]:
+    assert content.definition is not None
+    enrich, load = content.definition.stages
+    return content.definition, enrich, load
+
+
+def without_load(content: Slot, *, generation: int = 2) -> Slot:
+    """After stage load was removed; then `enriched` ends where it is."""
+    definition, enrich, load = parted(content)
+    removal = Removal(generation=generation, stages=(load,))
+    return replace(
+        content,
+        generation=generation,
+        definition=replace(definition, stages=(enrich,)),
+        removals=(removal,),
+    )
+
+
+def with_nothing_left(content: Slot) -> Slot:
+    """After all stages were removed, and another came."""
+    definition, enrich, load = parted(content)
+    sink = SinkDefinition(
+        name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
+    )
+    other = StageDefinition(name="other", inputs=enrich.inputs, sinks=(sink,))
+    return replace(
+        content,
+        generation=2,
+        definition=replace(definition, stages=(other,)),
+        removals=(Removal(generation=2, stages=(enrich, load)),),
+    )
+
+
+def test_a_sink_that_is_removed_is_not_waited_for_any_more() -> None:
+    content = slot(enriched=(5,), copy=(5,), lake=(3,))
+    assert judge(claim(span(3, 5)), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.COMPLETE
+
+
+def test_what_was_lost_in_a_removed_sink_stays_told() -> None:
+    content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
+    assert judge(claim(span(3, 5)), view(content)).kind == Kind.LOST
+    assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.LOST
+
+
+def test_what_was_lost_before_a_token_was_born_in_a_sink_that_is_gone_is_not_its_loss() -> None:
+    content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
+    younger = claim(span(3, 5), generation=2)
+    assert judge(younger, view(without_load(content))).kind == Kind.COMPLETE
+
+
+def test_with_no_sink_left_the_outcome_is_what_it_was() -> None:
+    content = with_nothing_left(slot(enriched=(9,), copy=(9,), lake=(5,)))
+    assert judge(claim(span(3, 5)), view(content)).kind == Kind.COMPLETE
+    judgement = judge(claim(span(3, 8)), view(content))
+    assert judgement.kind == Kind.LOST
+    assert [(e.reason, e.start, e.end) for e in judgement.lost] == [("sink_removed", 5, 8)]
+
+
+def test_a_sink_that_a_younger_stage_reads_is_still_the_last_for_older_tokens() -> None:
+    content = slot(enriched=(9,), copy=(4,), lake=(9,), generation=2)
+    definition, enrich, load = parted(content)
+    source = InputDefinition(name="copy", topic="c", topic_id="c", root=False, bases=())
+    new = SinkDefinition(
+        name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
+    )
+    copies = tuple(replace(sink, terminal=sink.name != "copy") for sink in enrich.sinks)
+    stages = (
+        replace(enrich, sinks=copies),
+        load,
+        StageDefinition(name="more", inputs=(source,), sinks=(new,)),
+    )
+    content = replace(
+        content,
+        definition=replace(definition, stages=stages),
+        sinks={**content.sinks, "more/new": SinkState(reached=offsets(5, 0))},
+    )
+    required = {
+        generation: [
+            sink.key
+            for stage in judge(claim(span(3, 6), generation=generation), view(content)).stages
+            for sink in stage.sinks
+            if sink.required
+        ]
+        for generation in (1, 2)
+    }
+    assert required == {1: [COPY, LOAD], 2: [LOAD, "more/new"]}
+    assert judge(claim(span(3, 6)), view(content)).kind == Kind.IN_PROGRESS
