@@ -122,6 +122,11 @@ class Ledger:
         )
         self.report(committed_at=last.started_at)
 
+    def shut(self) -> None:
+        """Report a last time, and move the fence, so that no earlier driver can write any more."""
+        if self.fence is not None:
+            self.set_aside(())
+
     def report(self, *, committed_at: int | None = None) -> None:
         """Say what stands in the sink, if every reader can see it; else it stays `hidden`."""
         if self._written is None:

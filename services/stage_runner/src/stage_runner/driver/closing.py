@@ -58,7 +58,7 @@ def report_last(
 
 def _report(ledger: Ledger) -> None:
     try:
-        ledger.report()
+        ledger.shut()
     except StageStopped as gone:
         logger.warning("sink is gone", extra={"sink": ledger.sink.name, "reason": str(gone)})
     if ledger.hidden:

@@ -83,16 +83,18 @@ class IcebergSink:
         )
 
     def _commit(self, rows: pa.Table | None, fence: Fence) -> Written:
-        table, schema = self._current(), self._written_schema()
+        table = self._current()
+        if rows is None:
+            rows = table.schema().as_arrow().empty_table()
+        elif self._schema is not None:
+            rows = rows.select(self._schema.names)
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the append
         # on whatever came in between, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"
         with table.transaction() as transaction:
             transaction.set_properties({FENCE_PROPERTY + self._fence_key: codec.to_json(fence)})
-            transaction.append(
-                (rows if rows is not None else schema.empty_table()).select(schema.names),
-                {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)},
-            )
+            summary = {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)}
+            transaction.append(rows, summary)
             reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
         snapshot = table.current_snapshot()
         return Written(fence=fence, version=_version(snapshot.snapshot_id if snapshot else None))
