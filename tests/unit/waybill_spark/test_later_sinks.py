@@ -53,6 +53,18 @@ def test_what_the_stage_had_not_taken_at_the_change_is_given_to_it(bench: Bench)
     assert bench.second.fences[0].set_aside[0].ranges == (run_of(0, 7),)
 
 
+def test_it_has_no_part_in_a_topic_that_is_gone(bench: Bench) -> None:
+    """Created anew between the change and the new driver."""
+    bench.topic_id, bench.retired = "T2", ("T1",)
+    bench.started(reads="T2")
+    (aside,) = bench.second.fences[0].set_aside
+    assert (aside.reason, aside.ranges) == ("before_start", (run_of(0, 7),))
+    assert {each.reason for each in bench.second.fences[-1].set_aside} == {
+        "before_start",
+        "topic_recreated",
+    }
+
+
 def test_it_begins_only_once(bench: Bench) -> None:
     bench.started()
     bench.started()

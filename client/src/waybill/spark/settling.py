@@ -52,10 +52,11 @@ def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[
 def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tuple[SetAside, ...]:
     """What a sink that begins later than its stage has no part in."""
     ranges = tuple(
-        Range(topic=i.topic, topic_id=i.topic_id, partition=partition, start=start, end=end)
+        Range(topic=i.topic, topic_id=topic_id, partition=partition, start=start, end=end)
         for i in inputs
         for (topic_id, partition), end in sorted(begin.items())
-        if topic_id == i.topic_id and (start := bases.get((topic_id, partition), 0)) < end
+        if topic_id in (i.topic_id, *i.retired)
+        and (start := bases.get((topic_id, partition), 0)) < end
     )
     return (SetAside(reason=BEFORE_START, sink=None, ranges=ranges),) if ranges else ()
 
