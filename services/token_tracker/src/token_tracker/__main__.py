@@ -14,7 +14,7 @@ from shared.kafka import make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
 from shared.process import shutdown_on_signals
 from shared.slots import Keys
-from token_tracker.adapters.kafka import FactStream, KafkaJournal
+from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJournal
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker
 from token_tracker.settings import TokenTrackerSettings
@@ -34,7 +34,7 @@ def main() -> None:
     client = redis.Redis.from_url(settings.redis, socket_timeout=REDIS_TIMEOUT_S)
     store = RedisStore(client, Keys(settings.topic_prefix))
     consumer = make_consumer(settings.kafka, settings.group("token_tracker"))
-    producer = make_producer(settings.kafka)
+    producer = make_producer(settings.kafka, **SNAPSHOT_PRODUCER)
     prefix = settings.topic_prefix
     tracker = Tracker(store, KafkaJournal(consumer, producer, admin, prefix=prefix), SystemClock())
     health = Health(

@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES_MAX: Final = 500
 FLUSH_TIMEOUT_S: Final = 10.0
+# A slot with many hops is megabytes of JSON that compresses to a small part of what brokers take.
+SNAPSHOT_PRODUCER: Final = {"message.max.bytes": 50_000_000, "compression.type": "zstd"}
 
 
 class KafkaJournal:

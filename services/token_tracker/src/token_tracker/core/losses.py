@@ -5,12 +5,12 @@ called lost for its neighbours in a batch. What a sink has reached stays reached
 adds is lost, and only beyond that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Final
 
-from shared.events import InputDefinition, StageDefinition, to_vector
-from shared.slots import Hop, Losses, SinkState, Slot
+from shared.events import InputDefinition, PartitionOffset, StageDefinition, to_vector
+from shared.slots import Losses, SinkState, Slot
 from shared.vectors import (
     ENDLESS,
     Span,
@@ -18,6 +18,8 @@ from shared.vectors import (
     Vector,
     between,
     beyond,
+    covers,
+    ends,
     gone_topics,
     join,
     merge_spans,
@@ -128,21 +130,25 @@ class _Settling:
         self, writer: StageSink, source: InputDefinition, set_aside: Losses, floor: Vector
     ) -> dict[str, list[Span]]:
         """What `writer` took, behind `floor`, when it wrote what is set aside of `source`."""
-        ids = {topic_id for hop in self._graph.hops(writer.key) for topic_id in _ids_in(hop)}
+        ids = ids_of(source) | writer.unread(source)
         holes = {
             reason: mine
             for reason, spans in set_aside.items()
             if (mine := [span for span in spans if span.topic_id in ids])
         }
         taken: dict[str, list[Span]] = {reason: [] for reason in holes}
-        inputs: Vector = join(self._graph.bases(writer.stage), floor)
-        outputs: Vector = {}
+        last = ends(span for spans in holes.values() for span in spans)
+        begun = join(self._graph.bases(writer.stage), floor)
+        written: dict[TopicPartition, int] = {}
+        inputs: tuple[PartitionOffset, ...] = ()
         for hop in self._graph.hops(writer.key) if holes else ():
-            rows = between(outputs, to_vector(hop.outputs))
-            batch = between(inputs, to_vector(hop.inputs))
-            inputs, outputs = join(inputs, to_vector(hop.inputs)), to_vector(hop.outputs)
+            if covers(written, last):
+                break
+            before, written = written, _of(last.keys(), hop.outputs)
+            rows = between(before, written) if written != before else ()
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
-                taken[reason] += batch
+                taken[reason] += between(join(begun, to_vector(inputs)), to_vector(hop.inputs))
+            inputs = hop.inputs
         return taken
 
     def _closed(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
@@ -180,8 +186,11 @@ class _Settling:
         return None
 
 
-def _ids_in(hop: Hop) -> Iterable[str]:
-    return (output.topic_id for output in hop.outputs)
+def _of(
+    places: Set[TopicPartition], outputs: Iterable[PartitionOffset]
+) -> dict[TopicPartition, int]:
+    named = (((o.topic_id, o.partition), o.offset) for o in outputs)
+    return {place: end for place, end in named if place in places}
 
 
 def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:

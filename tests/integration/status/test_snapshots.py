@@ -1,0 +1,44 @@
+"""Snapshots of slots in Kafka, however large."""
+
+import uuid
+
+from builders import make_snapshot
+from integration.conftest import Surroundings
+from shared.codec import decode
+from shared.events import PartitionOffset, Snapshot
+from shared.kafka import make_admin, make_consumer, make_producer, read_to_end
+from shared.slots import Hop, SinkState, Slot, slot_to_json
+from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, KafkaJournal
+
+HOPS = 512
+PARTITIONS = 32
+
+
+def offsets(topic_id: str, at: int) -> tuple[PartitionOffset, ...]:
+    return tuple(
+        PartitionOffset(topic_id=topic_id, partition=partition, offset=at * 7919 + partition * 104)
+        for partition in range(PARTITIONS)
+    )
+
+
+def test_slot_with_all_the_hops_that_it_may_have_is_saved(surroundings: Surroundings) -> None:
+    """Its JSON is larger than what brokers and clients take by default."""
+    uid = str(uuid.uuid4())
+    hops = tuple(
+        Hop(inputs=offsets("R" * 22, number), outputs=offsets("A" * 22, number))
+        for number in range(HOPS)
+    )
+    slot = Slot(tenant="default", pipeline_uid=uid, sinks={"a/b": SinkState(hops=hops)})
+    snapshot = make_snapshot(slot_to_json(slot), uid=uid)
+    assert len(snapshot.slot) > 2_000_000
+    kafka = surroundings.kafka
+    consumer = make_consumer(kafka, f"g{uid}")
+    producer = make_producer(kafka, **SNAPSHOT_PRODUCER)
+    journal = KafkaJournal(consumer, producer, make_admin(kafka), prefix=surroundings.prefix)
+    try:
+        journal.save([snapshot], {0: 0})
+    finally:
+        consumer.close()
+    stored = read_to_end(kafka, f"{surroundings.prefix}.frontiers", range(8))
+    saved = [decode(Snapshot, message.value() or b"") for message in stored]
+    assert snapshot in saved
