@@ -5,6 +5,7 @@ What the driver's own `app` decides (the order of a start, what a failure means)
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol, cast
 
 from shared.clock import Clock
@@ -109,6 +110,12 @@ class Driver:
         """One step of its life."""
         if not self.dead:
             self._guarded(self._turn)
+
+    def work(self) -> None:
+        """A batch in every stage."""
+        for stage in self._stages:
+            if not self.dead:
+                self._guarded(partial(self._step, stage))
 
     def repeat(self) -> None:
         """What the emitter does while nothing happens."""

@@ -195,13 +195,12 @@ def remove_stage(world: World) -> None:
 
 
 def remove_sink(world: World) -> None:
+    """One that nobody reads; never the first, so that the others always know where it stood."""
     read = {name for stage in world.shape.stages for name in stage.inputs}
-    for stage in world.shape.stages:
-        ends = [sink for sink in stage.sinks if sink not in read]
-        if ends and len(stage.sinks) > 1:
-            world.shape = world.shape.without_sink(world.some(ends))
-            world.command("apply")
-            return
+    ends = [k for stage in world.shape.stages for k in stage.sinks[1:] if k not in read]
+    if ends:
+        world.shape = world.shape.without_sink(world.some(ends))
+        world.command("apply")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,9 @@ def _round(world: World) -> None:
         world.run_runner()
     _operate(world)
     for driver in world.alive():
-        for _ in range(8):
-            driver.turn()
+        driver.turn()
+        for _ in range(3):
+            driver.work()
         driver.repeat()
     world.run_tracker(lambda tracker: tracker.feed(1_000))
     world.run_tracker(lambda tracker: tracker.confirm())

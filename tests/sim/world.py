@@ -155,12 +155,9 @@ class World:
             self.runner.hear(driver, event)
 
     def launch(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
-        """Its predecessors are gone, but for those that are paused where nobody sees them.
-
-        Before the last word on a pipeline they are gone, too: a claim alone stops no table writer.
-        """
+        """Its predecessors are gone, but for those that are paused where nobody sees them."""
         for driver in self.alive(record.pipeline_uid):
-            if closing or not driver.forgotten:
+            if not driver.forgotten:
                 driver.kill()
         self.drivers = [d for d in self.drivers if not d.dead]
         self.drivers.append(Driver(record, epoch, self, closing=closing))
