@@ -47,6 +47,13 @@ def restart_redis(world: World) -> None:
     world.redis.restart(world.some(copies))
 
 
+def cut_power(world: World) -> None:
+    """All of Waybill goes down at once, and what Redis comes back with is what it had on disk."""
+    kill_runner(world)
+    kill_tracker(world)
+    restart_redis(world)
+
+
 def redis_away(world: World) -> None:
     world.redis.away = not world.redis.away
 
@@ -216,6 +223,7 @@ FAMILIES = (
     Family("runner", ((1, kill_runner),)),
     Family("tracker", ((3, kill_tracker),)),
     Family("redis", ((1, copy_redis), (2, flush_redis), (2, restart_redis), (1, redis_away))),
+    Family("power", ((1, copy_redis), (2, cut_power))),
     Family("strangers", ((2, stranger_opens), (2, stranger_ends))),
     Family("partitions", ((1, add_partition),)),
     Family(

@@ -51,7 +51,7 @@ def _round(world: World) -> None:
     world.run_tracker(lambda tracker: tracker.confirm())
     world.run_tracker(lambda tracker: tracker.flush())
     moves.follow(world)
-    for issued in world.issued:
+    for issued in world.unfinished():
         world.ask(issued)
 
 

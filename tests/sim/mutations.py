@@ -26,7 +26,7 @@ class Mutation:
     name: str
     invariant: str
     instead: Mapping[str, Any]
-    force: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     rates: Rates | None = None
 
     @contextmanager
@@ -116,81 +116,83 @@ MUTATIONS: Final = (
         name="a sink is reported before its readers see it",
         invariant="I1",
         instead={"sim.sinks.KafkaSink.await_visible": _true},
-        force=("strangers",),
+        only=("strangers",),
     ),
     Mutation(
         name="batches are skipped by their ids",
         invariant="I1",
         instead={"waybill.spark.stage.TrackedStage._must_write": _by_batch_id},
-        force=("checkpoint",),
+        only=("checkpoint",),
     ),
     Mutation(
         name="what can never be read is not set aside",
         invariant="I2",
         instead={"waybill.spark.stage.losses": _none_found},
-        force=("retention",),
+        only=("retention",),
     ),
     Mutation(
         name="torn sinks are not levelled",
         invariant="I2",
         instead={"waybill.spark.stage.TrackedStage._level": _nothing},
-        force=("driver", "checkpoint"),
+        only=("driver", "checkpoint"),
+        rates=Rates(crash=0.02, pause=0.02, takeover=0.5, unsure=0.1),
     ),
     Mutation(
         name="a lost slot is written before all facts are applied again",
         invariant="I3",
         instead={"sim.tracker.TrackerProcess.end": _from_the_beginning},
-        force=("redis", "tracker"),
+        only=("power",),
     ),
     Mutation(
         name="an older tracker may write over a newer one",
         invariant="I3",
         instead={"sim.redis_server.is_newer": _false},
-        force=("tracker",),
+        only=("tracker",),
     ),
     Mutation(
         name="old tokens wait for sinks that came later",
         invariant="I3",
         instead={"stage_runner.app.define": _since_ever},
-        force=("manifest",),
+        only=("manifest",),
     ),
     Mutation(
         name="a deleted pipeline does not report its last batches",
         invariant="I4",
         instead={"sim.driver.report_last": _nothing},
-        force=("driver", "lives"),
+        only=("lives",),
+        rates=Rates(facts=0.3),
     ),
     Mutation(
         name="every batch is written",
         invariant="I5",
         instead={"waybill.spark.ledger.decide": _always_write},
-        force=("driver",),
+        only=("driver",),
     ),
     Mutation(
         name="a claim shuts nobody out",
         invariant="I5",
         instead={"sim.sinks.KafkaSink._check_owner": _nothing},
-        force=("driver",),
+        only=("driver",),
         rates=Rates(pause=0.05, takeover=0.7),
     ),
     Mutation(
         name="a table takes commits from whoever comes",
         invariant="I5",
         instead={"sim.sinks.TableSink._check_fence": _nothing},
-        force=("driver",),
+        only=("driver",),
         rates=Rates(pause=0.05, takeover=0.7),
     ),
     Mutation(
         name="births count up to the stable end",
         invariant="I6",
         instead={"sim.clients.Ingress.ends": _stable_ends},
-        force=("strangers",),
+        only=("strangers",),
     ),
     Mutation(
         name="topic ids are not compared",
         invariant="I7",
         instead={"waybill.spark.stage.TrackedStage._settle": _no_stops},
-        force=("topics",),
+        only=("topics",),
     ),
     Mutation(
         name="a checkpoint is believed whatever the sinks hold",
@@ -199,7 +201,7 @@ MUTATIONS: Final = (
             "waybill.spark.ledger.decide": _never_diverged,
             "waybill.spark.resuming._fits": _true,
         },
-        force=("driver", "checkpoint"),
+        only=("checkpoint",),
     ),
     Mutation(
         name="a hop counts before its reader is past it",
@@ -220,18 +222,18 @@ MUTATIONS: Final = (
         name="a slot of another server counts",
         invariant="I12",
         instead={"status.core.views.usable_slot": _any_server},
-        force=("redis",),
+        only=("redis",),
     ),
     Mutation(
         name="the age of a slot does not count",
         invariant="I12",
         instead={"status.core.views.NON_FINAL_AGE_MS_MAX": 2**62},
-        force=("tracker",),
+        only=("tracker",),
     ),
     Mutation(
         name="a slot that is behind a token's generation counts",
         invariant="I12",
         instead={"status.app.tokens.view_of": _every_generation},
-        force=("manifest",),
+        only=("manifest",),
     ),
 )

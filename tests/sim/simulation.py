@@ -9,13 +9,14 @@ from unittest.mock import patch
 
 from shared.manifest import parse_manifest
 from sim.checker import Violation
-from sim.faults import FAMILIES
+from sim.faults import FAMILIES, Family
 from sim.healing import heal
 from sim.moves import ORDINARY, Move
 from sim.shapes import SHAPES
 from sim.world import Rates, World
 
 STEPS = (60, 180)
+OFTEN = 3
 CALM = 0.15
 """So many scenarios have no faults at all: what must work, must work."""
 
@@ -43,16 +44,16 @@ parsed = lru_cache(maxsize=4096)(parse_manifest)
 def simulate(
     seed: int,
     *,
-    force: Sequence[str] = (),
+    only: Sequence[str] = (),
     rates: Rates | None = None,
     wanted: str | None = None,
 ) -> Report:
     """Up to the first violation, or the first of the invariant `wanted`.
 
-    `force` and `rates` say which faults take part, whatever the seed says.
+    `only` these families of faults take part then, and often; `rates` replaces the seed's.
     """
     with patch("stage_runner.app.parse_manifest", parsed):  # pure, and most of the time otherwise
-        world = _scenario(seed, force, rates)
+        world = _scenario(seed, only, rates)
         _run(world, wanted)
     return Report(
         seed,
@@ -63,18 +64,25 @@ def simulate(
     )
 
 
-def _scenario(seed: int, force: Sequence[str], rates: Rates | None) -> World:
+def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     dice = Random(seed)
     world = World(seed, dice.choice(SHAPES))
-    calm = dice.random() < CALM and not force
-    families = [f for f in FAMILIES if (dice.random() < 0.5 and not calm) or f.name in force]
-    moves = [*ORDINARY, *(move for family in families for move in family.moves)]
-    world.moves = _stepper(world, moves)
-    if not calm:
+    families = _families(dice, only)
+    often = OFTEN if only else 1
+    faults = [(often * weight, move) for family in families for weight, move in family.moves]
+    world.moves = _stepper(world, [*ORDINARY, *faults])
+    if families:
         world.rates = rates or _rates(dice)
         world.ingress.offsets_lost = dice.choice((0.0, 0.1))
     world.say(f"{world.shape} with {[family.name for family in families]}, {world.rates}")
     return world
+
+
+def _families(dice: Random, only: Sequence[str]) -> list[Family]:
+    if only:
+        return [family for family in FAMILIES if family.name in only]
+    calm = dice.random() < CALM
+    return [family for family in FAMILIES if dice.random() < 0.5 and not calm]
 
 
 def _run(world: World, wanted: str | None) -> None:

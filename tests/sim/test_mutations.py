@@ -21,5 +21,5 @@ def test_every_invariant_has_a_guard_that_it_needs() -> None:
 
 
 def _broken(seed: int, mutation: Mutation) -> bool:
-    report = simulate(seed, force=mutation.force, rates=mutation.rates, wanted=mutation.invariant)
+    report = simulate(seed, only=mutation.only, rates=mutation.rates, wanted=mutation.invariant)
     return any(violation.invariant == mutation.invariant for violation in report.violations)

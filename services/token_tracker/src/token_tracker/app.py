@@ -29,7 +29,7 @@ class WriteResult(StrEnum):
     WRITTEN = "written"
     NEWER = "newer"  # another tracker has come further: leave it
     LOST = "lost"  # the slot is missing or of another server: rebuild
-    STALE = "stale"  # a slot, but not the one that this tracker wrote last: write it again
+    STALE = "stale"  # a slot, but not the one that this tracker wrote last: rebuild
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,11 +203,9 @@ class Tracker:
         results = self._store.write(writes)
         lost = 0
         for held, write, result in zip(pending, writes, results, strict=True):
-            if result is WriteResult.LOST:
+            if result in (WriteResult.LOST, WriteResult.STALE):
                 held.lost = True
                 lost += 1
-            elif result is WriteResult.STALE:
-                held.changed = True
             elif not confirm:
                 held.fresh.clear()
                 held.changed = held.lost = False

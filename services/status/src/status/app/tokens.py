@@ -121,11 +121,20 @@ class Tokens:
                 sinks = [sink for stage in judgement.stages for sink in stage.sinks]
                 for sink in (s for s in sinks if s.brought):
                     found = await find_batch(self._store, sight, pipeline, sink.key, sink.wanted)
+                    if found is None and await self._replaced(pipeline, sight):
+                        return unknown(token, "slot_missing", judgement.name)
                     batches[pipeline, sink.key] = found
         except Retryable:
             name = judgements[0].name if len(judgements) == 1 else None
             return unknown(token, "redis_away", name)
         return describe(token, judgements, batches)
+
+    async def _replaced(self, pipeline: PipelineKey, sight: Sight) -> bool:
+        """Whether Redis lost the slot since it was read: then its history says nothing of it."""
+        stamp = (await self._store.stamps([pipeline])).get(pipeline)
+        if stamp is None or stamp.run_id != stamp.server_run_id:
+            return True
+        return stamp.version < sight.view(pipeline).version
 
     def _claims_or_refusal(self, token: Token) -> list[Claim] | TokenRefused | None:
         try:
