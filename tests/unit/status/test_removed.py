@@ -48,6 +48,18 @@ def test_a_sink_that_is_removed_is_not_waited_for_any_more() -> None:
     assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.COMPLETE
 
 
+def test_a_removed_sink_is_told_as_removed_to_tokens_that_knew_it() -> None:
+    content = without_load(slot(enriched=(5,), copy=(5,), lake=(3,)))
+    states = {
+        sink.key: sink.state
+        for stage in judge(claim(span(3, 5)), view(content)).stages
+        for sink in stage.sinks
+    }
+    assert states[LOAD] == "removed"
+    younger = judge(claim(span(3, 5), generation=2), view(content))
+    assert LOAD not in {sink.key for stage in younger.stages for sink in stage.sinks}
+
+
 def test_what_was_lost_in_a_removed_sink_stays_told() -> None:
     content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
     assert judge(claim(span(3, 5)), view(content)).kind == Kind.LOST

@@ -39,7 +39,7 @@ def _silent(value: object) -> bool:
 
 class SinkAnswer(_Answer):
     name: str
-    state: str = Field(description="committed | waiting | lost")
+    state: str = Field(description="committed | waiting | lost | removed")
     batch_rows: int | None
     behind: int = Field(description="records of the token still to come")
     version: dict[str, int] | None = Field(description="from which the data is visible")

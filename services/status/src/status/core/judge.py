@@ -96,7 +96,13 @@ def _judge(
         kind = Kind.COMPLETE
     elif not view.fresh:
         return _unknown(claim, "tracker_silent")
-    return Judgement(pipeline=claim.pipeline, name=claim.name, kind=kind, stages=stages, lost=lost)
+    return Judgement(
+        pipeline=claim.pipeline,
+        name=claim.name,
+        kind=kind,
+        stages=(*stages, *_removed_stages(known, view, definition)),
+        lost=lost,
+    )
 
 
 def _unknown(claim: Claim, reason: str) -> Judgement:
@@ -113,6 +119,39 @@ def _removed_keys(claim: Claim, view: View) -> list[str]:
         for sink in stage.sinks
         if sink.since <= generation
     ]
+
+
+def _removed_stages(
+    wanted: Sequence[_Wanted], view: View, definition: Definition
+) -> Iterable[StageJudgement]:
+    """What the token passed or would have passed, and the pipeline has no longer."""
+    generation = min(item.generation for item in wanted)
+    topics = {span.topic_id for item in wanted for span in item.spans}
+    present = {sink_key(s.name, sink.name) for s in definition.stages for sink in s.sinks}
+    for removal in view.removals:
+        for stage in removal.stages:
+            keys = {sink.name: sink_key(stage.name, sink.name) for sink in stage.sinks}
+            sinks = tuple(
+                _removed_sink(keys[sink.name], sink)
+                for sink in stage.sinks
+                if sink.since <= generation and keys[sink.name] not in present
+                if topics & {topic_id for topic_id, _ in view.reached.get(keys[sink.name], {})}
+            )
+            if sinks:
+                yield StageJudgement(name=stage.name, blocked_by=None, sinks=sinks)
+
+
+def _removed_sink(key: str, sink: SinkDefinition) -> SinkJudgement:
+    return SinkJudgement(
+        key=key,
+        name=sink.name,
+        required=False,
+        wanted={},
+        covered=False,
+        vacuous=True,
+        behind=0,
+        removed=True,
+    )
 
 
 def _readers(

@@ -45,7 +45,8 @@ class Lost:
 class SinkJudgement:
     """`vacuous`: all that is wanted lies before the base, so no batch ever brought it.
 
-    `lost`: some of it never comes here, so that covering it says little.
+    `lost`: some of it never comes here, so that covering it says little. `removed`: the pipeline
+    has this sink no longer.
     """
 
     key: str
@@ -56,6 +57,7 @@ class SinkJudgement:
     vacuous: bool
     behind: int
     lost: bool = False
+    removed: bool = False
 
     @property
     def brought(self) -> bool:
@@ -64,6 +66,8 @@ class SinkJudgement:
 
     @property
     def state(self) -> str:
+        if self.removed:
+            return "removed"
         return "lost" if self.lost else "committed" if self.covered else "waiting"
 
 
@@ -206,14 +210,15 @@ def _part(judgement: Judgement, batches: Batches) -> PartOutcome:
 
 def _stage(stage: StageJudgement, pipeline: PipelineKey, batches: Batches) -> StageOutcome:
     lost = any(sink.lost for sink in stage.sinks)
-    done = not lost and all(sink.covered for sink in stage.sinks)
+    done = not lost and all(sink.covered or sink.removed for sink in stage.sinks)
+    removed = all(sink.removed for sink in stage.sinks)
     waiting = "waiting" if stage.blocked_by is None else "blocked"
     made = [batches.get((pipeline, sink.key)) for sink in stage.sinks]
     known = [batch for batch in made if batch is not None]
     last = max(known, key=lambda b: b.committed_at) if done and len(known) == len(made) else None
     return StageOutcome(
         stage=stage.name,
-        state="lost" if lost else "done" if done else waiting,
+        state="removed" if removed else "lost" if lost else "done" if done else waiting,
         batch=None if last is None else last.batch_id,
         committed_at=None if last is None else last.committed_at,
         blocked_by=None if done or lost else stage.blocked_by,
