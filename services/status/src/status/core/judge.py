@@ -128,7 +128,7 @@ def _removed_stages(
     generation = min(item.generation for item in wanted)
     topics = {span.topic_id for item in wanted for span in item.spans}
     present = {sink_key(s.name, sink.name) for s in definition.stages for sink in s.sinks}
-    for removal in view.removals:
+    for removal in (each for each in view.removals if each.generation > generation):
         for stage in removal.stages:
             keys = {sink.name: sink_key(stage.name, sink.name) for sink in stage.sinks}
             sinks = tuple(
