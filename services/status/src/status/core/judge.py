@@ -100,7 +100,7 @@ def _judge(
         pipeline=claim.pipeline,
         name=claim.name,
         kind=kind,
-        stages=(*stages, *_removed_stages(known, view, definition)),
+        stages=(*stages, *_removed_stages(claim, known, view, definition)),
         lost=lost,
     )
 
@@ -122,13 +122,13 @@ def _removed_keys(claim: Claim, view: View) -> list[str]:
 
 
 def _removed_stages(
-    wanted: Sequence[_Wanted], view: View, definition: Definition
+    claim: Claim, wanted: Sequence[_Wanted], view: View, definition: Definition
 ) -> Iterable[StageJudgement]:
     """What the token passed or would have passed, and the pipeline has no longer."""
     generation = min(item.generation for item in wanted)
     topics = {span.topic_id for item in wanted for span in item.spans}
     present = {sink_key(s.name, sink.name) for s in definition.stages for sink in s.sinks}
-    for removal in (each for each in view.removals if each.generation > generation):
+    for removal in _removals(claim, view):
         for stage in removal.stages:
             keys = {sink.name: sink_key(stage.name, sink.name) for sink in stage.sinks}
             sinks = tuple(
