@@ -45,6 +45,7 @@ class _Wanted:
     generation: int
     source: InputDefinition
     bases: Vector  # the farthest at which a stage of that generation began; below it is lost
+    floors: Vector  # the nearest; a span without a start begins there
     stages: frozenset[str]
 
 
@@ -185,16 +186,20 @@ def _wanted(item: ClaimPart, definition: Definition, view: View) -> _Wanted | No
     readers = _readers(item, definition)
     if not readers:
         return None
+    begun = [
+        join(view.former.get(stage.name, {}), to_vector(source.bases))
+        for stage, source in readers
+        if _asked_of(stage, item)
+    ]
     bases: dict[TopicPartition, int] = {}
-    for stage, source in readers:
-        if _asked_of(stage, item):
-            bases = join(bases, view.former.get(stage.name, {}))
-            bases = join(bases, to_vector(source.bases))
+    for each in begun:
+        bases = join(bases, each)
     return _Wanted(
         spans=item.part.spans,
         generation=item.part.generation,
         source=readers[0][1],
         bases=bases,
+        floors={place: min(each.get(place, 0) for each in begun) for place in bases},
         stages=descendants(definition, readers[0][1]),
     )
 
@@ -202,7 +207,12 @@ def _wanted(item: ClaimPart, definition: Definition, view: View) -> _Wanted | No
 def _asked(wanted: Iterable[_Wanted]) -> Iterable[Asked]:
     for item in wanted:
         for span in item.spans:
-            yield Asked(span=span, topic=item.source.topic, base=item.bases.get(span.key, 0))
+            yield Asked(
+                span=span,
+                topic=item.source.topic,
+                base=item.bases.get(span.key, 0),
+                floor=item.floors.get(span.key, 0),
+            )
 
 
 def descendants(definition: Definition, source: InputDefinition) -> frozenset[str]:
@@ -252,7 +262,7 @@ def _sink(
     """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
     bases = {place: offset for item in wanted for place, offset in item.bases.items()}
     spans = {span for item in wanted for span in item.spans}
-    full = {whole(span, bases.get(span.key, 0)) for span in spans}
+    full = {whole(s, item.floors.get(s.key, 0)) for item in wanted for s in item.spans}
     reached, missing = view.reached.get(key, {}), view.missing_of(key)
     coming = [left for span in full for left in left_of(span, reached, missing)]
     goal = ends(spans)

@@ -17,11 +17,12 @@ Told = tuple[str, Span]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One span of a token, and where the stages that must pass it began."""
+    """One span of a token, and where the stages that must pass it began: the last, the first."""
 
     span: Span
     topic: str
     base: int
+    floor: int
 
 
 def losses(
@@ -42,7 +43,7 @@ def losses(
 
 
 def whole(span: Span, base: int) -> Span:
-    """With a start: a span without one counts from the base."""
+    """With a start: a span without one counts from `base`."""
     return _span(span, base, span.end) if span.start is None else span
 
 
@@ -70,12 +71,12 @@ def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Tol
 def _never(each: Asked, required: Sequence[str], view: View) -> Span:
     """What some required sink had not reached when the pipeline ended for the token."""
     arrived = min(view.reached.get(key, {}).get(each.span.key, 0) for key in required)
-    return _span(each.span, max(each.base, arrived), each.span.end)
+    return _span(each.span, max(each.floor, arrived), each.span.end)
 
 
 def _lost(each: Asked, told: Iterable[Told]) -> Iterator[Lost]:
     """Each offset for the first reason that was told of it."""
-    left: tuple[Span, ...] = (whole(each.span, each.base),)
+    left: tuple[Span, ...] = (whole(each.span, each.floor),)
     found: dict[str, list[Span]] = {}
     for reason, gone in told:
         found.setdefault(reason, []).extend(overlap(left, [gone]))
