@@ -1,13 +1,12 @@
 """A pipeline that is deleted: what its sinks hold is told, whatever became of its driver."""
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.faults import process_of
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually
 from local_stack.stack import StackState
@@ -52,8 +51,7 @@ def kill_driver(pipeline: TwoSinks, stack: StackState) -> None:
 
 def kill_runner(pipeline: TwoSinks, stack: StackState) -> None:
     """Its drivers die with it; the next runner finds a record of a deletion that is not over."""
-    runner = next(process for process in stack.processes if process.name == "stage_runner")
-    os.kill(runner.pid, signal.SIGKILL)
+    process_of(stack, "stage_runner").kill()
 
 
 @pytest.mark.parametrize("kill", [kill_driver, kill_runner])

@@ -1,7 +1,6 @@
 """The life of a pipeline, and what its tokens say when it is not well."""
 
 import json
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ import redis
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import Apply, Pipeline, order, orders_manifest
+from e2e.faults import process_of
 from e2e.reading import rows_of
 from e2e.waiting import drivers_of
 from local_stack.stack import StackState
@@ -105,9 +105,8 @@ def test_a_killed_token_tracker_only_delays_the_answer(
 ) -> None:
     old = client.send(pipeline.name, "orders", [order(201)]).token
     client.wait(old, timeout_s=WAIT_S)
-    tracker = next(p for p in stack.processes if p.name == "token_tracker")
 
-    os.kill(tracker.pid, signal.SIGKILL)
+    process_of(stack, "token_tracker").kill()
     new = client.send(pipeline.name, "orders", [order(202)]).token
 
     assert client.outcome(old).kind == "complete"
@@ -130,7 +129,7 @@ def test_a_record_that_does_not_parse_stops_the_stage_and_names_its_position(
     assert f"{pipeline.topic}[{report.partition()}]@{report.offset()}" in failed.error.message
     outcome = _until(client, token, lambda outcome: outcome.stages[0].blocked_by is not None)
     assert outcome.kind == "in_progress"
-    assert outcome.stages[0].blocked_by == "stage_stopped"
+    assert outcome.stages[0].blocked_by == "stage_failed"
     rows = catalog.load_table(pipeline.table).scan().to_arrow().to_pylist()
     assert all(row["order_id"] is not None for row in rows)
 
