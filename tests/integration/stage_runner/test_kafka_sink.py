@@ -10,13 +10,13 @@ from confluent_kafka.admin import NewTopic
 from builders import make_fence
 from integration.conftest import Surroundings
 from integration.waiting import eventually
-from shared.errors import Retryable
 from shared.events import Fence
 from shared.kafka import KafkaAdmin, make_admin, read_to_end
 from shared.topics import create_missing
 from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
 from stage_runner.core.rows import KEY, VALUE
 from waybill.spark.sinks import SinkSuperseded
+from waybill.spark.stopping import StageStopped
 
 PARTITIONS = 2
 
@@ -120,7 +120,7 @@ def test_nothing_is_written_into_a_topic_of_another_identity(
     )
     sink.claim()
 
-    with pytest.raises(Retryable, match="no longer the one"):
+    with pytest.raises(StageStopped, match="topic_recreated"):
         sink.write(rows(1), make_fence(sequence=0))
 
     assert committed(target) == []

@@ -9,7 +9,7 @@ from shared import logs
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
-from shared.kafka import make_admin, make_consumer, make_producer
+from shared.kafka import Membership, make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
 from shared.process import shutdown_on_signals
 from stage_runner.adapters.drivers import DriverProcesses
@@ -54,6 +54,7 @@ def main() -> None:
             settings.topic("commands"),
             acquire=ownership.acquire,
             release=ownership.release,
+            membership=Membership(admin),
         )
         port = settings.stage_runner_port
         stack.enter_context(serve_monitor(settings.host, port, "stage_runner", health))

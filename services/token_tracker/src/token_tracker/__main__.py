@@ -10,7 +10,7 @@ from shared import logs
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
-from shared.kafka import make_admin, make_consumer, make_producer
+from shared.kafka import Membership, make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
 from shared.process import shutdown_on_signals
 from shared.slots import Keys
@@ -46,7 +46,13 @@ def main() -> None:
     )
     with ExitStack() as stack:
         stack.callback(consumer.close)
-        stream = FactStream(consumer, settings.kafka, prefix=prefix, tracker=tracker)
+        stream = FactStream(
+            consumer,
+            settings.kafka,
+            prefix=prefix,
+            tracker=tracker,
+            membership=Membership(admin),
+        )
         port = settings.token_tracker_port
         stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health))
         stop = stack.enter_context(shutdown_on_signals())

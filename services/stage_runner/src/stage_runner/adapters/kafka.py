@@ -25,6 +25,7 @@ from shared.events import (
 )
 from shared.kafka import (
     KafkaAdmin,
+    Membership,
     TopicIdentity,
     position_of,
     produce_and_wait,
@@ -190,8 +191,10 @@ class CommandQueue:
         *,
         acquire: Callable[[list[int]], None],
         release: Callable[[list[int]], None],
+        membership: Membership,
     ) -> None:
         self._consumer = consumer
+        self._membership = membership
         self._topic = topic
         self._open: dict[int, dict[int, str]] = {}
         self._next: dict[int, int] = {}
@@ -234,6 +237,7 @@ class CommandQueue:
         if self._assigned:
             self._acquire(self._assigned)  # outside the callback: it reads topics
             self._assigned = []
+        self._membership.check()
         message, self._early = self._early or self._consumer.poll(timeout_s), None
         if message is None:
             return None
@@ -255,6 +259,7 @@ class CommandQueue:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._assigned += [p.partition for p in partitions]
+        self._membership.joined()
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         lost = [p.partition for p in partitions]
@@ -263,6 +268,7 @@ class CommandQueue:
         for partition in lost:
             self._open.pop(partition, None)
             self._next.pop(partition, None)
+        self._membership.left()
         self._release(lost)
 
 

@@ -5,6 +5,7 @@ is in them.
 """
 
 import logging
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -21,13 +22,15 @@ from confluent_kafka import (
 from shared import codec
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Fact, LifecycleEvent, Snapshot, pipeline_key
-from shared.kafka import KafkaAdmin, position_of, read_to_end
+from shared.kafka import KafkaAdmin, Membership, position_of, read_to_end
 from token_tracker.app import Tracker
 
 logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES_MAX: Final = 500
 FLUSH_TIMEOUT_S: Final = 10.0
+TAKEOVER_MAX_S: Final = 30.0
+TAKEOVER_PAUSE_S: Final = 0.5
 # A slot with many hops is megabytes of JSON that compresses to a small part of what brokers take.
 SNAPSHOT_PRODUCER: Final = {"message.max.bytes": 50_000_000, "compression.type": "zstd"}
 
@@ -78,9 +81,16 @@ class FactStream:
     """Feeds a tracker the messages of the partitions that the group gives this process."""
 
     def __init__(
-        self, consumer: Consumer, bootstrap: str, *, prefix: str, tracker: Tracker
+        self,
+        consumer: Consumer,
+        bootstrap: str,
+        *,
+        prefix: str,
+        tracker: Tracker,
+        membership: Membership,
     ) -> None:
         self._consumer = consumer
+        self._membership = membership
         self._bootstrap = bootstrap
         self._tracker = tracker
         self._commits = f"{prefix}.commits"
@@ -90,6 +100,7 @@ class FactStream:
 
     def feed(self, timeout_s: float) -> None:
         """Hand over what has come: wait for the first message, then take what else is there."""
+        self._membership.check()
         first = self._consumer.poll(timeout_s)
         if first is None:
             return
@@ -121,15 +132,26 @@ class FactStream:
     def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         """Start from the snapshots, and from the offset that was committed with them.
 
-        What goes wrong here ends the process: half a takeover must not be fed.
+        What stays wrong here ends the process: half a takeover must not be fed.
         """
-        try:
-            self._take_over(consumer, assigned)
-        except Retryable as error:
-            raise RuntimeError(f"partitions cannot be taken over: {error}") from error
+        deadline = time.monotonic() + TAKEOVER_MAX_S
+        while True:
+            try:
+                self._take_over(consumer, assigned)
+            except Retryable as error:
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"partitions cannot be taken over: {error}") from error
+                logger.warning("takeover is tried again", extra={"reason": str(error)})
+                time.sleep(TAKEOVER_PAUSE_S)
+            else:
+                break
+        self._membership.joined()
 
     def _take_over(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
-        committed = consumer.committed(assigned, timeout=FLUSH_TIMEOUT_S)
+        try:
+            committed = consumer.committed(assigned, timeout=FLUSH_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"the group's offsets: {error.args[0].str()}") from error
         for at in committed:
             at.offset = 0 if at.offset == OFFSET_INVALID else at.offset
         facts = {at.partition: at.offset for at in committed if at.topic == self._commits}
@@ -148,3 +170,4 @@ class FactStream:
     def _on_revoke(self, consumer: Consumer, revoked: list[TopicPartition]) -> None:
         for at in revoked:
             self._tracker.release(at.partition)
+        self._membership.left()

@@ -1,0 +1,120 @@
+"""A consumer that its group forgets ends its process, so that a new one takes its place."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+import redis
+
+from integration.conftest import Surroundings
+from integration.waiting import eventually
+from shared.clock import SystemClock
+from shared.kafka import REJOIN_MAX_S, Membership, make_admin, make_consumer, make_producer
+from shared.slots import Keys
+from stage_runner.adapters.kafka import CommandQueue
+from token_tracker.adapters.kafka import FactStream, KafkaJournal
+from token_tracker.adapters.redis import RedisStore
+from token_tracker.app import Tracker
+
+POLL_S = 0.05
+
+
+class Minutes:
+    """A clock that only the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_by(self) -> None:
+        self.now += REJOIN_MAX_S
+
+
+class Member:
+    def __init__(self, poll: Callable[[], object], minutes: Minutes) -> None:
+        self.poll = poll
+        self.minutes = minutes
+
+    def given_up(self) -> bool:
+        """Whether it would end its process now."""
+        try:
+            self.poll()
+        except RuntimeError:
+            return True
+        return False
+
+
+Join = Callable[[], Member]
+
+
+@pytest.fixture(params=["token_tracker", "stage_runner"])
+def join(request: pytest.FixtureRequest, surroundings: Surroundings) -> Iterator[Join]:
+    """Adds one member to a group of its own."""
+    group = uuid.uuid4().hex
+    admin = make_admin(surroundings.kafka)
+    with ExitStack() as stack, redis.Redis.from_url(surroundings.redis) as client:
+
+        def add() -> Member:
+            minutes = Minutes()
+            membership = Membership(admin, now=minutes)
+            consumer = make_consumer(surroundings.kafka, group)
+            stack.callback(consumer.close)
+            prefix = surroundings.prefix
+            if request.param == "stage_runner":
+                commands = CommandQueue(
+                    consumer,
+                    f"{prefix}.commands",
+                    acquire=lambda partitions: None,
+                    release=lambda partitions: None,
+                    membership=membership,
+                )
+                return Member(lambda: commands.next(POLL_S), minutes)
+            journal = KafkaJournal(
+                consumer, make_producer(surroundings.kafka), admin, prefix=prefix
+            )
+            tracker = Tracker(RedisStore(client, Keys(prefix)), journal, SystemClock())
+            stream = FactStream(
+                consumer,
+                surroundings.kafka,
+                prefix=prefix,
+                tracker=tracker,
+                membership=membership,
+            )
+            return Member(lambda: stream.feed(POLL_S), minutes)
+
+        yield add
+
+
+def assigned(member: Member) -> bool:
+    """Whether time passes it by, given that it is asked at the end of it."""
+    member.poll()
+    before = member.minutes.now
+    member.minutes.pass_by()
+    outside = member.given_up()
+    member.minutes.now = before
+    return not outside
+
+
+def test_a_member_that_the_group_gives_nothing_ends_after_a_minute(join: Join) -> None:
+    first = join()
+    eventually(lambda: assigned(first))
+    second = join()
+
+    for _ in range(
+        20
+    ):  # the first is not polled, so the group waits for it, and its broker answers
+        assert not second.given_up()
+    second.minutes.pass_by()
+
+    assert second.given_up()
+
+
+def test_members_with_a_part_go_on_for_ever(join: Join) -> None:
+    first, second = join(), join()
+    eventually(lambda: [assigned(first), assigned(second)] == [True, True])
+    for member in (first, second):
+        member.minutes.pass_by()
+        assert not member.given_up()
