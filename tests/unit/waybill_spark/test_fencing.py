@@ -15,8 +15,9 @@ from waybill.spark.fencing import (
     StageInput,
     Write,
     bases_of,
-    batch_ranges,
+    batch_runs,
     decide,
+    taken,
 )
 
 BASES = {(ORDERS_ID, 0): 0}
@@ -62,6 +63,16 @@ def test_one_diverged_partition_is_enough() -> None:
     assert "orders.in[1]" in decision.detail
 
 
+def test_jump_of_a_partition_that_takes_nothing_has_diverged() -> None:
+    fence = make_fence((make_range(0, 3), make_range(0, 3, partition=1)))
+    bases = {**BASES, (ORDERS_ID, 1): 0}
+    stands, jumped = make_range(3, 3, partition=1), make_range(5, 5, partition=1)
+    assert decide(fence, (make_range(3, 5), stands), bases) == Write()
+    assert isinstance(decide(fence, (make_range(3, 5), jumped), bases), Diverged)
+    assert isinstance(decide(fence, (jumped,), bases), Diverged)
+    assert decide(fence, (make_range(3, 3), stands), bases) == Write()
+
+
 def test_new_partition_begins_at_its_first_record() -> None:
     fence = make_fence((make_range(0, 3),))
     assert decide(fence, (make_range(0, 2, partition=7),), BASES) == Write()
@@ -76,20 +87,20 @@ def test_recreated_topic_is_another_topic() -> None:
 def test_ranges_leave_out_what_the_batch_does_not_take() -> None:
     starts = {"orders.in": {0: 5, 1: 3}}
     ends = {"orders.in": {0: 5, 1: 4}}
-    assert batch_ranges((INPUT,), starts, ends) == (make_range(3, 4, partition=1),)
+    assert taken(batch_runs((INPUT,), starts, ends)) == (make_range(3, 4, partition=1),)
 
 
 def test_new_partition_of_a_batch_starts_at_its_base() -> None:
     starts: TopicOffsets = {"orders.in": {1: 0}}
     ends = {"orders.in": {0: 9, 1: 0, 2: 1}}
-    assert batch_ranges((INPUT,), starts, ends) == (
+    assert taken(batch_runs((INPUT,), starts, ends)) == (
         make_range(5, 9),
         make_range(0, 1, partition=2),
     )
 
 
 def test_other_topics_of_a_checkpoint_are_not_its_inputs() -> None:
-    assert batch_ranges((INPUT,), {}, {"elsewhere": {0: 9}}) == ()
+    assert taken(batch_runs((INPUT,), {}, {"elsewhere": {0: 9}})) == ()
 
 
 def test_bases_are_by_topic_id() -> None:

@@ -58,25 +58,39 @@ def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
     return {(i.topic_id, p): offset for i in inputs for p, offset in i.bases.items()}
 
 
-def batch_ranges(
+def batch_runs(
     inputs: tuple[StageInput, ...], starts: TopicOffsets, ends: TopicOffsets
 ) -> tuple[Range, ...]:
-    """What the batch takes, empty runs left out. A partition that is new starts at its base."""
+    """Where the batch goes on, and how far, in each partition. A new one starts at its base."""
     runs = (
-        Range(topic=i.topic, topic_id=i.topic_id, partition=partition, start=start, end=end)
+        Range(
+            topic=i.topic,
+            topic_id=i.topic_id,
+            partition=partition,
+            start=starts.get(i.topic, {}).get(partition, i.bases.get(partition, 0)),
+            end=end,
+        )
         for i in inputs
         for partition, end in sorted(ends.get(i.topic, {}).items())
-        if (start := starts.get(i.topic, {}).get(partition, i.bases.get(partition, 0))) < end
     )
     return tuple(sorted(runs, key=lambda run: (run.topic, run.partition)))  # in any plan's order
 
 
-def decide(fence: Fence | None, ranges: tuple[Range, ...], bases: Vector) -> Decision:
-    """`bases` is where the stage began; a sink without a fence must be written from there."""
-    if fence is not None and fence.inputs == ranges:
+def taken(runs: tuple[Range, ...]) -> tuple[Range, ...]:
+    """What the batch really takes."""
+    return tuple(run for run in runs if run.start < run.end)
+
+
+def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> Decision:
+    """`bases` is where the stage began; a sink without a fence must be written from there.
+
+    An empty run counts too: where it starts, the next batch of its partition will.
+    """
+    ranges = taken(runs)
+    if fence is not None and ranges and fence.inputs == ranges:
         return AlreadyDone()
     held = join(bases, to_vector(fence.frontier)) if fence is not None else bases
-    for run in ranges:
+    for run in runs:
         expected = held.get((run.topic_id, run.partition), 0)
         if run.start != expected:
             detail = (

@@ -90,8 +90,8 @@ class Ledger:
         aside = left_out(self._inputs, self._bases, begin)
         self._written = self.sink.write(None, replace(fence, set_aside=aside))
 
-    def decide(self, ranges: tuple[Range, ...]) -> Write | AlreadyDone | Diverged:
-        return decide(self.fence, ranges, self._bases)
+    def decide(self, runs: tuple[Range, ...]) -> Write | AlreadyDone | Diverged:
+        return decide(self.fence, runs, self._bases)
 
     def write(self, rows: pa.Table, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""

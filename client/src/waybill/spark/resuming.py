@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shared.events import Fence, Range, to_vector
 from shared.vectors import TopicPartition, Vector, join
 from waybill.spark.checkpoint import Planned, TopicOffsets
-from waybill.spark.fencing import Diverged, StageInput, bases_of, batch_ranges, decide
+from waybill.spark.fencing import Diverged, StageInput, bases_of, batch_runs, decide, taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,8 @@ def _fits(inputs: tuple[StageInput, ...], planned: Planned, fence: Fence | None)
     starts = _by_id(inputs, planned.starts)
     if any(end < starts.get(place, 0) for place, end in ends.items()):
         return False  # Spark would try for ever to read backwards
-    ranges = batch_ranges(inputs, planned.starts, planned.ends)
-    if isinstance(decide(fence, ranges, bases_of(inputs)), Diverged):
+    runs = batch_runs(inputs, planned.starts, planned.ends)
+    if isinstance(decide(fence, runs, bases_of(inputs)), Diverged):
         return False
     return _same(stand, ends) or _same(stand, starts)
 
@@ -83,4 +83,4 @@ def _between(inputs: tuple[StageInput, ...], low: Vector, high: Vector) -> tuple
             offsets[source.topic] = mine
         return offsets
 
-    return batch_ranges(inputs, by_name(low), by_name(high))
+    return taken(batch_runs(inputs, by_name(low), by_name(high)))

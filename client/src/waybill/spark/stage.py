@@ -19,7 +19,15 @@ from shared.failpoints import reach
 from shared.vectors import TopicPartition, join
 from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill.spark.commits import Identity
-from waybill.spark.fencing import AlreadyDone, Diverged, LaterSink, StageInput, Write, batch_ranges
+from waybill.spark.fencing import (
+    AlreadyDone,
+    Diverged,
+    LaterSink,
+    StageInput,
+    Write,
+    batch_runs,
+    taken,
+)
 from waybill.spark.ledger import BEFORE_ALL, Batch, Ledger
 from waybill.spark.resuming import GoOn, resume
 from waybill.spark.settling import Looks, TopicLook, losses, stop_of
@@ -155,10 +163,18 @@ class TrackedStage:
             self._closed = True
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
-        batch = self._describe(batch_id)
+        runs = batch_runs(
+            self._inputs, self._checkpoint.starts(batch_id), self._checkpoint.ends(batch_id)
+        )
+        batch = Batch(
+            batch_id=batch_id,
+            lineage=self._checkpoint.lineage(),
+            ranges=taken(runs),
+            started_at=self._clock.now_ms(),
+        )
+        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, runs)]
         if not batch.ranges:
             return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
-        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
         reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
         rows = self._to_rows(frame) if writes else {}
         if writes:
@@ -169,18 +185,8 @@ class TrackedStage:
             else:
                 ledger.report()
 
-    def _describe(self, batch_id: int) -> Batch:
-        starts = self._checkpoint.starts(batch_id)
-        ends = self._checkpoint.ends(batch_id)
-        return Batch(
-            batch_id=batch_id,
-            lineage=self._checkpoint.lineage(),
-            ranges=batch_ranges(self._inputs, starts, ends),
-            started_at=self._clock.now_ms(),
-        )
-
-    def _must_write(self, ledger: Ledger, batch: Batch) -> bool:
-        match ledger.decide(batch.ranges):
+    def _must_write(self, ledger: Ledger, runs: tuple[Range, ...]) -> bool:
+        match ledger.decide(runs):
             case Write():
                 return True
             case AlreadyDone():
