@@ -4,6 +4,7 @@ WaybillError
 ├── InvalidMessage     the sender's fault: set the message aside with its reason, go on
 ├── Retryable          the world's fault: pause, retry with backoff, lose nothing
 ├── UserError          what a person wrote is wrong: problems with place and hint, never retried
+├── NotAllowed         who asks shows no API key, or none that may do this
 ├── TokenRefused       a token that this ring and tenant cannot open: one answer for all causes
 └── TokenExpired       a token past its life
 Anything else is our fault: crash and let the supervisor restart.
@@ -34,6 +35,16 @@ class UserError(WaybillError):
     def __init__(self, problems: Sequence["Problem"]) -> None:
         super().__init__("; ".join(problem.message for problem in problems))
         self.problems = tuple(problems)
+
+
+class NotAllowed(WaybillError):
+    """401 without a good key, 403 where a good one lacks the scope."""
+
+    def __init__(self, status: int, slug: str, detail: str, **members: object) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.slug = slug
+        self.members = members
 
 
 class TokenRefused(WaybillError):

@@ -1,16 +1,16 @@
-"""What the HTTP services have in common: problems, request ids, health, metrics, version.
+"""What the HTTP services have in common: problems, request ids, keys, health, metrics, version.
 
 Builds the FastAPI application around a service's routes; decides nothing about the service.
 """
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import generate_latest
@@ -19,13 +19,14 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared import metrics
-from shared.errors import Retryable, TokenExpired, TokenRefused, UserError
+from shared.authentication import KeysInForce
+from shared.errors import NotAllowed, Retryable, TokenExpired, TokenRefused, UserError
 from shared.events import Problem as PlacedProblem
 from shared.health import Health, ready
+from shared.openapi import describe_keys
+from shared.problems import HEADERS_OF, PROBLEM_JSON, problem_body
+from shared.routes import scope_for
 from shared.version import VERSION
-
-PROBLEM_JSON = "application/problem+json"
-RETRY_AFTER_S = 1
 
 
 class Problem(Exception):
@@ -48,14 +49,25 @@ def create_app(
     routers: Sequence[APIRouter],
     health: Health,
     lifespan: Lifespan | None = None,
+    keys: KeysInForce | None = None,
 ) -> FastAPI:
-    app = FastAPI(title=f"Waybill {service}", version=VERSION, lifespan=lifespan)
+    """Without `keys` whoever reaches the port may do everything."""
+    app = FastAPI(
+        title=f"Waybill {service}",
+        version=VERSION,
+        lifespan=lifespan,
+        dependencies=[Depends(_requires(keys))] if keys else [],
+    )
+    if keys:
+        health.checks["api_keys"] = keys.check
     for router in routers:
         app.include_router(router)
     _add_operations(app, service, health)
+    describe_keys(app)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(UserError, _on_user_error)
     app.add_exception_handler(Retryable, _on_retryable)
+    app.add_exception_handler(NotAllowed, _on_not_allowed)
     app.add_exception_handler(TokenRefused, _on_bad_token)
     app.add_exception_handler(TokenExpired, _on_bad_token)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -117,16 +129,6 @@ class RequestIds:
         await self.app(scope, receive, send_with_id)
 
 
-def problem_body(status: int, slug: str, detail: str, **members: object) -> dict[str, Any]:
-    return {
-        "type": f"urn:waybill:problem:{slug}",
-        "title": slug.replace("_", " "),
-        "status": status,
-        "detail": detail,
-        **members,
-    }
-
-
 def token_problem(error: TokenRefused | TokenExpired) -> dict[str, Any]:
     """One text for all that is no token of ours; another for a genuine one past its life."""
     if isinstance(error, TokenExpired):
@@ -136,12 +138,25 @@ def token_problem(error: TokenRefused | TokenExpired) -> dict[str, Any]:
 
 def problem_response(status: int, slug: str, detail: str, **members: object) -> JSONResponse:
     body = problem_body(status, slug, detail, **members)
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if status in (429, 503) else None
-    return JSONResponse(body, status_code=status, media_type=PROBLEM_JSON, headers=headers)
+    return JSONResponse(
+        body, status_code=status, media_type=PROBLEM_JSON, headers=HEADERS_OF.get(status)
+    )
 
 
 def problems_as_json(problems: Sequence[PlacedProblem]) -> list[dict[str, Any]]:
     return [asdict(problem) for problem in problems]
+
+
+def _requires(keys: KeysInForce) -> Callable[[Request], Awaitable[None]]:
+    """Asks of each request the key that its route needs. It looks at the route that was found and
+    never at the path: what a path means is decided once."""
+
+    async def require(request: Request) -> None:
+        scope = scope_for(request.method, request.scope["route"].path)
+        if scope is not None:
+            keys.require(request.headers.get("authorization", ""), scope)
+
+    return require
 
 
 def _add_operations(app: FastAPI, service: str, health: Health) -> None:
@@ -181,6 +196,11 @@ def _on_user_error(request: Request, error: Exception) -> Response:
 
 def _on_retryable(request: Request, error: Exception) -> Response:
     return _answer(request, 503, "not_available_now", str(error))
+
+
+def _on_not_allowed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, NotAllowed)
+    return _answer(request, error.status, error.slug, str(error), **error.members)
 
 
 def _on_bad_token(request: Request, error: Exception) -> Response:

@@ -1,20 +1,32 @@
-"""The small HTTP face of a worker: /healthz, /readyz, /metrics, /version. Never takes work."""
+"""The small HTTP face of a worker: /healthz, /readyz, /metrics, /version. Never takes work, and
+asks for a key where the HTTP services do."""
 
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import generate_latest
 
+from shared.authentication import KeysInForce
+from shared.errors import NotAllowed
 from shared.health import Health, ready
+from shared.problems import HEADERS_OF, PROBLEM_JSON, problem_body
+from shared.routes import OPERATIONS
 from shared.version import VERSION
 
 
 @contextmanager
-def serve_monitor(host: str, port: int, service: str, health: Health) -> Iterator[None]:
-    server = ThreadingHTTPServer((host, port), _handler(service, health))
+def serve_monitor(
+    host: str, port: int, service: str, health: Health, keys: KeysInForce | None = None
+) -> Iterator[None]:
+    """Without `keys` whoever reaches the port may read it."""
+    if keys:
+        health.checks["api_keys"] = keys.check
+    face = _Face(service=service, health=health, keys=keys)
+    server = ThreadingHTTPServer((host, port), _handler(face))
     thread = threading.Thread(target=server.serve_forever, name="monitor", daemon=True)
     thread.start()
     try:
@@ -25,28 +37,49 @@ def serve_monitor(host: str, port: int, service: str, health: Health) -> Iterato
         thread.join()
 
 
-def _handler(service: str, health: Health) -> type[BaseHTTPRequestHandler]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Face:
+    """What is answered at which path: status, content type, body."""
+
+    service: str
+    health: Health
+    keys: KeysInForce | None
+
+    def answer(self, path: str, authorization: str) -> tuple[int, str, bytes]:
+        try:
+            scope = OPERATIONS.get(path)
+            if self.keys is not None and scope is not None:
+                self.keys.require(authorization, scope)
+        except NotAllowed as error:
+            body = problem_body(error.status, error.slug, str(error), **error.members)
+            return error.status, PROBLEM_JSON, json.dumps(body).encode()
+        if path == "/metrics":
+            return 200, "text/plain; version=0.0.4", generate_latest()
+        status, content = self._content(path)
+        return status, "application/json", json.dumps(content).encode()
+
+    def _content(self, path: str) -> tuple[int, object]:
+        match path:
+            case "/healthz":
+                alive = self.health.alive()
+                return 200 if alive else 503, {"alive": alive}
+            case "/readyz":
+                readiness = self.health.readiness()
+                return 200 if ready(readiness) else 503, readiness
+            case "/version":
+                return 200, {"service": self.service, "version": VERSION}
+            case _:
+                return 404, {"detail": "this worker serves health and metrics only"}
+
+
+def _handler(face: _Face) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            match self.path.partition("?")[0]:
-                case "/healthz":
-                    alive = health.alive()
-                    self._answer(200 if alive else 503, {"alive": alive})
-                case "/readyz":
-                    readiness = health.readiness()
-                    self._answer(200 if ready(readiness) else 503, readiness)
-                case "/version":
-                    self._answer(200, {"service": service, "version": VERSION})
-                case "/metrics":
-                    self._send(200, "text/plain; version=0.0.4", generate_latest())
-                case _:
-                    self._answer(404, {"detail": "this worker serves health and metrics only"})
-
-        def _answer(self, status: int, body: object) -> None:
-            self._send(status, "application/json", json.dumps(body).encode())
-
-        def _send(self, status: int, content_type: str, body: bytes) -> None:
+            path, authorization = self.path.partition("?")[0], self.headers.get("Authorization", "")
+            status, content_type, body = face.answer(path, authorization)
             self.send_response(status)
+            for name, value in HEADERS_OF.get(status, {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -1,11 +1,22 @@
-"""The one route table: which service answers which method and path.
+"""The one route table: which service answers which method and path, and what a key needs for it.
 
 The gateway forwards by it, and a test holds the services to it; it serves nothing itself.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
+from typing import Final
+
+
+class Scope(StrEnum):
+    """What an API key may do. None includes another: a producer's key need not read."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,39 +26,54 @@ class Route:
     method: str
     path: str
     service: str
+    scope: Scope
 
 
 def _routes(service: str, *lines: str) -> tuple[Route, ...]:
     words = (line.split() for line in lines)
-    return tuple(Route(method=method, path=path, service=service) for method, path in words)
+    return tuple(
+        Route(method=method, path=path, service=service, scope=Scope(scope))
+        for method, path, scope in words
+    )
 
 
 ROUTES: tuple[Route, ...] = (
     *_routes(
         "ingress",
-        "POST /v1/pipelines/{p}/inputs/{i}/records",
-        "POST /v1/tokens",
-        "PUT /v1/pipelines/{p}",
-        "DELETE /v1/pipelines/{p}",
-        "POST /v1/pipelines/{p}/start",
-        "POST /v1/pipelines/{p}/stop",
-        "POST /v1/pipelines/{p}/restart",
+        "POST /v1/pipelines/{p}/inputs/{i}/records write",
+        "POST /v1/tokens write",
+        "PUT /v1/pipelines/{p} admin",
+        "DELETE /v1/pipelines/{p} admin",
+        "POST /v1/pipelines/{p}/start admin",
+        "POST /v1/pipelines/{p}/stop admin",
+        "POST /v1/pipelines/{p}/restart admin",
     ),
     *_routes(
         "status",
-        "GET /v1/tokens/{t}",
-        "POST /v1/tokens/query",
-        "GET /v1/pipelines",
-        "GET /v1/pipelines/{p}",
-        "GET /v1/operations/{id}",
+        "GET /v1/tokens/{t} read",
+        "POST /v1/tokens/query read",
+        "GET /v1/pipelines read",
+        "GET /v1/pipelines/{p} read",
+        "GET /v1/operations/{id} read",
     ),
 )
+
+VARIABLE = re.compile(r"{[^}]*}")
 
 HTTP_SERVICES = ("ingress", "status")
 """Those with routes, each with an OpenAPI document of its own."""
 
 SERVICES = ("ingress", "token_tracker", "stage_runner", "status")
 """All, each with /healthz, /readyz, /metrics and /version on its own port."""
+
+
+OPERATIONS: Final[Mapping[str, Scope | None]] = {
+    "/healthz": None,
+    "/readyz": None,
+    "/version": None,
+    "/metrics": Scope.READ,  # names pipelines and inputs, and says how busy they are
+}
+"""What every service answers on its own port; None: without a key, for probes."""
 
 
 def route_for(method: str, path: str) -> Route | None:
@@ -62,6 +88,19 @@ def route_for(method: str, path: str) -> Route | None:
 def methods_of(path: str) -> tuple[str, ...]:
     """The methods that some service answers at `path`; none for an unknown path."""
     return tuple(route.method for route, pattern in _patterns() if pattern.fullmatch(path))
+
+
+def scope_for(method: str, template: str) -> Scope | None:
+    """What a key needs for a route of a service, which may call the variables of its path as it
+    likes. None: nothing. LookupError: no table has it, so nobody may use it."""
+    if template in OPERATIONS:
+        return OPERATIONS[template]
+    return _scopes()[method, VARIABLE.sub("{}", template)]
+
+
+@cache
+def _scopes() -> Mapping[tuple[str, str], Scope]:
+    return {(route.method, VARIABLE.sub("{}", route.path)): route.scope for route in ROUTES}
 
 
 @cache

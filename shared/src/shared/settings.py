@@ -2,9 +2,9 @@
 
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_TENANT = "default"
@@ -18,18 +18,25 @@ class ServiceSettings(BaseSettings):
     topic_prefix: str = Field(
         default="waybill", description="of topics, groups, transactional ids and Redis keys"
     )
-    host: str = Field(default="127.0.0.1", description="address that HTTP is served on: loopback")
+    host: str = Field(default="127.0.0.1", description="address that HTTP is served on")
     log_format: Literal["json", "console"] = "json"
     token_keys_file: Path = Field(
         default=Path(".waybill/keys.json"), description="the key ring that seals tokens"
     )
 
-    @field_validator("host")
-    @classmethod
-    def _host_is_loopback(cls, host: str) -> str:
-        if host == "localhost" or ip_address(host).is_loopback:
-            return host
-        raise ValueError(f"{host} is not loopback, and without authentication nothing else is safe")
+    api_keys_file: Path | None = Field(
+        default=None, description="the API keys of callers; without it only loopback is served"
+    )
+
+    @model_validator(mode="after")
+    def _strangers_need_keys(self) -> Self:
+        loopback = self.host == "localhost" or ip_address(self.host).is_loopback
+        if not loopback and self.api_keys_file is None:
+            raise ValueError(
+                f"WAYBILL_HOST={self.host} is not loopback, and whoever reaches the port may do"
+                " everything: set WAYBILL_API_KEYS_FILE to a file that `waybill keys new` has made"
+            )
+        return self
 
     def topic(self, name: str) -> str:
         return f"{self.topic_prefix}.{name}"

@@ -167,9 +167,11 @@ def test_request_reaches_its_service_as_it_was_sent(client: httpx2.Client) -> No
 
 def test_headers_for_the_next_connection_only_are_not_passed_on(client: httpx2.Client) -> None:
     sent = {"connection": "x-mine", "x-mine": "1", "te": "trailers", "x-kept": "2"}
+    sent["authorization"] = "Bearer wb_dev_1_2"
     answer = client.post("/v1/tokens", headers=sent, json={})
     seen = answer.json()["headers"]
     assert seen["x-kept"] == "2"
+    assert seen["authorization"] == "Bearer wb_dev_1_2"
     assert {"x-mine", "te"}.isdisjoint(seen)
     assert seen["x-forwarded-for"] == HOST
     assert answer.headers["x-upstream"] == "yes"

@@ -3,6 +3,7 @@
 import typer
 
 from waybill.cli import demo, pipelines, send, stack
+from waybill.cli.keys import keys
 from waybill.cli.render import Output, OutputOption, as_json, data
 from waybill.cli.session import Commands
 from waybill.cli.tokens import tokens
@@ -73,4 +74,5 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(tokens, name="token")
+app.add_typer(keys, name="keys")
 app.command()(version)

@@ -13,21 +13,24 @@ Document = dict[str, Any]
 
 
 def merge(documents: Mapping[str, Document], version: str) -> Document:
-    """The public paths of all documents, with the schemas they use."""
+    """The public paths of all documents, with the schemas they use and the keys they need."""
     paths: Document = {}
     schemas: Document = {}
+    schemes: Document = {}
     newest = max((document["openapi"] for document in documents.values()), default="3.1.0")
     for service in sorted(documents, key=HTTP_SERVICES.index):
         own = _with_own_names(documents[service], service, schemas)
         for path, item in own["paths"].items():
             if path.startswith(PUBLIC_PREFIX):
                 paths.setdefault(path, {}).update(item)
-        schemas.update(own.get("components", {}).get("schemas", {}))
+        components = own.get("components", {})
+        schemas.update(components.get("schemas", {}))
+        schemes.update(components.get("securitySchemes", {}))
     return {
         "openapi": newest,
         "info": {"title": TITLE, "version": version},
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": schemas},
+        "components": {"schemas": schemas, "securitySchemes": schemes},
     }
 
 

@@ -16,6 +16,7 @@ from ingress.app.registry import Registry
 from ingress.app.tokens import Tokens
 from ingress.settings import Settings
 from shared import logs
+from shared.authentication import KeysInForce, keys_in_force
 from shared.clock import SystemClock
 from shared.errors import UserError
 from shared.events import PipelineRecord
@@ -38,6 +39,7 @@ def main() -> int:
     logger.info("starting", extra={"version": VERSION, "port": settings.ingress_port})
     try:
         ring = load_key_ring(settings.token_keys_file)
+        keys = keys_in_force(settings.api_keys_file)
     except UserError as error:
         logger.error("cannot start", extra={"reason": str(error)})
         return 2
@@ -54,13 +56,19 @@ def main() -> int:
         log = stack.enter_context(
             ProducerLog(settings.kafka, settings.producer_options(), on_fatal=end)
         )
-        app = build(settings, ring, log, stack)
+        app = build(settings, ring, keys, log, stack)
         stack.enter_context(shutdown_on_signals())
         up = serve(app, host=settings.host, port=settings.ingress_port, on_server=servers.append)
     return 1 if faults or not up else 0
 
 
-def build(settings: Settings, ring: KeyRing, log: ProducerLog, stack: ExitStack) -> FastAPI:
+def build(
+    settings: Settings,
+    ring: KeyRing,
+    keys: KeysInForce | None,
+    log: ProducerLog,
+    stack: ExitStack,
+) -> FastAPI:
     """The application over real adapters; `stack` ends what it starts."""
     directory = PipelineDirectory()
     follower = stack.enter_context(
@@ -78,7 +86,7 @@ def build(settings: Settings, ring: KeyRing, log: ProducerLog, stack: ExitStack)
         pipelines_router(commands),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})
-    app = create_app("ingress", routers, health)
+    app = create_app("ingress", routers, health, keys=keys)
     add_refusals(app)
     return app
 

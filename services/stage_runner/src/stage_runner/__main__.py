@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from shared import logs
+from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
@@ -30,6 +31,7 @@ def main() -> None:
     logs.configure("stage_runner", settings.log_format)
     logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
     clock = SystemClock()
+    keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka)
     publisher = KafkaPublisher(
         make_producer(settings.kafka), settings.topic_prefix, uuid.uuid4().hex, clock
@@ -57,7 +59,7 @@ def main() -> None:
             membership=Membership(admin),
         )
         port = settings.stage_runner_port
-        stack.enter_context(serve_monitor(settings.host, port, "stage_runner", health))
+        stack.enter_context(serve_monitor(settings.host, port, "stage_runner", health, keys))
         stop = stack.enter_context(shutdown_on_signals())
         loop = Loop(runner, ownership, commands, drivers)
         while not stop.is_set():

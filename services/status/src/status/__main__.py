@@ -6,6 +6,7 @@ import sys
 import uvicorn
 
 from shared import logs
+from shared.authentication import keys_in_force
 from shared.errors import UserError
 from shared.process import shutdown_on_signals
 from shared.serving import serve
@@ -23,6 +24,7 @@ def main() -> int:
     logger.info("starting", extra={"version": VERSION, "port": settings.status_port})
     try:
         ring = load_key_ring(settings.token_keys_file)
+        keys = keys_in_force(settings.api_keys_file)
     except UserError as error:
         logger.error("cannot start", extra={"reason": str(error)})
         return 2
@@ -32,7 +34,7 @@ def main() -> int:
         for server in servers:
             server.should_exit = True
 
-    service = Service(settings, ring, on_fault=end)
+    service = Service(settings, ring, keys, on_fault=end)
     with shutdown_on_signals():
         up = serve(
             service.app,

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import redis
 
 from shared import logs
+from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
@@ -30,6 +31,7 @@ def main() -> None:
     settings = TokenTrackerSettings()
     logs.configure("token_tracker", settings.log_format)
     logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
+    keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka)
     client = redis.Redis.from_url(settings.redis, socket_timeout=REDIS_TIMEOUT_S)
     store = RedisStore(client, Keys(settings.topic_prefix))
@@ -54,7 +56,7 @@ def main() -> None:
             membership=Membership(admin),
         )
         port = settings.token_tracker_port
-        stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health))
+        stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health, keys))
         stop = stack.enter_context(shutdown_on_signals())
         rounds = Rounds(tracker, save_interval_s=settings.token_tracker_snapshot_interval_s)
         while not stop.is_set():

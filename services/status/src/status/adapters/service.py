@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from fastapi import FastAPI
 from redis.asyncio import Redis
 
+from shared.authentication import KeysInForce
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.events import PipelineRecord, Reply
@@ -33,7 +34,14 @@ PING_TIMEOUT_S = 5.0
 class Service:
     """`app` to serve; `close` ends held requests; `failed` says why a part of it has died."""
 
-    def __init__(self, settings: Settings, ring: KeyRing, *, on_fault: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        ring: KeyRing,
+        keys: KeysInForce | None,
+        *,
+        on_fault: Callable[[], None],
+    ) -> None:
         self.failed: BaseException | None = None
         self._settings = settings
         self._on_fault = on_fault
@@ -64,7 +72,7 @@ class Service:
             "replies": self._answers.check,
             "redis": self._check_redis,
         }
-        self.app = create_app("status", routers, Health(checks=checks), self._lifespan)
+        self.app = create_app("status", routers, Health(checks=checks), self._lifespan, keys)
         add_limits(self.app)
 
     def close(self) -> None:

@@ -1,0 +1,98 @@
+"""No route without a scope, in the table, in the services, and in what OpenAPI says of them."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from fastapi.testclient import TestClient
+
+import ingress.adapters.http as of_ingress
+import status.adapters.http as of_status
+from shared.api_keys import add_key
+from shared.authentication import KeysInForce
+from shared.clock import SystemClock
+from shared.health import Health
+from shared.http import create_app
+from shared.routes import OPERATIONS, ROUTES, VARIABLE, Scope, scope_for
+
+NOBODY: Any = None  # no request of these tests gets as far as a use case
+
+
+def routers(service: str) -> list[APIRouter]:
+    if service == "status":
+        return [
+            of_status.tokens_router(NOBODY, query_bytes_max=1),
+            of_status.pipelines_router(NOBODY),
+            of_status.operations_router(NOBODY),
+        ]
+    return [
+        of_ingress.records_router(NOBODY, body_bytes_max=1),
+        of_ingress.tokens_router(NOBODY, body_bytes_max=1),
+        of_ingress.pipelines_router(NOBODY),
+    ]
+
+
+@pytest.fixture(params=["ingress", "status"])
+def service(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def app(service: str, tmp_path: Path) -> FastAPI:
+    file = tmp_path / "api_keys.json"
+    add_key(file, frozenset(Scope), env="test", now=datetime(2026, 11, 21, tzinfo=UTC))
+    keys = KeysInForce(file, SystemClock())
+    return create_app(service, routers(service), Health(), keys=keys)
+
+
+def test_openapi_names_the_scope_of_every_operation_and_the_table_has_them_all(
+    app: FastAPI, service: str
+) -> None:
+    document = app.openapi()
+    assert document["components"]["securitySchemes"]["api_key"]["scheme"] == "bearer"
+    named = {
+        (method.upper(), VARIABLE.sub("{}", path)): operation.get("security")
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    in_table = {
+        (route.method, VARIABLE.sub("{}", route.path)): [{"api_key": [str(route.scope)]}]
+        for route in ROUTES
+        if route.service == service
+    }
+    open_to_all = {("GET", path): None for path, scope in OPERATIONS.items() if scope is None}
+    assert named == in_table | open_to_all
+
+
+def test_every_route_of_the_table_is_closed_without_a_key(app: FastAPI, service: str) -> None:
+    client = TestClient(app)
+    for route in ROUTES:
+        if route.service == service:
+            answer = client.request(route.method, VARIABLE.sub("x", route.path))
+            assert answer.status_code == 401, route
+            assert answer.json()["type"] == "urn:waybill:problem:key_missing"
+            assert answer.headers["www-authenticate"] == 'Bearer realm="waybill"'
+    assert client.get("/metrics").status_code == 401
+
+
+def test_what_is_open_is_what_probes_and_readers_of_the_interface_need(app: FastAPI) -> None:
+    client = TestClient(app)
+    for path in ("/healthz", "/readyz", "/version", "/openapi.json", "/docs"):
+        assert client.get(path).status_code == 200, path
+
+
+def test_route_that_no_table_has_is_closed_to_every_key() -> None:
+    with pytest.raises(LookupError):
+        scope_for("GET", "/v1/secrets")
+
+
+def test_reading_changes_nothing_and_only_admins_change_pipelines() -> None:
+    for route in ROUTES:
+        if route.method == "GET" or route.path.endswith("/query"):
+            assert route.scope is Scope.READ, route
+        elif route.path.endswith(("/records", "/tokens")):
+            assert route.scope is Scope.WRITE, route
+        else:
+            assert route.scope is Scope.ADMIN, route
