@@ -40,6 +40,15 @@ def test_topic_file_has_exactly_the_fields_that_are_read(path: Path) -> None:
     assert set(YAML(typ="safe", pure=True).load(path.read_text())) == FIELDS
 
 
+def test_package_has_every_schema() -> None:
+    """By one link per file: what builds the wheel follows no link to a folder."""
+    package = SCHEMAS.parent / "shared" / "src" / "shared" / "schemas"
+    for kind in ("avro", "manifest", "topics"):
+        for path in (SCHEMAS / kind).iterdir():
+            link = package / kind / path.name
+            assert link.resolve() == path, f"ln -s ../../../../../schemas/{kind}/{path.name} {link}"
+
+
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_topic_is_legal(spec: TopicSpec) -> None:
     assert spec.description.endswith(".")

@@ -1,0 +1,89 @@
+"""Waybill as users and images have it: built wheels in an environment of their own, no clone."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.routes import SERVICES
+
+ROOT = Path(__file__).parents[3]
+UV = Path(sys.executable).with_name("uv")
+TIMEOUT_S = 180.0
+ORDER = '{"order_id": 1, "customer": "ada", "amount": 12.5}'
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    """What it says on stdout; it must end well. Nothing of this environment is in its way."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Constraints that name the wheel of each member, so that no index is asked for one."""
+    folder = tmp_path_factory.mktemp("wheels")
+    run(UV, "build", "--offline", "--all-packages", "--wheel", "--out-dir", folder, folder=ROOT)
+    named = [f"{path.name.partition('-')[0]} @ {path.as_uri()}" for path in folder.glob("*.whl")]
+    constraints = folder / "members.txt"
+    constraints.write_text("\n".join(named))
+    return constraints
+
+
+def install(distribution: str, members: Path, folder: Path) -> Path:
+    """The programs of a new environment with nothing but `distribution` and what it needs. Offline:
+    `make sync` has left everything in uv's cache, and looking again means PySpark's 450 MB."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", folder=folder)
+    programs = folder / "venv" / "bin"
+    constraints = ("--constraints", "requirements.lock", "--constraints", members)
+    build = ("--build-constraints", "requirements.build.txt")
+    chosen = ("--offline", "--python", programs / "python", *constraints, *build)
+    run(UV, "pip", "install", *chosen, distribution, folder=ROOT)
+    return programs
+
+
+@pytest.fixture
+def waybill(members: Path, tmp_path: Path) -> Iterator[Path]:
+    """The installed command; what it started is stopped."""
+    command = install("waybill-client[local]", members, tmp_path) / "waybill"
+    yield command
+    run(command, "down", folder=tmp_path)
+
+
+def test_stack_of_an_empty_folder_takes_a_record_all_the_way(waybill: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (example,) = tmp_path.glob("venv/lib/*/site-packages/waybill/examples/orders.yaml")
+
+    run(waybill, "up", "--detach", folder=folder)
+    run(waybill, "apply", "-f", example, folder=folder)
+    run(waybill, "wait", "orders", folder=folder)
+    token = run(waybill, "send", "orders", "orders", ORDER, folder=folder).split()[0]
+    outcome = run(waybill, "token", "wait", token, "--timeout", "120", folder=folder)
+    assert outcome.startswith("complete")
+
+    run(waybill, "down", folder=folder)
+    assert [path.name for path in folder.iterdir()] == [".waybill"]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_each_service_brings_what_it_needs_and_only_the_runner_spark(
+    service: str, members: Path, tmp_path: Path
+) -> None:
+    programs = install(f"waybill-{service}", members, tmp_path)
+    run(programs / "python", "-c", f"import {service}.__main__", folder=tmp_path)
+    spark = list(tmp_path.glob("venv/lib/*/site-packages/pyspark"))
+    assert bool(spark) == (service == "stage_runner")
