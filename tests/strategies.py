@@ -42,4 +42,5 @@ def tokens(draw: st.DrawFn) -> Token:
         request_id=draw(st.binary(min_size=8, max_size=8)).hex(),
         parts=tuple(draw(st.lists(parts(), max_size=3))),
         identity_assumed=draw(st.booleans()),
+        oldest_at=draw(st.none() | st.integers(0, 2**45)),
     )

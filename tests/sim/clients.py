@@ -184,6 +184,9 @@ class Ingress:
         self._edge("ingress.described")
         return identity
 
+    async def cluster_id(self) -> str:
+        return "cluster"
+
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         found = self._world.cluster.topics.get(topic)
         try:

@@ -127,6 +127,12 @@ class KafkaAdmin:
             return str(error.args[0].str())
         return None
 
+    def cluster_id(self) -> str:
+        try:
+            return str(self.client.list_topics(timeout=READY_TIMEOUT_S).cluster_id)
+        except KafkaException as error:
+            raise Retryable(f"kafka: {error.args[0].str()}") from error
+
     def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
         """Id and partitions of those of `topics` that exist."""
         names = sorted(set(topics))

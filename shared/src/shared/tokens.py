@@ -27,7 +27,9 @@ INPUT_ID_BYTES = 8
 REQUEST_ID_BYTES = 8
 TOPIC_ID_BYTES = 16
 LIFE_MS = 30 * 24 * 3600 * 1000
+CHARACTERS_MAX = 256 * 1024  # more than ten thousand scattered records need
 ASSUMED_IDENTITY = 1  # flag: the producer did not name topic ids, so ingress took the present ones
+MERGED = 2  # flag: `oldest_at` follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +43,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
+    """`oldest_at`: of a merged token, when the oldest of those in it was issued."""
+
     issued_at: int
     request_id: str
     parts: tuple[Part, ...]
     identity_assumed: bool = False
+    oldest_at: int | None = None
+
+    @property
+    def lives_since(self) -> int:
+        """A merged token expires with the oldest in it: merging makes nothing younger."""
+        return self.issued_at if self.oldest_at is None else self.oldest_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +111,7 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
         token = _unpack(plain)
     except (binascii.Error, InvalidTag, KeyError, IndexError, ValueError, struct.error) as error:
         raise TokenRefused from error
-    if now_ms - token.issued_at > LIFE_MS:
+    if now_ms - token.lives_since > LIFE_MS:
         raise TokenExpired
     return token
 
@@ -120,8 +130,11 @@ def _bound(head: bytes, tenant: str) -> bytes:
 
 def _pack(token: Token) -> bytes:
     flags = ASSUMED_IDENTITY if token.identity_assumed else 0
+    oldest = b""
+    if token.oldest_at is not None:
+        flags, oldest = flags | MERGED, _varint(token.oldest_at)
     out = bytearray(_varint(token.issued_at))
-    out += bytes.fromhex(token.request_id) + bytes([flags]) + _varint(len(token.parts))
+    out += bytes.fromhex(token.request_id) + bytes([flags]) + oldest + _varint(len(token.parts))
     for part in token.parts:
         out += bytes.fromhex(part.input_id) + _varint(part.generation)
         topics = sorted({span.topic_id for span in part.spans})
@@ -164,6 +177,7 @@ def _unpack(plain: bytes) -> Token:
                 yield Span(topic_id=topic_id, partition=partition, start=start, end=end)
 
     issued_at, request_id, flags = number(), take(REQUEST_ID_BYTES).hex(), take(1)[0]
+    oldest_at = number() if flags & MERGED else None
     parts = tuple(
         Part(input_id=take(INPUT_ID_BYTES).hex(), generation=number(), spans=tuple(spans()))
         for _ in range(number())
@@ -173,6 +187,7 @@ def _unpack(plain: bytes) -> Token:
         request_id=request_id,
         parts=parts,
         identity_assumed=bool(flags & ASSUMED_IDENTITY),
+        oldest_at=oldest_at,
     )
 
 

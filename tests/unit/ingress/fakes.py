@@ -9,10 +9,13 @@ from shared.errors import Retryable
 from shared.events import InputDefinition, PartitionOffset, PipelineRecord, StageDefinition
 from shared.kafka import TopicIdentity
 from shared.settings import DEFAULT_TENANT
-from shared.tokens import Part
+from shared.tokens import KeyRing, Part, Token, input_id, open_token, seal
+from shared.vectors import Span
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
 NEW_ID = "bmV3bmV3bmV3bmV3bmV3bg"
+NOW = 1_795_000_000_000
+RING = KeyRing(active=1, keys={1: b"k" * 32})
 MANIFEST = """
 version: 1
 name: orders
@@ -102,6 +105,9 @@ class FakeKafka:
         self.seen = identity if known else None
         return self.seen
 
+    async def cluster_id(self) -> str:
+        return "cluster-1"
+
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         if self.later_ends:
             self.ends_now = self.later_ends.pop(0)
@@ -142,3 +148,30 @@ class FakeMint:
 
     def nonce(self) -> str:
         return "ab" * 16
+
+
+class FixedClock:
+    def now_ms(self) -> int:
+        return NOW
+
+
+def span(partition: int, start: int | None, end: int) -> Span:
+    return Span(topic_id=OLD_ID, partition=partition, start=start, end=end)
+
+
+def sealed_token(
+    *spans: Span,
+    uid: str = "uid-1",
+    generation: int = 1,
+    issued_at: int = NOW,
+    assumed: bool = False,
+) -> str:
+    part = Part(
+        input_id=input_id(DEFAULT_TENANT, uid, "orders"), generation=generation, spans=spans
+    )
+    token = Token(issued_at=issued_at, request_id="00" * 8, parts=(part,), identity_assumed=assumed)
+    return seal(token, RING, tenant=DEFAULT_TENANT, nonce=bytes(12))
+
+
+def unsealed(text: str) -> Token:
+    return open_token(text, RING, tenant=DEFAULT_TENANT, now_ms=NOW)

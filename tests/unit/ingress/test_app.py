@@ -28,6 +28,7 @@ from unit.ingress.fakes import (
     offset,
     pipeline,
     source,
+    span,
 )
 
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
@@ -57,10 +58,6 @@ class World:
         asyncio.run(self.tokens.for_positions("orders", positions))
         (part,) = self.mint.parts
         return part.spans
-
-
-def span(partition: int, start: int | None, end: int) -> Span:
-    return Span(topic_id=OLD_ID, partition=partition, start=start, end=end)
 
 
 def position(partition: int, start: int, end: int, **fields: str | None) -> Position:

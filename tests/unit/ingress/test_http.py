@@ -14,8 +14,10 @@ from ingress.adapters.http import (
     records_router,
     tokens_router,
 )
-from ingress.app import records, registry, tokens
+from ingress.adapters.mint import RandomMint
+from ingress.app import merges, records, registry, tokens
 from ingress.app.commands import Commands
+from ingress.app.merges import Merges
 from ingress.app.records import Records
 from ingress.app.registry import Registry
 from ingress.app.tokens import Tokens
@@ -26,11 +28,17 @@ from shared.http import create_app
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
+    OLD_ID,
+    RING,
     FakeDirectory,
     FakeKafka,
     FakeMint,
+    FixedClock,
     pipeline,
+    sealed_token,
     source,
+    span,
+    unsealed,
 )
 
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
@@ -51,7 +59,11 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
     writer = Records(known, kafka, kafka, mint, limits)
     routers = [
         records_router(writer, body_bytes_max=BODY_BYTES_MAX),
-        tokens_router(Tokens(known, kafka, mint), body_bytes_max=BODY_BYTES_MAX),
+        tokens_router(
+            Tokens(known, kafka, mint),
+            Merges(RandomMint(RING, FixedClock())),
+            body_bytes_max=BODY_BYTES_MAX,
+        ),
         pipelines_router(Commands(known, kafka, mint, "waybill.commands")),
     ]
     app = create_app("ingress", routers, Health())
@@ -195,6 +207,11 @@ def test_a_recreated_topic_is_refused_with_the_command_that_goes_on(
             "positions.0",
         ),
         ({"pipeline": "orders", "input": "orders", "inputs": 1}, "inputs"),
+        ({"input": "orders"}, ""),
+        ({"merge": []}, "merge"),
+        ({"merge": ["wb1.x"], "pipeline": "orders"}, ""),
+        ({"merge": ["wb1.x"], "positions": []}, "positions"),
+        ({"pipeline": "orders", "input": "orders", "cluster_id": "x"}, ""),
     ],
 )
 def test_a_malformed_question_for_a_token_names_the_place(
@@ -205,9 +222,36 @@ def test_a_malformed_question_for_a_token_names_the_place(
     assert place in [error["path"] for error in answer.json()["errors"]]
 
 
+def test_tokens_become_one(client: TestClient) -> None:
+    first, second = sealed_token(span(0, 0, 3)), sealed_token(span(0, 3, 5))
+    answer = client.post("/v1/tokens", json={"merge": [first, second]})
+    assert answer.status_code == 200
+    assert answer.json()["pipeline"] is None
+    assert unsealed(answer.json()["token"]).parts == unsealed(sealed_token(span(0, 0, 5))).parts
+
+
+def test_what_is_no_token_is_named_by_its_place(client: TestClient) -> None:
+    good = sealed_token(span(0, 0, 3))
+    answer = client.post("/v1/tokens", json={"merge": [good, "wb1.forged", good, good[:-4]]})
+    assert answer.status_code == 404
+    assert answer.json()["type"] == "urn:waybill:problem:token_not_found"
+    assert answer.json()["detail"] == "merge[1]: no such token, and 1 more"
+    assert [row["index"] for row in answer.json()["rejected"]] == [1, 3]
+
+
+def test_positions_of_another_kafka_are_refused(client: TestClient, kafka: FakeKafka) -> None:
+    kafka.ends_now = {0: 9, 1: 9}
+    positions = [{"topic": "orders.in", "topic_id": OLD_ID, "partition": 0, "offset": 1}]
+    body = {"pipeline": "orders", "positions": positions}
+    answer = client.post("/v1/tokens", json={**body, "cluster_id": "cluster-2"})
+    assert answer.status_code == 400
+    assert "cluster cluster-2, the pipeline reads from cluster-1" in answer.json()["detail"]
+    assert client.post("/v1/tokens", json={**body, "cluster_id": "cluster-1"}).status_code == 200
+
+
 def test_every_refusal_has_a_status() -> None:
     """A slug that nobody mapped would be answered as our own fault."""
-    sources = [births, inputs, rows, records, registry, tokens]
+    sources = [births, inputs, merges, rows, records, registry, tokens]
     slugs = {slug for module in sources for slug in _refusal_slugs(inspect.getsource(module))}
     slugs |= {"input_not_ready", "pipeline_not_ready", "body_not_json"}
     assert slugs == set(STATUS_OF)

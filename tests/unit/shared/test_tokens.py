@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_token_of_four_partitions_is_short() -> None:
 @given(tokens())
 def test_token_opens_as_it_was_sealed(token: Token) -> None:
     text = seal(token, RING, tenant="default", nonce=NONCE)
-    assert reopen(text, now=token.issued_at) == token
+    assert reopen(text, now=token.lives_since) == token
 
 
 def test_every_flipped_bit_is_refused() -> None:
@@ -113,6 +114,13 @@ def test_token_past_its_life_has_expired() -> None:
     assert reopen(TEXT, now=NOW + LIFE_MS) == TOKEN
     with pytest.raises(TokenExpired):
         reopen(TEXT, now=NOW + LIFE_MS + 1)
+
+
+def test_a_merged_token_expires_with_the_oldest_in_it() -> None:
+    text = seal(replace(TOKEN, oldest_at=NOW - LIFE_MS), RING, tenant="default", nonce=NONCE)
+    assert reopen(text).issued_at == NOW
+    with pytest.raises(TokenExpired):
+        reopen(text, now=NOW + 1)
 
 
 def test_input_id_tells_tenant_pipeline_and_input_apart() -> None:

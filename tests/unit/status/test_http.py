@@ -49,7 +49,7 @@ def client(store: FakeStore, replies: Replies, hub: Hub) -> Iterator[TestClient]
     clock, owners = FixedClock(), FakeOwners(record())
     tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
     routers = [
-        tokens_router(tokens, query_bytes_max=100_000),
+        tokens_router(tokens, query_bytes_max=300_000),
         pipelines_router(Pipelines(owners.directory, store, clock)),
         operations_router(replies),
     ]
@@ -121,11 +121,21 @@ def test_a_query_answers_in_order(client: TestClient, store: FakeStore) -> None:
     assert answer["outcomes"][1]["error"]["status"] == 404
 
 
+def test_a_long_token_is_answered_by_a_query(client: TestClient, store: FakeStore) -> None:
+    store.put(DONE, version=1)
+    scattered = sealed(token(*(span(at, at + 1) for at in range(0, 4_000, 2))))
+    assert len(scattered) > PATH_TOKEN_CHARACTERS_MAX
+    asked = {"tokens": [scattered]}
+    answer = client.post("/v1/tokens/query", params={"wait": 0.01}, json=asked).json()
+    assert answer["outcomes"][0]["accepted"] == 2_000
+
+
 def test_a_query_has_its_limits(client: TestClient) -> None:
     too_many = {"tokens": ["x"] * (TOKENS_MAX + 1)}
     assert client.post("/v1/tokens/query", json=too_many).status_code == 413
-    assert client.post("/v1/tokens/query", json={"tokens": ["x" * 100_000]}).status_code == 413
+    assert client.post("/v1/tokens/query", json={"tokens": ["x" * 300_000]}).status_code == 413
     assert client.post("/v1/tokens/query", json={"tokens": "x"}).status_code == 422
+    assert client.post("/v1/tokens/query", json={"tokens": ["x" * 262_145]}).status_code == 413
     assert client.post("/v1/tokens/query", json={"tokens": []}).json() == {"outcomes": []}
 
 

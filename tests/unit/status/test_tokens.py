@@ -105,6 +105,31 @@ def test_a_wait_ends_with_the_last_outcome_when_the_time_is_over() -> None:
     in_a_world(test)
 
 
+def test_many_are_waited_for_until_the_last_is_final() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        asked = [token(span(0, 5)), token(span(0, 4)), token(uid="nobody's", issued_at=0)]
+        waiting = asyncio.create_task(w.tokens.wait_for_all(asked, WAIT_S))
+        await settled()
+        assert not waiting.done()
+        w.store.put(DONE, version=2)
+        *told, refused = await waiting
+        assert [each.outcome for each in told if isinstance(each, Outcome)] == [Kind.COMPLETE] * 2
+        assert isinstance(refused, TokenRefused)
+
+    in_a_world(test)
+
+
+def test_many_are_told_as_they_are_when_the_time_is_over() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        (outcome,) = await w.tokens.wait_for_all([token(span(0, 5))], 0.02)
+        assert isinstance(outcome, Outcome)
+        assert outcome.outcome == Kind.IN_PROGRESS
+
+    in_a_world(test)
+
+
 def test_unknown_waits_too() -> None:
     async def test(w: World) -> None:
         waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))

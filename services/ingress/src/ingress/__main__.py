@@ -11,6 +11,7 @@ from ingress.adapters.http import add_refusals, pipelines_router, records_router
 from ingress.adapters.kafka import AdminTopics, ProducerLog
 from ingress.adapters.mint import RandomMint
 from ingress.app.commands import Commands
+from ingress.app.merges import Merges
 from ingress.app.records import Records
 from ingress.app.registry import Registry
 from ingress.app.tokens import Tokens
@@ -82,7 +83,7 @@ def build(
     bytes_max = settings.ingress_body_bytes_max
     routers = [
         records_router(records, body_bytes_max=bytes_max),
-        tokens_router(Tokens(registry, topics, mint), body_bytes_max=bytes_max),
+        tokens_router(Tokens(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
         pipelines_router(commands),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})

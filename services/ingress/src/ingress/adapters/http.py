@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from ingress.adapters.models import OperationAnswer, RecordsAnswer, TokenAnswer, TokenRequest
 from ingress.app.commands import Action, Beginning, Commands
+from ingress.app.merges import Merges
+from ingress.app.ports import Sealed
 from ingress.app.records import Format, Records, as_json
 from ingress.app.tokens import Tokens
 from ingress.core.refusals import Refusal
@@ -25,6 +27,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 STATUS_OF: Final = {
     "body_not_json": 422,
+    "cluster_unknown": 400,
     "input_not_found": 404,
     "input_not_ready": 503,
     "no_records": 422,
@@ -33,7 +36,11 @@ STATUS_OF: Final = {
     "pipeline_not_ready": 503,
     "position_beyond_end": 400,
     "records_rejected": 422,
+    "token_expired": 410,
+    "token_not_found": 404,
+    "token_too_large": 413,
     "too_many_records": 413,
+    "too_many_tokens": 413,
     "topic_id_unknown": 400,
     "topic_not_an_input": 400,
     "topic_recreated": 503,
@@ -99,12 +106,12 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
     return router
 
 
-def tokens_router(tokens: Tokens, *, body_bytes_max: int) -> APIRouter:
+def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["tokens"])
 
     @router.post(
         "/tokens",
-        summary="Get a token for records that came into Kafka by other ways",
+        summary="Get a token for records that came into Kafka by other ways, or one of many",
         response_model=TokenAnswer,
         openapi_extra=TOKEN_BODY,
     )
@@ -114,12 +121,7 @@ def tokens_router(tokens: Tokens, *, body_bytes_max: int) -> APIRouter:
             wanted = TokenRequest.model_validate_json(raw)
         except ValidationError as error:
             raise RequestValidationError(error.errors(include_context=False)) from error
-        if wanted.input is not None:
-            sealed = await tokens.for_input(wanted.pipeline, wanted.input)
-        else:
-            positions = [body.position() for body in wanted.positions or ()]
-            sealed = await tokens.for_positions(wanted.pipeline, positions)
-        born = "positions" if wanted.input is None else "input"
+        born, sealed = await _born(tokens, merges, wanted)
         metrics.count("waybill_tokens_issued_total", born=born)
         return JSONResponse(
             {
@@ -131,6 +133,18 @@ def tokens_router(tokens: Tokens, *, body_bytes_max: int) -> APIRouter:
         )
 
     return router
+
+
+async def _born(tokens: Tokens, merges: Merges, wanted: TokenRequest) -> tuple[str, Sealed]:
+    """What the token was born from, and the token."""
+    if wanted.merge is not None:
+        return "merge", await merges.merge(wanted.merge)
+    assert wanted.pipeline is not None, "the request was validated"
+    if wanted.input is not None:
+        return "input", await tokens.for_input(wanted.pipeline, wanted.input)
+    positions = [body.position() for body in wanted.positions or ()]
+    sealed = await tokens.for_positions(wanted.pipeline, positions, cluster_id=wanted.cluster_id)
+    return "positions", sealed
 
 
 def pipelines_router(commands: Commands) -> APIRouter:

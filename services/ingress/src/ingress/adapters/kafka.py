@@ -137,6 +137,9 @@ class AdminTopics:
             self._asking = asyncio.create_task(self._ask())
         return (await asyncio.shield(answer)).get(topic)
 
+    async def cluster_id(self) -> str:
+        return await asyncio.to_thread(self._admin.cluster_id)
+
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return await asyncio.to_thread(self._admin.ends, topic, list(partitions))
 

@@ -1,4 +1,4 @@
-"""The clock and the dice of ingress: fulfils `Mint`."""
+"""The clock, the dice and the keys of ingress: fulfils `Mint` and `Vault`."""
 
 import os
 import secrets
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ingress.app.ports import Sealed
 from shared.clock import Clock
 from shared.settings import DEFAULT_TENANT
-from shared.tokens import NONCE_BYTES, REQUEST_ID_BYTES, KeyRing, Part, Token, seal
+from shared.tokens import NONCE_BYTES, REQUEST_ID_BYTES, KeyRing, Part, Token, open_token, seal
 
 
 class RandomMint:
@@ -16,11 +16,25 @@ class RandomMint:
         self._clock = clock
 
     def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed:
+        return self._seal(parts, identity_assumed=identity_assumed, oldest_at=None)
+
+    def seal_merged(
+        self, parts: Sequence[Part], *, oldest_at: int, identity_assumed: bool
+    ) -> Sealed:
+        return self._seal(parts, identity_assumed=identity_assumed, oldest_at=oldest_at)
+
+    def open(self, text: str) -> Token:
+        return open_token(text, self._ring, tenant=DEFAULT_TENANT, now_ms=self._clock.now_ms())
+
+    def _seal(
+        self, parts: Sequence[Part], *, identity_assumed: bool, oldest_at: int | None
+    ) -> Sealed:
         token = Token(
             issued_at=self._clock.now_ms(),
             request_id=secrets.token_hex(REQUEST_ID_BYTES),
             parts=tuple(parts),
             identity_assumed=identity_assumed,
+            oldest_at=oldest_at,
         )
         text = seal(token, self._ring, tenant=DEFAULT_TENANT, nonce=os.urandom(NONCE_BYTES))
         return Sealed(token=text, issued_at=token.issued_at)

@@ -9,6 +9,7 @@ from ingress.core.births import Position
 PARTITIONS_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 2
 POSITIONS_MAX = 10_000
+CLUSTER_ID_CHARACTERS_MAX = 100
 
 Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
 TOKEN = "wb1.AQ2l8Q3b0yJx"
@@ -52,16 +53,29 @@ class PositionBody(_Request):
 
 
 class TokenRequest(_Request):
-    pipeline: str
+    """What an input of a pipeline holds, positions in what a pipeline reads, or other tokens."""
+
+    pipeline: str | None = None
     input: str | None = None
     positions: list[PositionBody] | None = Field(
         default=None, min_length=1, max_length=POSITIONS_MAX
     )
+    cluster_id: str | None = Field(
+        default=None,
+        max_length=CLUSTER_ID_CHARACTERS_MAX,
+        description="of the Kafka that the positions are in; another one than ours is refused",
+    )
+    merge: list[str] | None = Field(default=None, min_length=1, description="at most 10,000 tokens")
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> Self:
-        if (self.input is None) == (self.positions is None):
-            raise ValueError("a token is asked for by exactly one of input, positions")
+        origins = [self.input, self.positions, self.merge]
+        if sum(origin is not None for origin in origins) != 1:
+            raise ValueError("a token is asked for by exactly one of input, positions, merge")
+        if (self.pipeline is None) == (self.merge is None):
+            raise ValueError("pipeline belongs to input and positions, and not to merge")
+        if self.cluster_id is not None and self.positions is None:
+            raise ValueError("cluster_id belongs to positions")
         return self
 
 
@@ -101,7 +115,7 @@ class TokenAnswer(BaseModel):
     )
 
     token: str
-    pipeline: str
+    pipeline: str | None = Field(description="null for a merged token, which may span several")
     issued_at: str
     request_id: str
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from ingress.core.rows import Record, Rejection
 from shared.events import PipelineRecord
 from shared.kafka import TopicIdentity
-from shared.tokens import Part
+from shared.tokens import Part, Token
 
 
 class Directory(Protocol):
@@ -45,6 +45,10 @@ class Topics(Protocol):
         """What Kafka says to a question put after this call; None if there is no such topic."""
         ...
 
+    async def cluster_id(self) -> str:
+        """Of the Kafka that all these topics are in."""
+        ...
+
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """One past the last record of each partition, asked after this call."""
         ...
@@ -66,3 +70,15 @@ class Mint(Protocol):
     def nonce(self) -> str:
         """32 hexadecimal digits that were never given before."""
         ...
+
+
+class Vault(Protocol):
+    """Opens tokens, and seals what they hold together."""
+
+    def open(self, text: str) -> Token:
+        """The token in `text`; TokenRefused or TokenExpired when it is none that counts."""
+        ...
+
+    def seal_merged(
+        self, parts: Sequence[Part], *, oldest_at: int, identity_assumed: bool
+    ) -> Sealed: ...

@@ -10,6 +10,7 @@ from ingress.app.registry import Registry
 from ingress.core.births import (
     Position,
     beyond,
+    check_cluster,
     check_identity,
     check_partitions,
     given_spans,
@@ -38,8 +39,13 @@ class Tokens:
         await self._registry.present(record, source, fresh=True)
         return self._mint.seal([part_of(record, source, held_spans(source, ends))])
 
-    async def for_positions(self, pipeline: str, positions: Sequence[Position]) -> Sealed:
+    async def for_positions(
+        self, pipeline: str, positions: Sequence[Position], *, cluster_id: str | None = None
+    ) -> Sealed:
+        """`cluster_id`: of the Kafka that the producer wrote to, if it is to be compared."""
         record = self._registry.pipeline(pipeline)
+        if cluster_id is not None:
+            check_cluster(cluster_id, await self._topics.cluster_id())
         parts: list[Part] = []
         ordered = sorted(positions, key=lambda position: position.topic)
         for topic, group in groupby(ordered, key=lambda position: position.topic):

@@ -1,4 +1,5 @@
-"""Decides what a new token covers: delivered records, given positions, or all of an input.
+"""Decides what a new token covers: delivered records, given positions, all of an input, or what
+other tokens cover.
 
 Never talks to Kafka: ends, ids and partitions come in as values.
 """
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 from ingress.core.refusals import Refusal
 from shared.events import InputDefinition, PartitionOffset, PipelineRecord
-from shared.tokens import Part, input_id
+from shared.tokens import Part, Token, input_id
 from shared.vectors import Span, merge_spans, record_spans
 
 
@@ -79,6 +80,14 @@ def inputs_of(record: PipelineRecord, topic: str) -> list[InputDefinition]:
     return found
 
 
+def check_cluster(named: str, ours: str) -> None:
+    """Refuse positions of another Kafka, in which the same offsets are other records."""
+    if named != ours:
+        detail = f"the positions are of Kafka cluster {named}, the pipeline reads from {ours}"
+        hint = "let the producer write to the Kafka of this Waybill, or ask the Waybill of its own"
+        raise Refusal("cluster_unknown", detail, hint=hint)
+
+
 def check_identity(position: Position, topic_id: str) -> None:
     """Refuse a position in a topic that is not the one of that name now."""
     if position.topic_id not in (None, topic_id):
@@ -114,3 +123,27 @@ def given_spans(topic_id: str, positions: Iterable[Position]) -> tuple[Span, ...
     return merge_spans(
         Span(topic_id=topic_id, partition=p.partition, start=p.start, end=p.end) for p in positions
     )
+
+
+def merged_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
+    """Exactly what the tokens cover. A generation stays apart: it says which sinks are awaited."""
+    spans: dict[tuple[str, int], list[Span]] = {}
+    for part in (part for token in tokens for part in token.parts):
+        spans.setdefault((part.input_id, part.generation), []).extend(part.spans)
+    return tuple(
+        Part(input_id=key, generation=generation, spans=merge_spans(covered))
+        for (key, generation), covered in sorted(spans.items())
+    )
+
+
+def bad_tokens(refused: Sequence[int], expired: Sequence[int]) -> Refusal:
+    """The refusal of a merge: the places in the list of what is no token, or is too old."""
+    reasons = dict.fromkeys(refused, "no such token") | dict.fromkeys(expired, "expired")
+    rejected = [{"index": index, "reason": reasons[index]} for index in sorted(reasons)]
+    first = rejected[0]
+    detail = f"merge[{first['index']}]: {first['reason']}"
+    if len(rejected) > 1:
+        detail += f", and {len(rejected) - 1} more"
+    if refused:
+        return Refusal("token_not_found", detail, rejected=rejected)
+    return Refusal("token_expired", detail, rejected=rejected)

@@ -20,7 +20,7 @@ from shared.http import (
     token_problem,
 )
 from shared.operations import read_operation
-from shared.tokens import Token
+from shared.tokens import CHARACTERS_MAX, Token
 from status.adapters.models import (
     OperationAnswer,
     OutcomeAnswer,
@@ -83,14 +83,15 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
 
     @router.post(
         "/query",
-        summary="What has become of many tokens, or of long ones",
+        summary="What has become of many tokens, or of long ones; held until all are final",
         response_model=QueryAnswer,
         openapi_extra=QUERY_BODY,
     )
-    async def query(request: Request) -> Response:
+    async def query(request: Request, wait: Wait = 0) -> Response:
         asked = await _asked(request, query_bytes_max)
         opened = [_opened(tokens, text) for text in asked]
-        found = iter(await tokens.now([each for each in opened if isinstance(each, Token)]))
+        genuine = [each for each in opened if isinstance(each, Token)]
+        found = iter(await tokens.wait_for_all(genuine, wait))
         answers = [next(found) if isinstance(each, Token) else each for each in opened]
         return JSONResponse({"outcomes": [_entry(answer) for answer in answers]})
 
@@ -198,6 +199,9 @@ async def _asked(request: Request, bytes_max: int) -> list[str]:
     if len(asked) > TOKENS_MAX:
         detail = f"{len(asked)} tokens in one query, {TOKENS_MAX} is the most: ask in parts"
         raise Problem(413, "too_many_tokens", detail, tokens_max=TOKENS_MAX)
+    if any(len(text) > CHARACTERS_MAX for text in asked):
+        detail = f"no token has more than {CHARACTERS_MAX} characters"
+        raise Problem(413, "token_too_long", detail)
     return asked
 
 

@@ -5,6 +5,7 @@ Promise: an outcome other than `unknown` follows from a slot that its server vou
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from shared.clock import Clock
@@ -56,6 +57,18 @@ class Tokens:
             each if isinstance(each, TokenRefused) else await self._outcome(token, each, sight)
             for token, each in zip(tokens, claims, strict=True)
         ]
+
+    async def wait_for_all(
+        self, tokens: Sequence[Token], wait_s: float
+    ) -> list[Outcome | TokenRefused]:
+        """The outcomes as soon as all are final, else as they are when the time is over."""
+        deadline = _now_s() + wait_s
+        outcomes = await self.now(tokens)
+        for token, outcome in zip(tokens, outcomes, strict=True):
+            if isinstance(outcome, Outcome) and not outcome.final and _now_s() < deadline:
+                with suppress(TokenRefused):
+                    await self.wait(token, deadline - _now_s())
+        return await self.now(tokens) if wait_s > 0 else outcomes
 
     async def wait(self, token: Token, wait_s: float) -> Outcome:
         """The outcome as soon as it is final, else as it is when the time is over."""

@@ -1,10 +1,11 @@
 """Decides the outcome of a token in one pipeline. Pure: what is known comes in as a view.
 
 Precedence is lost, in_progress, dead_lettered, complete. `complete` needs every required sink to
-cover the token's ends; missing knowledge is `unknown`, whatever else holds.
+cover the token's ends; missing knowledge is `unknown`, whatever else holds. Each part is judged by
+itself, so that a merged token says neither more nor less than its tokens did.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from shared.events import (
@@ -19,6 +20,7 @@ from shared.tokens import Part
 from shared.vectors import Span, TopicPartition, Vector, covers, ends, join
 from status.core.losses import Asked, left_of, losses, misses, whole
 from status.core.outcomes import Judgement, Kind, SinkJudgement, StageJudgement
+from status.core.uniting import unite
 from status.core.views import PipelineKey, View
 
 
@@ -39,7 +41,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A part next to what the slot's definition says of its input."""
+    """A part beside what the slot's definition says of its input."""
 
     spans: tuple[Span, ...]
     generation: int
@@ -50,24 +52,26 @@ class _Wanted:
 
 
 def judge(claim: Claim, view: View) -> Judgement:
+    return unite([_judge_part(claim, item, view) for item in claim.parts])
+
+
+def _judge_part(claim: Claim, item: ClaimPart, view: View) -> Judgement:
     if view.fault is not None or view.definition is None:
         return _unknown(claim, view.fault or "no_definition")
-    if any(item.part.generation > view.generation for item in claim.parts):
+    if item.part.generation > view.generation:
         return _unknown(claim, "generation_behind")
-    found = _judge(claim, view, view.definition, ended=_ended_by(view.definition))
-    for removal in reversed(_removals(claim, view)):  # the last that left nothing to wait for
+    found = _judge(claim, item, view, view.definition, ended=_ended_by(view.definition))
+    for removal in reversed(_removals(item, view)):  # the last that left nothing to wait for
         if found is None:
             stages = (*view.definition.stages, *removal.stages)
-            found = _judge(
-                claim, view, replace(view.definition, stages=stages), ended="sink_removed"
-            )
+            definition = replace(view.definition, stages=stages)
+            found = _judge(claim, item, view, definition, ended="sink_removed")
     return found or _unknown(claim, "nothing_required")
 
 
-def _removals(claim: Claim, view: View) -> list[Removal]:
-    """What was taken away since the claim was born; what was gone before never concerned it."""
-    generation = min(item.part.generation for item in claim.parts)
-    return [removal for removal in view.removals if removal.generation > generation]
+def _removals(item: ClaimPart, view: View) -> list[Removal]:
+    """What was taken away since the part was born; what was gone before never concerned it."""
+    return [removal for removal in view.removals if removal.generation > item.part.generation]
 
 
 def _ended_by(definition: Definition) -> str | None:
@@ -75,21 +79,21 @@ def _ended_by(definition: Definition) -> str | None:
 
 
 def _judge(
-    claim: Claim, view: View, definition: Definition, *, ended: str | None
+    claim: Claim, item: ClaimPart, view: View, definition: Definition, *, ended: str | None
 ) -> Judgement | None:
-    """By `definition`; None if it has nothing that the token waits for. `ended`: why nothing more
+    """By `definition`; None if it has nothing that the part waits for. `ended`: why nothing more
     will come."""
-    if any(_strange(item, definition) for item in claim.parts):
+    if _strange(item, definition):
         return _unknown(claim, "topic_not_known")
-    wanted = [_wanted(item, definition, view) for item in claim.parts]
-    known = [item for item in wanted if item is not None]
-    stages = tuple(_stages(known, definition, view))
+    wanted = _wanted(item, definition, view)
+    if wanted is None:
+        return None
+    stages = tuple(_stages(wanted, definition, view))
     required = [sink for stage in stages for sink in stage.sinks if sink.required]
-    if len(known) < len(wanted) or not required:
+    if not required:
         return None
     keys = [sink.key for sink in required]
-    told = losses(_asked(known), keys, _removed_keys(claim, view), view, ended=ended)
-    lost = tuple(dict.fromkeys(told))  # inputs may share a topic
+    lost = tuple(losses(_asked(wanted), keys, _removed_keys(item, view), view, ended=ended))
     kind = Kind.IN_PROGRESS
     if lost:
         kind = Kind.LOST
@@ -101,7 +105,7 @@ def _judge(
         pipeline=claim.pipeline,
         name=claim.name,
         kind=kind,
-        stages=(*stages, *_removed_stages(claim, known, view, definition)),
+        stages=(*stages, *_removed_stages(item, view, definition)),
         lost=lost,
     )
 
@@ -110,32 +114,30 @@ def _unknown(claim: Claim, reason: str) -> Judgement:
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=Kind.UNKNOWN, reason=reason)
 
 
-def _removed_keys(claim: Claim, view: View) -> list[str]:
+def _removed_keys(item: ClaimPart, view: View) -> list[str]:
     """Sinks that once were waited for: what was lost there stays told."""
-    generation = min(item.part.generation for item in claim.parts)
     return [
         sink_key(stage.name, sink.name)
-        for removal in _removals(claim, view)
+        for removal in _removals(item, view)
         for stage in removal.stages
         for sink in stage.sinks
-        if sink.since <= generation
+        if sink.since <= item.part.generation
     ]
 
 
 def _removed_stages(
-    claim: Claim, wanted: Sequence[_Wanted], view: View, definition: Definition
+    item: ClaimPart, view: View, definition: Definition
 ) -> Iterable[StageJudgement]:
-    """What the token passed or would have passed, and the pipeline has no longer."""
-    generation = min(item.generation for item in wanted)
-    topics = {span.topic_id for item in wanted for span in item.spans}
+    """What the part passed or would have passed, and the pipeline has no longer."""
+    topics = {span.topic_id for span in item.part.spans}
     present = {sink_key(s.name, sink.name) for s in definition.stages for sink in s.sinks}
-    for removal in _removals(claim, view):
+    for removal in _removals(item, view):
         for stage in removal.stages:
             keys = {sink.name: sink_key(stage.name, sink.name) for sink in stage.sinks}
             sinks = tuple(
                 _removed_sink(keys[sink.name], sink)
                 for sink in stage.sinks
-                if sink.since <= generation and keys[sink.name] not in present
+                if sink.since <= item.part.generation and keys[sink.name] not in present
                 if topics & {topic_id for topic_id, _ in view.reached.get(keys[sink.name], {})}
             )
             if sinks:
@@ -150,7 +152,6 @@ def _removed_sink(key: str, sink: SinkDefinition) -> SinkJudgement:
         wanted={},
         covered=False,
         vacuous=True,
-        behind=0,
         removed=True,
     )
 
@@ -204,15 +205,14 @@ def _wanted(item: ClaimPart, definition: Definition, view: View) -> _Wanted | No
     )
 
 
-def _asked(wanted: Iterable[_Wanted]) -> Iterable[Asked]:
-    for item in wanted:
-        for span in item.spans:
-            yield Asked(
-                span=span,
-                topic=item.source.topic,
-                base=item.bases.get(span.key, 0),
-                floor=item.floors.get(span.key, 0),
-            )
+def _asked(wanted: _Wanted) -> Iterable[Asked]:
+    for span in wanted.spans:
+        yield Asked(
+            span=span,
+            topic=wanted.source.topic,
+            base=wanted.bases.get(span.key, 0),
+            floor=wanted.floors.get(span.key, 0),
+        )
 
 
 def descendants(definition: Definition, source: InputDefinition) -> frozenset[str]:
@@ -231,16 +231,13 @@ def _reads(stage: StageDefinition, source: InputDefinition, topics: set[str]) ->
     return any(i.name == source.name if i.root else i.topic_id in topics for i in stage.inputs)
 
 
-def _stages(
-    wanted: Sequence[_Wanted], definition: Definition, view: View
-) -> Iterable[StageJudgement]:
-    """Every stage on the way, with those sinks that are not younger than what asks for them."""
+def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[StageJudgement]:
+    """Every stage on the way, with those sinks that are not younger than the part."""
     for stage in definition.stages:
-        mine = [item for item in wanted if stage.name in item.stages]
         sinks = tuple(
-            _sink(asking, sink_key(stage.name, sink.name), sink, view, definition)
+            _sink(wanted, sink_key(stage.name, sink.name), sink, view, definition)
             for sink in stage.sinks
-            if (asking := [item for item in mine if sink.since <= item.generation])
+            if stage.name in wanted.stages and sink.since <= wanted.generation
         )
         if sinks:
             yield StageJudgement(name=stage.name, blocked_by=view.blocked_by, sinks=sinks)
@@ -257,22 +254,19 @@ def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool
 
 
 def _sink(
-    wanted: Sequence[_Wanted], key: str, sink: SinkDefinition, view: View, definition: Definition
+    wanted: _Wanted, key: str, sink: SinkDefinition, view: View, definition: Definition
 ) -> SinkJudgement:
     """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
-    bases = {place: offset for item in wanted for place, offset in item.bases.items()}
-    spans = {span for item in wanted for span in item.spans}
-    full = {whole(s, item.floors.get(s.key, 0)) for item in wanted for s in item.spans}
+    full = [whole(span, wanted.floors.get(span.key, 0)) for span in wanted.spans]
     reached, missing = view.reached.get(key, {}), view.missing_of(key)
-    coming = [left for span in full for left in left_of(span, reached, missing)]
-    goal = ends(spans)
+    goal = ends(wanted.spans)
     return SinkJudgement(
         key=key,
         name=sink.name,
-        required=any(_last(sink, item.generation, definition) for item in wanted),
+        required=_last(sink, wanted.generation, definition),
         wanted=goal,
         covered=covers(reached, goal),
-        vacuous=covers(bases, goal),
+        vacuous=covers(wanted.bases, goal),
         lost=any(misses(span, reached, missing) for span in full),
-        behind=sum(left.end - (left.start or 0) for left in coming),
+        coming=tuple(left for span in full for left in left_of(span, reached, missing)),
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.slots import Progress
 from shared.tokens import Token
-from shared.vectors import Span, Vector
+from shared.vectors import Span, Vector, merge_spans
 from status.core.views import PipelineKey
 
 
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 FINAL: Final = frozenset({Kind.COMPLETE, Kind.DEAD_LETTERED, Kind.LOST})
-# Of several pipelines the first of these that one of them has: a loss stays a loss whatever else
+# Of several parts the first of these that one of them has: a loss stays a loss whatever else
 # is unknown, and nothing is called in progress or complete while a part of it is unknown.
 PRECEDENCE: Final = (
     Kind.LOST,
@@ -46,7 +46,7 @@ class SinkJudgement:
     """`vacuous`: all that is wanted lies before the base, so no batch ever brought it.
 
     `lost`: some of it never comes here, so that covering it says little. `removed`: the pipeline
-    has this sink no longer.
+    has this sink no longer. `coming`: what is still to come.
     """
 
     key: str
@@ -55,9 +55,13 @@ class SinkJudgement:
     wanted: Vector
     covered: bool
     vacuous: bool
-    behind: int
     lost: bool = False
     removed: bool = False
+    coming: tuple[Span, ...] = ()
+
+    @property
+    def behind(self) -> int:
+        return sum(span.end - (span.start or 0) for span in self.coming)
 
     @property
     def brought(self) -> bool:
@@ -143,6 +147,7 @@ Batches = Mapping[tuple[PipelineKey, str], Progress | None]
 
 
 def kind_of(judgements: Sequence[Judgement]) -> Kind:
+    """Of several inputs or pipelines."""
     kinds = {judgement.kind for judgement in judgements}
     return next(kind for kind in PRECEDENCE if kind in kinds)
 
@@ -183,7 +188,7 @@ def unknown(token: Token, reason: str, pipeline: str | None = None) -> Outcome:
 
 def accepted(token: Token) -> int | None:
     """How many records the token is for; None where it only says up to where."""
-    spans: set[Span] = {span for part in token.parts for span in part.spans}
+    spans = merge_spans(span for part in token.parts for span in part.spans)
     lengths = [None if span.start is None else span.end - span.start for span in spans]
     known = [length for length in lengths if length is not None]
     return sum(known) if len(known) == len(lengths) else None
