@@ -29,7 +29,7 @@ def routers(service: str) -> list[APIRouter]:
         ]
     return [
         of_ingress.records_router(NOBODY, body_bytes_max=1),
-        of_ingress.tokens_router(NOBODY, body_bytes_max=1),
+        of_ingress.tokens_router(NOBODY, NOBODY, body_bytes_max=1),
         of_ingress.pipelines_router(NOBODY),
     ]
 
