@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from containers import Servers, servers_in_containers
 from local_stack.reports import Report
 from local_stack.stack import Options, StackState, down, up
 from shared.failpoints import FOLDER
@@ -21,6 +22,14 @@ TESTS = Path(__file__).parent
 TIERS = ("unit", "contract", "sim", "integration", "e2e")
 START_TIMEOUT_S = 180.0  # the first start on a machine writes class archives
 RESTART_DELAY_S_MAX = 1.0  # tests kill services more often than any fault does
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--containers",
+        action="store_true",
+        help="integration tests use Kafka and Valkey from Docker's images, not the local stack's",
+    )
 
 
 @pytest.hookimpl(trylast=True)
@@ -37,7 +46,8 @@ def has_own_stack(item: pytest.Item) -> bool:
 
 
 def needs_stack(item: pytest.Item) -> bool:
-    return "stack" in getattr(item, "fixturenames", ())
+    names = getattr(item, "fixturenames", ())
+    return "stack" in names or ("servers" in names and not item.config.getoption("containers"))
 
 
 class BackgroundStack:
@@ -105,6 +115,17 @@ def _stack_in_time(request: pytest.FixtureRequest) -> None:
 def stack(_background_stack: BackgroundStack) -> StackState:
     """The running local stack: Kafka, Valkey, the services and the gateway."""
     return _background_stack.state()
+
+
+@pytest.fixture(scope="session")
+def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
+    """The Kafka and the Valkey of integration tests: the local stack's, or Docker's if asked."""
+    if request.config.getoption("containers"):
+        with servers_in_containers() as made:
+            yield made
+    else:
+        running: StackState = request.getfixturevalue("stack")
+        yield Servers(kafka=running.kafka, redis=running.redis)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from local_stack.stack import StackState
+from containers import Servers
 from shared.tokens import KeyRing
 from shared.topics import create_topics
 
@@ -37,8 +37,8 @@ class Surroundings:
 
 
 @pytest.fixture(scope="module")
-def surroundings(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
-    return make_surroundings(stack.kafka, stack.redis, tmp_path_factory.mktemp("keys"))
+def surroundings(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
+    return make_surroundings(servers.kafka, servers.redis, tmp_path_factory.mktemp("keys"))
 
 
 def make_surroundings(kafka: str, redis: str, folder: Path) -> Surroundings:

@@ -73,6 +73,15 @@ def read_keys(path: Path) -> ApiKeys:
     raise UserError([Problem(message=message, hint="`waybill keys new` makes one")])
 
 
+def ensure_file(path: Path) -> bool:
+    """Whether it was made now, without a key: nobody gets in before one is added."""
+    with _only_one(path):
+        missing = not path.exists()
+        if missing:
+            _write(path, ApiKeys())
+        return missing
+
+
 def add_key(
     path: Path,
     scopes: frozenset[Scope],

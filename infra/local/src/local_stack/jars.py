@@ -217,15 +217,17 @@ def _locked(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`lock` writes the lock; without arguments all sets are retrieved."""
+    """`lock` writes the lock; else the named sets are retrieved, or all."""
     if list(arguments) == ["lock"]:
         write_lock()
         return 0
-    if arguments:
-        print("usage: python -m local_stack.jars [lock]", file=sys.stderr)
+    if not ROOTS.keys() >= set(arguments):
+        print(f"usage: python -m local_stack.jars [lock | {' | '.join(ROOTS)}]", file=sys.stderr)
         return 2
     try:
-        retrieve_all(java=find_java(), progress=_print_progress)
+        java = find_java()
+        for name in arguments or ROOTS:
+            retrieve(jar_set(name), java=java, progress=_print_progress)
     except StackError as error:
         print(error, file=sys.stderr)
         return 1

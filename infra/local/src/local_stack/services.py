@@ -19,6 +19,7 @@ from local_stack.processes import ChildSpec
 READY_TIMEOUT_S = 60
 PROBE_TIMEOUT_S = 2.0
 DEFAULT_TOPIC_PREFIX = "waybill"
+KEY_RING = "keys.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ def environment(state_folder: Path, ports: Mapping[str, int], java: Java) -> dic
         "KAFKA": address(ports["kafka"]),
         "REDIS": f"redis://{address(ports['valkey'])}/0",
         "TOPIC_PREFIX": topic_prefix(),
-        "TOKEN_KEYS_FILE": state_folder / "keys.json",
+        "TOKEN_KEYS_FILE": state_folder / KEY_RING,
         "STAGE_RUNNER_STATE_FOLDER": state_folder / "stage_runner",
         "STAGE_RUNNER_LAKEHOUSE": state_folder / "lakehouse",
         "STAGE_RUNNER_JAVA": java.path,

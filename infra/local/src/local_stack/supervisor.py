@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from local_stack import archives, broker, jars, keys, services, valkey
+from local_stack import archives, broker, jars, services, valkey
 from local_stack.fleet import RESTART_DELAY_S_MAX, Fleet
 from local_stack.folders import make_private, state_folder
 from local_stack.java import Java, find_java
@@ -25,6 +25,7 @@ from local_stack.processes import Interrupted, end_all, find
 from local_stack.reports import STACK, Report, Reporter, ReportKind
 from local_stack.services import SERVICES, Service
 from local_stack.state import Phase, StackState, load, only_supervisor, save
+from shared.key_ring import ensure_key_ring
 
 WATCH_S = 0.1
 OPEN_FILES = 65_536
@@ -159,7 +160,7 @@ class _Run:
             self.stop()
 
     def start(self) -> None:
-        keys.ensure_keys(self.home)
+        ensure_key_ring(self.home / services.KEY_RING)
         self.fleet.start(broker.spec(self.kafka))  # first: preparing its folder takes a moment
         self.fleet.start(valkey.spec(self.home / "valkey", self.ports["valkey"]))
         self.fleet.wait_ready([valkey.NAME, broker.NAME])

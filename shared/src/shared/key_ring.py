@@ -7,15 +7,14 @@ import os
 import secrets
 from pathlib import Path
 
-KEYS_FILE = "keys.json"
-KEY_BYTES = 32
+from shared.tokens import KEY_BYTES
 
 
-def ensure_keys(state_folder: Path) -> Path:
-    """The key ring of this folder, readable by its owner only. Tokens die with it."""
-    target = state_folder / KEYS_FILE
+def ensure_key_ring(target: Path) -> bool:
+    """Whether it was made now, readable by its owner only. Tokens die with it."""
     if target.exists():
-        return target
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
     key = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
     partial = target.with_suffix(".part")
     with contextlib.suppress(FileNotFoundError):
@@ -25,4 +24,4 @@ def ensure_keys(state_folder: Path) -> Path:
         file.flush()
         os.fsync(file.fileno())
     partial.rename(target)
-    return target
+    return True

@@ -1,0 +1,188 @@
+"""Writes `gateway.conf`, nginx in front of the services, from the route table in `shared`.
+
+`python -m infra.nginx.render` does it; a test holds the committed file to the table. Which paths
+and methods there are is known to the table alone.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from shared.problems import problem_body
+from shared.routes import HTTP_SERVICES, OPERATIONS, ROUTES, VARIABLE, methods_of
+
+CONFIG: Final = Path(__file__).with_name("gateway.conf")
+ADDRESSES: Final = {
+    "ingress": "ingress:8081",
+    "status": "status:8082",
+    "token_tracker": "token_tracker:8083",
+    "stage_runner": "stage_runner:8084",
+}
+LISTEN: Final = "8080"
+OPENAPI: Final = "/openapi.json"
+RESOLVER: Final = "127.0.0.11"  # Docker's: asked again, so that a service may get a new address
+
+# $waybill_service and $waybill_methods look at the path as it was sent, as the local gateway does.
+TEMPLATE: Final = """\
+# Made by `python -m infra.nginx.render` from the route table in shared.routes: change that.
+
+map "$request_method $request_uri" $waybill_service {
+    default "";
+@services@
+}
+
+map $request_uri $waybill_methods {
+    default "";
+@methods@
+}
+
+map $waybill_service $waybill_address {
+    default "";
+@addresses@
+}
+
+# The services' own pages for operators: /metrics/status and the like.
+map $uri $waybill_operated {
+    default "";
+@operated@
+}
+
+map $http_x_request_id $waybill_request_id {
+    default $request_id;
+    "~^[A-Za-z0-9._:-]{1,128}$" $http_x_request_id;
+}
+
+server {
+    listen @listen@;
+    server_tokens off;
+    access_log off;  # addresses hold tokens
+    resolver @resolver@ valid=5s;
+
+    # Bodies and event streams flow through as they come; the services have limits of their own.
+    client_max_body_size 0;
+    proxy_request_buffering off;
+    proxy_buffering off;
+    proxy_http_version 1.1;
+    # Longer than any long poll may last, and than the pause between two pings of a stream.
+    proxy_read_timeout 120s;
+    proxy_connect_timeout 5s;
+    proxy_next_upstream off;  # a write is never sent twice
+    proxy_set_header Connection "";
+    proxy_set_header Host $http_host;
+    proxy_set_header X-Request-Id $waybill_request_id;
+    proxy_set_header X-Forwarded-For $remote_addr;
+    proxy_set_header X-Forwarded-Host $http_host;
+
+    default_type application/problem+json;
+    error_page 404 @not_found;
+    error_page 405 @method_not_allowed;
+    error_page 502 @service_unreachable;
+    error_page 504 @service_timeout;
+
+    location / {
+        if ($waybill_methods = "") {
+            return 404;
+        }
+        if ($waybill_service = "") {
+            return 405;
+        }
+        proxy_pass http://$waybill_address;
+    }
+
+    location = /healthz {
+        default_type application/json;
+        return 200 '{"alive": true}';
+    }
+
+    location ~ ^@operations@ {
+        if ($waybill_operated = "") {
+            return 404;
+        }
+        proxy_pass http://$waybill_operated;
+    }
+
+    location @not_found {
+        add_header X-Request-Id $waybill_request_id always;
+        return 404 '@problem_404@';
+    }
+
+    location @method_not_allowed {
+        add_header Allow $waybill_methods always;
+        add_header X-Request-Id $waybill_request_id always;
+        return 405 '@problem_405@';
+    }
+
+    location @service_unreachable {
+        add_header X-Request-Id $waybill_request_id always;
+        return 502 '@problem_502@';
+    }
+
+    location @service_timeout {
+        add_header X-Request-Id $waybill_request_id always;
+        return 504 '@problem_504@';
+    }
+}
+"""
+
+
+def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
+    """The configuration for services at `addresses`."""
+    filled = {
+        "listen": listen,
+        "resolver": resolver,
+        "services": _map(
+            (f'"~^{_methods(route.method)} {_path(route.path)}"', route.service) for route in ROUTES
+        ),
+        "methods": _map((f'"~^{_path(path)}"', f'"{names}"') for path, names in _by_path()),
+        "addresses": _map((name, addresses[name]) for name in HTTP_SERVICES),
+        "operated": _map(
+            (f"{page}/{name}", f"{addresses[name]}{page}")
+            for name in addresses
+            for page in _pages(name)
+        ),
+        "operations": f"({'|'.join(map(re.escape, (*OPERATIONS, OPENAPI)))})/",
+        "problem_404": _problem(404, "not_found", "nothing at this path"),
+        "problem_405": _problem(405, "method_not_allowed", "this path takes $waybill_methods"),
+        "problem_502": _problem(502, "service_unreachable", "a service is not reachable"),
+        "problem_504": _problem(504, "service_timeout", "a service did not answer in time"),
+    }
+    return re.sub(r"@(\w+)@", lambda found: filled.get(found[1], found[0]), TEMPLATE)
+
+
+def _pages(service: str) -> tuple[str, ...]:
+    return (*OPERATIONS, OPENAPI) if service in HTTP_SERVICES else tuple(OPERATIONS)
+
+
+def _map(lines: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"    {key} {value};" for key, value in lines)
+
+
+def _methods(method: str) -> str:
+    return "(GET|HEAD)" if method == "GET" else method
+
+
+def _path(template: str) -> str:
+    """A variable is one segment; behind the path comes its end or a query."""
+    fixed = map(re.escape, VARIABLE.split(template))
+    return "[^/?]+".join(fixed) + r"(\?|$)"
+
+
+def _by_path() -> Iterator[tuple[str, str]]:
+    """Each path with its methods; those without variables first, since the first that fits wins."""
+    paths = dict.fromkeys(route.path for route in ROUTES)
+    for path in sorted(paths, key=lambda path: path.count("{")):
+        yield path, ", ".join(methods_of(path))
+
+
+def _problem(status: int, slug: str, detail: str) -> str:
+    return json.dumps(problem_body(status, slug, detail, request_id="$waybill_request_id"))
+
+
+def main() -> None:
+    CONFIG.write_text(render(ADDRESSES, listen=LISTEN, resolver=RESOLVER), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
