@@ -74,6 +74,7 @@ def main() -> int:
         java=Path(spec.java),
         jars=Path(spec.jars),
         archive=Path(spec.archive),
+        scratch=Path(spec.folder),
         heap=HEAP,
         log4j=Path(__file__).with_name("log4j2.properties"),
     )

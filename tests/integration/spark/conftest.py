@@ -26,6 +26,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         java=find_java().path,
         jars=folder,
         archive=archive,
+        scratch=folder,
         heap="1g",
         log4j=Path(driver.__path__[0]) / "log4j2.properties",
     )

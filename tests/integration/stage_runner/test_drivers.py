@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders import UID, make_record
-from stage_runner.adapters.drivers import DriverProcesses, Ended
+from stage_runner.adapters.drivers import SCRATCH, DriverProcesses, Ended
 from stage_runner.settings import StageRunnerSettings
 
 WAIT_S = 30.0
@@ -40,6 +40,29 @@ def test_a_stranger_that_was_given_the_number_of_an_old_driver_is_left_alone(fol
         start_and_end_driver(folder)
 
         assert stranger.poll() is None
+
+
+def test_a_killed_driver_leaves_nothing_in_any_temp_folder(folder: Path) -> None:
+    drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
+    drivers.start(make_record(), epoch=1, closing=False)
+    (scratch,) = (folder / SCRATCH).iterdir()
+    (scratch / "blockmgr-1").mkdir()
+    drivers.stop(UID, force=True)
+    assert isinstance(drivers.events.get(timeout=WAIT_S), Ended)
+    assert not scratch.exists()
+
+
+def test_what_drivers_of_a_killed_runner_left_is_removed_but_not_what_one_uses(
+    folder: Path,
+) -> None:
+    ended, running = folder.parent / "ended" / SCRATCH / "1", folder / SCRATCH / "1"
+    ended.mkdir(parents=True)
+    running.mkdir(parents=True)
+    with stopped_process(str(folder / "spec.json")) as left:
+        (folder / "group").write_text(str(left.pid))
+        DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent)).sweep()
+        assert not ended.exists()
+        assert running.exists()
 
 
 def start_and_end_driver(folder: Path) -> None:

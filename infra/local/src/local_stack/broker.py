@@ -6,6 +6,7 @@ Topics are never made by touching them; the cluster and its topics keep their id
 import base64
 import os
 import secrets
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,6 +49,11 @@ class Broker:
         return core.coordinate.rpartition(":")[2]
 
     @property
+    def scratch(self) -> Path:
+        """Where its libraries unpack themselves; a killed broker leaves that behind."""
+        return self.folder / "tmp"
+
+    @property
     def archive(self) -> Archive:
         return archive(NAME, self.java, self.jars.folder)
 
@@ -55,6 +61,8 @@ class Broker:
 def spec(broker: Broker) -> ChildSpec:
     """Write the configuration, format the data folder if it is new, and say what to run."""
     make_private(broker.folder)
+    shutil.rmtree(broker.scratch, ignore_errors=True)
+    broker.scratch.mkdir()
     settings = broker.folder / "server.properties"
     settings.write_text(properties(broker), encoding="utf-8")
     if not (broker.folder / "data" / "meta.properties").is_file():
@@ -141,7 +149,14 @@ def _format(broker: Broker, settings: Path) -> None:
 
 
 def _java(broker: Broker) -> tuple[str, ...]:
-    return (str(broker.java.path), HEAP, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    return (
+        str(broker.java.path),
+        HEAP,
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",  # a file in the system's temp folder, whatever java.io.tmpdir says
+        f"-Djava.io.tmpdir={broker.scratch}",
+    )
 
 
 def _program(broker: Broker, main: str) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ def main() -> None:
         make_producer(settings.kafka), settings.topic_prefix, uuid.uuid4().hex, clock
     )
     drivers = DriverProcesses(settings)
+    drivers.sweep()
     runner = Runner(
         KafkaTopics(
             admin, prefix=settings.topic_prefix, replication=settings.stage_runner_replication

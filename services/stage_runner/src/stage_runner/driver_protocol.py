@@ -26,6 +26,7 @@ class DriverSpec(BaseModel):
     java: Path
     spark_jars: Path
     spark_archive: Path
+    scratch_folder: Path
     master: str
     closing: bool = False
     """Run no stage: claim every sink, report what it holds, and exit with 0 when all is told."""

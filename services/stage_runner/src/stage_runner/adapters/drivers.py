@@ -6,6 +6,7 @@ Fulfils `Drivers`. What drivers tell arrives in `events`, in order, for the main
 import logging
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from stage_runner.settings import StageRunnerSettings
 logger = logging.getLogger(__name__)
 
 GROUP_POLL_S: Final = 0.02
+SCRATCH: Final = "tmp"  # below a pipeline's folder: a temp folder per run of its driver
 GROUP_TIMEOUT_S: Final = 30.0  # after SIGKILL; longer means a process that the kernel holds
 
 
@@ -58,7 +60,9 @@ class DriverProcesses:
         folder = self._folder(record.pipeline_uid)
         folder.mkdir(parents=True, exist_ok=True)
         _end_group_of(folder)
+        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         spec = self._spec(record, epoch, run_id=uuid.uuid4().hex, closing=closing)
+        spec.scratch_folder.mkdir(parents=True)
         spec_path = folder / "spec.json"
         spec_path.write_text(spec.model_dump_json())
         reader, writer = os.pipe()
@@ -69,15 +73,17 @@ class DriverProcesses:
                 stdout=log,
                 stderr=log,
                 pass_fds=(writer,),
-                env={**os.environ, "WAYBILL_DRIVER_EVENTS_FD": str(writer)},
+                env={
+                    **os.environ,
+                    "WAYBILL_DRIVER_EVENTS_FD": str(writer),
+                    "TMPDIR": str(spec.scratch_folder),
+                },
                 start_new_session=True,
             )
         os.close(writer)
         (folder / "group").write_text(str(process.pid))
         self._processes[record.pipeline_uid] = process
-        follow = threading.Thread(
-            target=self._follow, args=(record.pipeline_uid, epoch, process, reader), daemon=True
-        )
+        follow = threading.Thread(target=self._follow, args=(spec, process, reader), daemon=True)
         follow.start()
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
@@ -96,8 +102,16 @@ class DriverProcesses:
             except subprocess.TimeoutExpired:
                 _signal_group(process.pid, signal.SIGKILL, True)
             _await_empty(process.pid)
+        self.sweep()
 
-    def _follow(self, uid: str, epoch: int, process: subprocess.Popen[bytes], reader: int) -> None:
+    def sweep(self) -> None:
+        """Remove what drivers that have ended, also those of an earlier runner, left to remove."""
+        for scratch in self._settings.stage_runner_state_folder.resolve().glob(f"*/{SCRATCH}"):
+            if _group_of(scratch.parent) is None:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    def _follow(self, spec: DriverSpec, process: subprocess.Popen[bytes], reader: int) -> None:
+        uid, epoch = spec.pipeline_uid, spec.epoch
         with os.fdopen(reader, "rb") as lines:
             for line in lines:
                 try:
@@ -113,6 +127,7 @@ class DriverProcesses:
         exit_code = process.wait()
         _signal_group(process.pid, signal.SIGKILL, True)
         _await_empty(process.pid)
+        shutil.rmtree(spec.scratch_folder, ignore_errors=True)
         if self._processes.get(uid) is process:
             del self._processes[uid]
         self.events.put(Ended(pipeline_uid=uid, epoch=epoch, exit_code=exit_code))
@@ -140,6 +155,7 @@ class DriverProcesses:
             java=settings.stage_runner_java,
             spark_jars=settings.stage_runner_spark_jars,
             spark_archive=settings.stage_runner_spark_archive,
+            scratch_folder=self._folder(record.pipeline_uid) / SCRATCH / run_id,
             master=settings.stage_runner_master,
             closing=closing,
         )
@@ -147,13 +163,19 @@ class DriverProcesses:
 
 def _end_group_of(folder: Path) -> None:
     """The driver of a runner that was killed may still be ending: it must be gone first."""
-    path = folder / "group"
-    if not path.exists():
-        return
-    group = int(path.read_text())
-    if any(_runs_from(folder, process) for process in _members(group)):
+    group = _group_of(folder)
+    if group is not None:
         _signal_group(group, signal.SIGKILL, True)
         _await_empty(group)
+
+
+def _group_of(folder: Path) -> int | None:
+    """The process group of the driver that still runs from this folder, if one does."""
+    path = folder / "group"
+    if not path.exists():
+        return None
+    group = int(path.read_text())
+    return group if any(_runs_from(folder, process) for process in _members(group)) else None
 
 
 def _runs_from(folder: Path, process: psutil.Process) -> bool:

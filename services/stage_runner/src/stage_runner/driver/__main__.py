@@ -91,6 +91,7 @@ def _open_spark(spec: DriverSpec, stack: ExitStack) -> SparkSession:
         java=spec.java,
         jars=spec.spark_jars,
         archive=spec.spark_archive,
+        scratch=spec.scratch_folder,
         heap=HEAP,
         log4j=Path(__file__).parent / "log4j2.properties",
     )

@@ -40,6 +40,7 @@ class JvmOptions:
     java: Path
     jars: Path
     archive: Path
+    scratch: Path
     heap: str
     log4j: Path
 
@@ -107,6 +108,10 @@ def _command(options: JvmOptions, conf: Mapping[str, str], draft: Path | None) -
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Dorg.apache.kafka.automatic.config.providers=none",
         f"-Dlog4j2.configurationFile={options.log4j}",
+        # What Spark and its native libraries unpack is not theirs to remove when they are killed.
+        f"-Djava.io.tmpdir={options.scratch}",
+        f"-Dspark.local.dir={options.scratch}",
+        "-XX:-UsePerfData",  # a file in the system's temp folder, whatever java.io.tmpdir says
         *(f"-D{key}={value}" for key, value in conf.items()),
         "-cp",
         ":".join(str(jar) for jar in jars),
