@@ -223,7 +223,7 @@ def _on_invalid_request(request: Request, error: Exception) -> Response:
         {"message": item["msg"], "path": ".".join(str(part) for part in item["loc"])}
         for item in error.errors()
     ]
-    detail = "; ".join(f"{item['path']}: {item['message']}" for item in errors)
+    detail = "; ".join(": ".join(filter(None, (e["path"], e["message"]))) for e in errors)
     return _answer(request, 422, "invalid", detail, errors=errors)
 
 

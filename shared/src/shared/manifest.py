@@ -3,7 +3,6 @@
 Owns what a manifest may say. Never talks to Kafka or Spark: SQL is checked where Spark runs.
 """
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
@@ -14,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from shared.columns import parse_columns
 from shared.errors import UserError
 from shared.events import Problem
+from shared.suggestions import nearest
 from shared.yaml_source import YamlSource
 
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
@@ -223,8 +223,8 @@ def _known_keys(path: tuple[str | int, ...]) -> str:
         elif isinstance(part, str):
             model = by_key.get(part, model)
     keys = [field.alias or name for name, field in model.model_fields.items()]
-    close = difflib.get_close_matches(str(path[-1]), keys, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(keys)}"
+    close = nearest(str(path[-1]), keys)
+    return f"did you mean {close!r}?" if close else f"known here: {', '.join(keys)}"
 
 
 Located = tuple[tuple[str | int, ...], Problem]

@@ -200,3 +200,18 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
         except Refusal:
             continue
         assert rows.records or rows.rejected
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        (b'[{"a": 1},\n {"b": 2,, }]', "line 2, column 10"),
+        (b'{"a": 1}', "line 1, column 1"),
+        (b'[{"a": 1}\n{"a": 2}]', "line 2, column 1"),
+        (b'[{"a": 1}]\n\nx', "line 3, column 1"),
+    ],
+)
+def test_malformed_array_is_refused_with_its_place(body: bytes, place: str) -> None:
+    with pytest.raises(Refusal, match=place) as raised:
+        array(body)
+    assert f"line {raised.value.members['line']}, column" in place

@@ -7,6 +7,7 @@ from ingress.core.rows import RowRule
 from shared.columns import parse_columns
 from shared.events import InputDefinition, PipelineRecord
 from shared.manifest import parse_manifest
+from shared.suggestions import hint_of_names
 
 
 @lru_cache(maxsize=1024)
@@ -28,7 +29,8 @@ def find_input(record: PipelineRecord, name: str) -> InputDefinition:
         raise not_ready("input", f"input {name} of {record.name} has no starting offsets yet")
     known = sorted(roots)
     detail = f"pipeline {record.name} has no input {name!r} that takes records"
-    raise Refusal("input_not_found", detail, hint=f"known inputs: {', '.join(known)}", known=known)
+    hint = hint_of_names(name, known, "known inputs")
+    raise Refusal("input_not_found", detail, hint=hint, known=known)
 
 
 def not_ready(what: str, reason: str) -> Refusal:
@@ -36,5 +38,5 @@ def not_ready(what: str, reason: str) -> Refusal:
 
 
 def no_pipeline(name: str, known: list[str]) -> Refusal:
-    hint = f"known pipelines: {', '.join(known)}" if known else "no pipeline was applied yet"
+    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
     return Refusal("pipeline_not_found", f"there is no pipeline {name!r}", hint=hint, known=known)

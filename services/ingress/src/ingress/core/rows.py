@@ -18,6 +18,8 @@ DEPTH_MAX = 64  # far below the 1000 that Spark's parser takes
 NUMBER_CHARACTERS_MAX = 1_000  # Spark's parser refuses longer ones, wherever they stand
 NAME_CHARACTERS_MAX = 50_000  # likewise
 EXPECTED: Final = "one JSON object per line (NDJSON), or a JSON array of objects"
+NO_ARRAY: Final = "the body is not a JSON array of objects"
+NOTHING_TAKEN: Final = "nothing was taken"
 TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
 
@@ -68,7 +70,8 @@ def read_array(body: bytes, rule: RowRule, limits: RowLimits) -> Rows:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise _no_array(f"byte {error.start} is not UTF-8") from error
+        detail = f"{NO_ARRAY}: byte {error.start + 1} is not UTF-8; {NOTHING_TAKEN}"
+        raise Refusal("body_not_json", detail) from error
     reader = _Reader(rule, limits)
     count = 0
     for part, value, reason in reader.elements(text):
@@ -87,9 +90,11 @@ def _check_count(count: int, limits: RowLimits) -> None:
         raise Refusal("too_many_records", detail, records_max=limits.records_max)
 
 
-def _no_array(reason: str) -> Refusal:
-    detail = f"the body is not a JSON array of objects: {reason}; nothing was taken"
-    return Refusal("body_not_json", detail)
+def _no_array(reason: str, text: str, at: int) -> Refusal:
+    """Named by line and column, as editors count them."""
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    detail = f"{NO_ARRAY}: {reason} at line {line}, column {column}; {NOTHING_TAKEN}"
+    return Refusal("body_not_json", detail, line=line, column=column)
 
 
 class _Reader:
@@ -151,7 +156,7 @@ class _Reader:
         at = skip_space(text, 0)
         if text[at : at + 1] != "[":
             if at < len(text):
-                raise _no_array("it does not begin with [")
+                raise _no_array("it does not begin with [", text, at)
             return
         at = skip_space(text, at + 1)
         mark = "]" if text[at : at + 1] == "]" else ","
@@ -161,17 +166,17 @@ class _Reader:
             at = skip_space(text, end)
             mark = text[at : at + 1]
             if mark not in ("]", ","):
-                raise _no_array(f"expected , or ] at character {at + 1}")
+                raise _no_array("expected , or ]", text, at)
             at = skip_space(text, at + 1) if mark == "," else at
         if skip_space(text, at + 1) < len(text):
-            raise _no_array(f"something follows it at character {at + 2}")
+            raise _no_array("something follows it", text, skip_space(text, at + 1))
 
     def _element(self, text: str, at: int) -> tuple[object, int, str | None]:
         self._complaints.clear()
         try:
             value, end = self._careful.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            raise _no_array(f"{error.msg} at character {error.pos + 1}") from error
+            raise _no_array(error.msg, text, error.pos) from error
         except RecursionError:
             return None, self._end_of_nest(text, at), TOO_DEEP
         return value, end, None
@@ -180,7 +185,7 @@ class _Reader:
     def _end_of_nest(text: str, at: int) -> int:
         end = end_of_nest(text, at)
         if end is None:
-            raise _no_array("a value in it does not end")
+            raise _no_array("a value in it does not end", text, at)
         return end
 
     def _refusal(self, raw: bytes, value: object) -> str | None:

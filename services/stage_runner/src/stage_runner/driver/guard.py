@@ -1,7 +1,6 @@
 """What the SQL of a step may be: a query over the stage's views, row by row. And Spark's
 complaints in words that name the fix. Runs no SQL."""
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from shared.errors import UserError
 from shared.events import Problem
+from shared.suggestions import hint_of_names
 
 LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 QUERY_HINT: Final = "write SELECT …, or WITH … SELECT …"
@@ -73,10 +73,13 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
         case "UNRESOLVED_COLUMN" | "UNRESOLVED_FIELD":
             wanted, known = named.get("objectName", ""), named.get("proposal", "")
             columns = [name.strip().strip("`") for name in known.split(", ") if name]
-            return f"no column is called {wanted}", _suggestion(wanted, "columns", columns)
+            hint = hint_of_names(wanted.strip("`"), columns, "columns")
+            return f"no column is called {wanted}", hint
         case "TABLE_OR_VIEW_NOT_FOUND":
             wanted = named.get("relationName", "")
-            return f"no view is called {wanted}", _suggestion(wanted, "views here", views)
+            return f"no view is called {wanted}", hint_of_names(
+                wanted.strip("`"), views, "views here"
+            )
         case "UNRESOLVED_ROUTINE":
             hint = "Spark's built-in functions are known, no others"
             return f"no function is called {named.get('routineName', '')}", hint
@@ -86,12 +89,6 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
             return "a subquery over an input is not taken", ROWS_HINT
         case _:
             return _text(error), ""
-
-
-def _suggestion(wanted: str, what: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(wanted.strip("`"), known, n=1, cutoff=0.6)
-    listed = f"{what}: {', '.join(known)}" if known else ""
-    return f"did you mean {close[0]!r}? {listed}" if close else listed
 
 
 def _text(error: PySparkException) -> str:

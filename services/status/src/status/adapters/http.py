@@ -20,6 +20,7 @@ from shared.http import (
     token_problem,
 )
 from shared.operations import read_operation
+from shared.suggestions import hint_of_names
 from shared.tokens import CHARACTERS_MAX, Token
 from status.adapters.models import (
     OperationAnswer,
@@ -110,10 +111,7 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
     async def get_pipeline(pipeline: str) -> PipelineAnswer:
         found = await pipelines.one(pipeline)
         if found is None:
-            known = pipelines.names()
-            hint = f"known pipelines: {', '.join(known)}" if known else "none was applied yet"
-            detail = f"there is no pipeline {pipeline!r}"
-            raise Problem(404, "pipeline_not_found", detail, hint=hint, known=known)
+            raise _no_pipeline(pipeline, pipelines.names())
         return PipelineAnswer.model_validate(found)
 
     return router
@@ -139,6 +137,12 @@ def operations_router(replies: Replies) -> APIRouter:
         return OperationAnswer(id=id, pipeline=asked.pipeline, action=asked.action, state="pending")
 
     return router
+
+
+def _no_pipeline(name: str, known: list[str]) -> Problem:
+    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
+    detail = f"there is no pipeline {name!r}"
+    return Problem(404, "pipeline_not_found", detail, hint=hint, known=known)
 
 
 def add_limits(app: FastAPI) -> None:
