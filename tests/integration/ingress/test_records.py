@@ -78,11 +78,12 @@ def make_pipeline(
     *,
     base: int = 0,
     partitions: int = PARTITIONS,
+    config: dict[str, str] | None = None,
 ) -> Known:
     """A pipeline as the stage runner would have written it down."""
     name = f"p{uuid.uuid4().hex[:8]}"
     topic = f"{surroundings.prefix}.{name}.in"
-    create_missing(admin.client, [NewTopic(topic, partitions, 1)])
+    create_missing(admin.client, [NewTopic(topic, partitions, 1, config=config or {})])
     eventually(lambda: admin.identify([topic]))
     topic_id = admin.identify([topic])[topic].topic_id
     bases = tuple(
@@ -280,3 +281,17 @@ def test_a_position_is_waited_for(
     producer.flush(10)
     assert answer.status_code == httpx2.codes.OK, answer.text
     assert opened(surroundings, answer.json()["token"]).identity_assumed
+
+
+def test_a_compacted_topic_takes_no_record_without_a_key_and_says_so_at_once(
+    surroundings: Surroundings, ingress: httpx2.Client, admin: KafkaAdmin
+) -> None:
+    config = {"cleanup.policy": "compact"}
+    known = make_pipeline(surroundings, admin, ingress, config=config, partitions=1)
+    answer = ingress.post(known.path, content='{"order_id": 1}', headers=NDJSON)
+    assert answer.status_code == httpx2.codes.UNPROCESSABLE_ENTITY
+    assert answer.json()["type"].endswith("records_refused_by_kafka")
+    assert "`key` of the input" in answer.json()["hint"]
+    assert answer.json()["rejected"][0]["index"] == 0
+    good = ingress.post(known.path, content='{"order_id": 1, "customer": "a"}', headers=NDJSON)
+    assert good.json()["accepted"] == 1

@@ -68,6 +68,7 @@ class FakeKafka:
     written: list[Record] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     failing: dict[int, str] = field(default_factory=dict)
+    refusing: dict[int, str] = field(default_factory=dict)
     hide_offsets: bool = False
     becomes: str | None = None
     away: bool = False
@@ -79,7 +80,7 @@ class FakeKafka:
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
         delivered = []
         for number, record in enumerate(records):
-            if record.row in self.failing:
+            if record.row in self.failing or record.row in self.refusing:
                 continue
             partition = number % len(self.ends_now)
             at = self.ends_now[partition]
@@ -91,7 +92,10 @@ class FakeKafka:
         if self.becomes is not None:
             self.topic_id = self.becomes
         failed = [Rejection(r.row, self.failing[r.row]) for r in records if r.row in self.failing]
-        return Appended(delivered=delivered, failed=failed)
+        refused = [
+            Rejection(r.row, self.refusing[r.row]) for r in records if r.row in self.refusing
+        ]
+        return Appended(delivered=delivered, failed=failed, refused=refused)
 
     def last_seen(self, topic: str) -> TopicIdentity | None:
         return self.seen

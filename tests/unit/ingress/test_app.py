@@ -98,6 +98,17 @@ def test_nothing_acknowledged_is_nobodys_token() -> None:
     assert world.mint.parts == []
 
 
+def test_what_kafka_will_never_take_is_the_senders_to_mend() -> None:
+    kafka = FakeKafka(refusing={0: "no key"}, failing={1: "in a batch with it"})
+    refusal = World(pipeline(source()), kafka=kafka).refusal(b'{"id": 1}\n{"id": 2}')
+    assert refusal.slug == "records_refused_by_kafka"
+    assert "set `key` of the input" in str(refusal.members["hint"])
+    assert refusal.members["rejected"] == [
+        {"index": 0, "reason": "no key"},
+        {"index": 1, "reason": "in a batch with it"},
+    ]
+
+
 def test_all_rows_bad_produces_nothing() -> None:
     world = World(pipeline(source()))
     refusal = world.refusal(b'{"id": "x"}\nbad')

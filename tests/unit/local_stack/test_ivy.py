@@ -28,3 +28,30 @@ def test_missing_settings_of_a_site_are_named(
     run = ivy.Run(java=java, cache=tmp_path, work=tmp_path, transitive=False)
     with pytest.raises(StackError, match=r"mirror\.xml"):
         list(ivy.retrieve(["org.example:one:1.0"], run))
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        ("Host repository.example not found. url=https://repository.example/a.jar", "the network"),
+        (
+            "Server access error at url http://127.0.0.1:9/a.jar (java.net.ConnectException: no)",
+            "the addresses in the settings file",
+        ),
+        ("java.text.ParseException: failed to load settings from file:/m.xml: no end", "correct"),
+        ("error (PKIX path building failed: unable to find valid certification)", "SSL_CERT_FILE"),
+    ],
+)
+def test_failed_download_says_what_ivy_said_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, fix: str
+) -> None:
+    script = tmp_path / "java"
+    script.write_text(f"#!/bin/sh\necho '\t{said}'\necho '\t\t:: a#b;1: not found'\nexit 1\n")
+    script.chmod(0o700)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    java = Java(path=script, version="17", bundled=False)
+    run = ivy.Run(java=java, cache=tmp_path, work=tmp_path, transitive=False)
+    with pytest.raises(StackError) as raised:
+        list(ivy.retrieve(["org.example:one:1.0"], run))
+    assert raised.value.why == said
+    assert fix in raised.value.fix

@@ -93,3 +93,16 @@ def test_own_trust_store_of_the_user_wins(
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Djavax.net.ssl.trustStore=/their/own")
     assert trust_options(Java(path=Path("java"), version="17", bundled=True), tmp_path) == ()
+
+
+@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), (b"x", "none in PEM form")])
+def test_certificates_that_are_not_there_are_told_and_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    bundle = tmp_path / "bundle.pem"
+    if content is not None:
+        bundle.write_bytes(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    with pytest.raises(StackError, match=why) as raised:
+        trust_options(Java(path=Path("java"), version="17", bundled=False), tmp_path)
+    assert "SSL_CERT_FILE" in raised.value.fix

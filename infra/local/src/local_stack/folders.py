@@ -4,7 +4,10 @@ Knows paths only; never reads or writes what lies there, save to make a folder.
 """
 
 import os
+import shutil
 from pathlib import Path
+
+from local_stack.errors import StackError
 
 STATE_FOLDER = ".waybill"
 
@@ -31,6 +34,31 @@ def find_state_folder(folder: Path) -> Path | None:
 
 def make_private(folder: Path) -> Path:
     """Make `folder`, readable by its owner only, and answer it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _refuse_foreign(folder)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise StackError(
+            f"folder {folder} cannot be used",
+            why=error.strerror or str(error),
+            fix=f"see that you may write to {folder.parent} and that no file stands in its place",
+        ) from error
     return folder
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Files of two users in one folder lock out one of them, sooner or later."""
+    owner = folder.stat().st_uid
+    if owner != os.getuid():
+        raise StackError(
+            f"folder {folder} belongs to another user",
+            why=f"its owner has the id {owner}, you have {os.getuid()}",
+            fix="work in a folder of your own, or let its owner delete it",
+        )
+
+
+def free_bytes(folder: Path) -> int:
+    """What may still be written where `folder` is, or will be."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return shutil.disk_usage(there).free

@@ -20,7 +20,24 @@ SITE_SETTINGS = "WAYBILL_IVY_SETTINGS"
 JARS = "jars"
 FLAT = "[artifact]-[revision].[ext]"
 BY_COORDINATE = "[organisation]/[artifact]/[revision].[ext]"
-OUTPUT_LINES_SHOWN = 5
+OUTPUT_LINES_SHOWN = 3
+SIGNS = (
+    ("failed to load settings", f"correct the settings file that {SITE_SETTINGS} names"),
+    ("PKIX", "set SSL_CERT_FILE to the file with your company's certificates"),
+    (
+        "not found. url=",
+        f"check the network; behind a company's mirror, name its Ivy settings in {SITE_SETTINGS}",
+    ),
+    (
+        "Server access error",
+        f"check the network and the addresses in the settings file that {SITE_SETTINGS} names",
+    ),
+    (
+        "Unauthorized",
+        f"put the repository's credentials into the settings file that {SITE_SETTINGS} names",
+    ),
+)
+"""What Ivy says when it fails, most telling first, and what to do about it."""
 
 _DOWNLOADED = re.compile(r"\[SUCCESSFUL \] (\S+)#(\S+);([^!]+)!")
 # Where every jar is named there is nothing to learn from POMs, and sha256 says more than the
@@ -142,11 +159,12 @@ def _ended(process: subprocess.Popen[str]) -> bool:
 
 
 def _failure(output: list[str]) -> StackError:
-    said = [line.strip() for line in output if line.strip(" \t.:")]
-    reasons = [line for line in said if "not found" in line or "error" in line.lower()] or said
-    fix = f"check the network, or name a mirror's settings file in {SITE_SETTINGS}"
-    if any("PKIX" in line for line in said):
-        fix = "set SSL_CERT_FILE to the file with your company's certificates"
+    said = [line.strip(" \t:") for line in output if line.strip(" \t.:")]
+    sign, fix = next(
+        (found for found in SIGNS if any(found[0] in line for line in said)),
+        ("", f"check the network, or name a mirror's settings file in {SITE_SETTINGS}"),
+    )
+    reasons = list(dict.fromkeys(line for line in said if sign in line))
     return StackError(
         "the jars could not be downloaded",
         why="\n       ".join(reasons[-OUTPUT_LINES_SHOWN:]) or "Ivy said nothing",

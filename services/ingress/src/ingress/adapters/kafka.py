@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.1
 FLUSH_TIMEOUT_S = 5.0
 PING_TIMEOUT_S = 2.0
+REFUSED = "the topic is compacted and the record has no key, or it breaks another of its rules"
 QUEUE_FULL = "the queue of this service is full, send again later"
 
 
@@ -48,17 +49,21 @@ class ProducerLog:
 
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
         reports = _Reports(asyncio.get_running_loop())
-        refused: list[Rejection] = []
+        unsent: list[Rejection] = []
         produce = self._producer.produce
         for index, key, value in records:
             try:
                 produce(topic, value, key, on_delivery=partial(reports.take, index))
             except BufferError:
-                refused.append(_failed(index, QUEUE_FULL))
+                unsent.append(_failed(index, QUEUE_FULL))
             except KafkaException as error:
-                refused.append(_failed(index, error.args[0].str()))
-        delivered, failed = await reports.wait(len(records) - len(refused))
-        return Appended(delivered=delivered, failed=[*refused, *failed])
+                unsent.append(_failed(index, error.args[0].str()))
+        await reports.wait(len(records) - len(unsent))
+        return Appended(
+            delivered=reports.delivered,
+            failed=[*unsent, *reports.failed],
+            refused=reports.refused,
+        )
 
     def check(self) -> str | None:
         """For /readyz: None when a broker answers."""
@@ -83,8 +88,9 @@ class _Reports:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._done: asyncio.Future[None] = loop.create_future()
-        self._delivered: list[tuple[int, int]] = []
-        self._failed: list[Rejection] = []
+        self.delivered: list[tuple[int, int]] = []
+        self.failed: list[Rejection] = []
+        self.refused: list[Rejection] = []
         self._taken = 0
         self._expected = -1
 
@@ -93,21 +99,22 @@ class _Reports:
         if error is None:
             partition, offset = message.partition(), message.offset()
             assert partition is not None
-            self._delivered.append((partition, -1 if offset is None else offset))
+            self.delivered.append((partition, -1 if offset is None else offset))
+        elif error.code() == KafkaError.INVALID_RECORD:
+            self.refused.append(Rejection(index, f"refused by kafka: {REFUSED}"))
         else:
-            self._failed.append(_failed(index, error.str()))
+            self.failed.append(_failed(index, error.str()))
         self._taken += 1
         if self._taken == self._expected:
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
                 self._loop.call_soon_threadsafe(self._finish)
 
-    async def wait(self, expected: int) -> tuple[list[tuple[int, int]], list[Rejection]]:
+    async def wait(self, expected: int) -> None:
         # The last report may come before or after this line: then one of the two sides sees it.
         self._expected = expected
         if self._taken == expected:
             self._finish()
         await self._done
-        return self._delivered, self._failed
 
     def _finish(self) -> None:
         if not self._done.done():

@@ -71,6 +71,7 @@ class Commands:
         )
         key = pipeline_key(DEFAULT_TENANT, uid)
         appended = await self._log.append(self._topic, one(encode(command), key))
-        if appended.failed:
-            raise Retryable(f"{action} of {name} was not taken: {appended.failed[0].reason}")
+        if not appended.delivered:
+            (missing,) = (*appended.failed, *appended.refused)
+            raise Retryable(f"{action} of {name} was not taken: {missing.reason}")
         return operation

@@ -22,10 +22,14 @@ class Directory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """(partition, offset) of what Kafka acknowledged, in no order, and what it did not."""
+    """(partition, offset) of what Kafka acknowledged, in no order, and what it did not.
+
+    `refused` is what it would not take a second time either.
+    """
 
     delivered: Sequence[tuple[int, int]]
     failed: Sequence[Rejection]
+    refused: Sequence[Rejection] = ()
 
 
 class Log(Protocol):

@@ -26,6 +26,11 @@ from shared.vectors import Span
 
 LARGE_BODY_BYTES = 200_000  # parsed in a thread, so that small requests are answered meanwhile
 
+KEY_HINT = (
+    "a compacted topic takes only records with a key: set `key` of the input in the manifest,"
+    " and let no record's key be null"
+)
+
 Format = Literal["ndjson", "array"]
 READERS: dict[Format, Callable[[bytes, RowRule, RowLimits], Rows]] = {
     "ndjson": read_ndjson,
@@ -58,12 +63,17 @@ class Records:
             raise Refusal("records_rejected", reason, rejected=as_json(rows.rejected))
         await self._registry.present(record, source, fresh=False)
         appended = await self._log.append(source.topic, rows.records)
+        rejected = sorted([*rows.rejected, *appended.failed, *appended.refused])
+        if not appended.delivered and appended.refused:
+            detail = f"kafka takes none of {len(rows.records)} records for {source.topic}"
+            raise Refusal(
+                "records_refused_by_kafka", detail, hint=KEY_HINT, rejected=as_json(rejected)
+            )
         if not appended.delivered:
             reason = f"kafka acknowledged none of {len(rows.records)} records"
             raise Retryable(f"{reason}: {appended.failed[0].reason}")
         spans = await self._spans(record, source, appended)
         sealed = self._mint.seal([part_of(record, source, spans)])
-        rejected = sorted([*rows.rejected, *appended.failed])
         return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
 
     async def _read(self, body: bytes, rule: RowRule, form: Format) -> Rows:

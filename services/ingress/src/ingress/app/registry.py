@@ -51,7 +51,8 @@ class Registry:
             return record, find_input(record, name)
         except Refusal as refusal:
             if refusal.slug == "input_not_found" and self._just_applied(pipeline):
-                raise not_ready("input", f"pipeline {pipeline} was applied just now") from refusal
+                reason = f"{refusal.detail}, but it was applied just now"
+                raise not_ready("input", reason, **refusal.members) from refusal
             raise
 
     async def present(

@@ -33,8 +33,8 @@ def find_input(record: PipelineRecord, name: str) -> InputDefinition:
     raise Refusal("input_not_found", detail, hint=hint, known=known)
 
 
-def not_ready(what: str, reason: str) -> Refusal:
-    return Refusal(f"{what}_not_ready", f"{reason}: it is being set up, try again")
+def not_ready(what: str, reason: str, **members: object) -> Refusal:
+    return Refusal(f"{what}_not_ready", f"{reason}: it is being set up, try again", **members)
 
 
 def no_pipeline(name: str, known: list[str]) -> Refusal:
