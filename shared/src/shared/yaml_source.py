@@ -37,6 +37,10 @@ class YamlSource:
             raise UserError([Problem(message=message, line=line, column=column)]) from error
         except YAMLError as error:
             raise UserError([Problem(message=f"not YAML: {error}")]) from error
+        except TypeError as error:  # all that the parser says of {a: 1}: 2
+            hint = "put a text with {, [ or : in it in quotes"
+            message = "a key is itself a mapping or a list"
+            raise UserError([Problem(message=message, hint=hint)]) from error
         if not isinstance(value, dict):
             raise UserError([Problem(message="the document is not a mapping of keys to values")])
         return YamlSource(value=value)

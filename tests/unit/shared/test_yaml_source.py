@@ -89,3 +89,9 @@ def test_broken_yaml_has_its_line(text: str, line: int) -> None:
 
 def test_several_documents_are_refused() -> None:
     assert refused("a: 1\n---\nb: 2\n").message.startswith("not YAML: ")
+
+
+@pytest.mark.parametrize("text", ["a: {[{b: 1}]: 2}", "? {a: {b: 1}}\n: 2\n"])
+def test_a_key_that_is_a_mapping_is_a_problem_and_no_fault_of_ours(text: str) -> None:
+    with pytest.raises(UserError, match="a key is itself a mapping"):
+        YamlSource.read(text)
