@@ -289,7 +289,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key_and_says_so_at_once(
     config = {"cleanup.policy": "compact"}
     known = make_pipeline(surroundings, admin, ingress, config=config, partitions=1)
     answer = ingress.post(known.path, content='{"order_id": 1}', headers=NDJSON)
-    assert answer.status_code == httpx2.codes.UNPROCESSABLE_ENTITY
+    assert answer.status_code == httpx2.codes.UNPROCESSABLE_CONTENT
     assert answer.json()["type"].endswith("records_refused_by_kafka")
     assert "`key` of the input" in answer.json()["hint"]
     assert answer.json()["rejected"][0]["index"] == 0

@@ -18,7 +18,7 @@ from local_stack import stack
 from local_stack.broker import NAME as KAFKA
 from local_stack.processes import runs, wait_gone
 from local_stack.stack import StackError, StackState
-from local_stack.state import save
+from local_stack.state import load, save
 
 Foreground = subprocess.Popen[str]
 
@@ -30,7 +30,10 @@ from local_stack import reports, stack
 from local_stack.services import Service
 services = tuple(Service(name=n, module=f"standin_{n}", stop_timeout_s=30) for n in sys.argv[2:])
 options = stack.Options(gateway_port=0, kafka_port=0, valkey_port=0, services=services)
-stack.run(Path(sys.argv[1]), options, lambda report: print(reports.line(report), flush=True))
+try:
+    stack.run(Path(sys.argv[1]), options, lambda report: print(reports.line(report), flush=True))
+except KeyboardInterrupt:
+    sys.exit(130)
 """
 
 
@@ -115,6 +118,9 @@ def test_end_of_kafka_is_the_end_of_the_stack(place: Place) -> None:
     os.kill(pid_of(state, KAFKA), signal.SIGKILL)
     assert_gone(processes)
     assert "kafka ended (exit code -9)" in (state.folder / "logs" / "supervisor.log").read_text()
+    ended = load(state.folder)
+    assert ended is not None
+    assert ended.failure.startswith("kafka ended (exit code -9)")
 
 
 def test_child_of_a_service_in_a_session_of_its_own_is_ended_too(place: Place) -> None:
@@ -174,8 +180,24 @@ def test_ctrl_c_while_starting_leaves_nothing(place: Place, foreground: Foregrou
     children = psutil.Process(foreground.pid).children(recursive=True)
     foreground.send_signal(signal.SIGINT)
     foreground.communicate(timeout=GONE_S)
-    assert foreground.returncode == 0
+    assert foreground.returncode == 130
     assert_gone(children)
+
+
+def test_ctrl_c_while_a_stack_starts_in_the_background_leaves_nothing(place: Place) -> None:
+    code = FOREGROUND.replace("stack.run(", "stack.up(").replace(
+        "options, lambda report: print(reports.line(report), flush=True))",
+        "lambda report: print(reports.line(report), flush=True), options=options)",
+    )
+    names = [service.name for service in place.services]
+    command = [sys.executable, "-c", code, str(place.folder), *names]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+        read_until(process, "java")
+        supervisors = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=GONE_S)
+    assert process.returncode == 130
+    assert_gone(supervisors)
 
 
 def test_tied_stack_ends_with_the_process_that_started_it(place: Place) -> None:

@@ -82,6 +82,7 @@ def main() -> int:
     parent = chosen.pop("parent")
     services = tuple(Service(**service) for service in chosen.pop("services"))
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the stack has its own
     if parent:
         die_with(parent, signal.SIGTERM)()
     try:
@@ -94,6 +95,8 @@ def main() -> int:
         _write(sys.stdout, json.dumps({"error": told}))
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     return 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from local_stack import room
 from local_stack.errors import StackError, log_tail
 from local_stack.processes import Child, ChildSpec, kill_group, start, stop, wait_ready
 from local_stack.reports import Report, Reporter, ReportKind
@@ -128,7 +129,7 @@ class Fleet:
             raise StackError(
                 f"{spec.name} ended (exit code {code})",
                 why=log_tail(member.child.log),
-                fix=spec.fix,
+                fix=room.fix_of(self.logs, spec.fix),
             )
         ran_s, most_s = member.child.age_s, self.restart_delay_s_max
         member.delay_s = next_delay_s(member.delay_s, ran_s=ran_s, most_s=most_s)

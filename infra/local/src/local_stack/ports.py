@@ -1,8 +1,11 @@
 """Picks loopback ports: the wanted one if it is free, else one that the system offers."""
 
+import contextlib
 import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
+
+import psutil
 
 HOST = "127.0.0.1"
 
@@ -29,6 +32,16 @@ def accepts(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def holder(port: int) -> str:
+    """Who listens on `port`, as far as this user may know."""
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
+            if listens and connection.pid is not None:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    return "another program"
 
 
 def _bind(port: int) -> socket.socket | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from local_stack import room
 from local_stack.errors import StackError, log_tail
 
 POLL_S = 0.02
@@ -121,7 +122,7 @@ def check_ready(child: Child) -> bool:
         raise StackError(
             f"{spec.name} ended while starting (exit code {code})",
             why=log_tail(child.log),
-            fix=spec.fix,
+            fix=room.fix_of(child.log.parent, spec.fix),
         )
     wrong = spec.wrong()
     if wrong is None:

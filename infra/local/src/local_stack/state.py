@@ -53,6 +53,8 @@ class StackState:
     supervisor_began: float
     ports: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[ProcessState, ...] = ()
+    failure: str = ""
+    """Why it ended, when nobody asked it to."""
 
     @property
     def url(self) -> str:
@@ -84,6 +86,13 @@ def read_state(folder: Path) -> StackState | None:
     found = find_state_folder(folder)
     state = load(found) if found else None
     return state if state and state.running else None
+
+
+def last_failure(folder: Path) -> str:
+    """Why the last stack of `folder`, or of one above, ended by itself; empty if it did not."""
+    found = find_state_folder(folder)
+    state = load(found) if found else None
+    return "" if state is None or state.running else state.failure
 
 
 def load(state_folder: Path) -> StackState | None:

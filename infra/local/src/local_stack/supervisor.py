@@ -16,11 +16,12 @@ from pathlib import Path
 
 import psutil
 
-from local_stack import archives, broker, jars, services, valkey
+from local_stack import archives, broker, jars, room, services, valkey
+from local_stack.errors import StackError
 from local_stack.fleet import RESTART_DELAY_S_MAX, Fleet
 from local_stack.folders import make_private, state_folder
 from local_stack.java import Java, find_java
-from local_stack.ports import address, pick
+from local_stack.ports import address, holder, pick
 from local_stack.processes import end_all, find
 from local_stack.reports import STACK, Report, Reporter, ReportKind
 from local_stack.services import SERVICES, Service
@@ -61,8 +62,14 @@ def run(folder: Path, options: Options, report: Reporter) -> None:
         if before:
             sweep(before)
         started = time.monotonic()
+        room.require(home, room.STATE_BYTES_MIN, "a stack")
         java = prepare(report)
-        ports = pick(wanted_ports(options, before))
+        wanted = wanted_ports(options, before)
+        ports = pick(wanted)
+        for name, port in wanted.items():
+            if port not in (0, ports[name]):
+                text = f"port {port} is taken by {holder(port)}: {address(ports[name])} instead"
+                report(Report(kind=ReportKind.NOTE, name=name, text=text))
         with _signals() as signals:
             one = _Run(
                 home=home, options=options, report=report, java=java, ports=ports, signals=signals
@@ -80,6 +87,8 @@ def prepare(report: Reporter) -> Java:
     archives.ensure_default(java)
     started = time.monotonic()
     missing = not all(jars.jar_set(name).present for name in jars.ROOTS)
+    if missing:
+        room.require(jars.root(), room.JARS_BYTES, "the jars")
     jars.retrieve_all(java=java, progress=lambda progress: report(_jars_report(progress)))
     if missing:
         took = time.monotonic() - started
@@ -128,6 +137,7 @@ class _Run:
         self.java = java
         self.ports = ports
         self.phase = Phase.STARTING
+        self.failure = ""
         self.process = psutil.Process()
         self.names = [service.name for service in options.services]
         self.kafka = broker.Broker(
@@ -155,6 +165,9 @@ class _Run:
             while not self.fleet.stopping:
                 self.fleet.watch()
                 time.sleep(WATCH_S)
+        except StackError as error:
+            self.failure = str(error)
+            raise
         finally:
             self.stop()
 
@@ -193,18 +206,20 @@ class _Run:
 
     def save(self) -> None:
         began = self.process.create_time()
-        save(
-            StackState(
-                folder=self.home,
-                phase=self.phase,
-                version=version("waybill-local"),
-                started_at=datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"),
-                supervisor_pid=self.process.pid,
-                supervisor_began=began,
-                ports=self.ports,
-                processes=self.fleet.states if self.phase is not Phase.STOPPED else (),
-            )
+        state = StackState(
+            folder=self.home,
+            phase=self.phase,
+            version=version("waybill-local"),
+            started_at=datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"),
+            supervisor_pid=self.process.pid,
+            supervisor_began=began,
+            ports=self.ports,
+            processes=self.fleet.states if self.phase is not Phase.STOPPED else (),
+            failure=self.failure,
         )
+        # On a full disk the last one stays: what it names runs, or is seen not to run.
+        with contextlib.suppress(OSError):
+            save(state)
 
     def tell_whole(self, kind: ReportKind, seconds: float) -> None:
         url = f"http://{address(self.ports[GATEWAY])}"
