@@ -129,8 +129,11 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test depends on what the caller's shell has set."""
+def _clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No test depends on what the caller's shell has set, or on the caller's own contexts."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
     for name in list(os.environ):
         if name.startswith("WAYBILL_"):
             monkeypatch.delenv(name)

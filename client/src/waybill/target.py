@@ -1,6 +1,7 @@
-"""Decides which Waybill to talk to: WAYBILL_URL, else the local stack around the folder, else 8080.
+"""Decides which Waybill to talk to. Never talks to it.
 
-Never talks to it.
+In this order: the URL as given, WAYBILL_URL, the context that WAYBILL_CONTEXT names, the context in
+use, the local stack around the folder, port 8080 of this machine.
 """
 
 import json
@@ -8,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from waybill.contexts import CONTEXT_VARIABLE, LOCAL, read_contexts
 from waybill.errors import WaybillError
 
 URL_VARIABLE = "WAYBILL_URL"
@@ -17,24 +19,44 @@ STATE_FILE = Path(".waybill") / "state.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A URL, and where it comes from, so that an error can name what to correct."""
+    """A URL, and where it comes from, so that an error can name what to correct.
+
+    `chosen`: somebody named it, so something should answer there.
+    """
 
     url: str
     source: str
+    chosen: bool = True
 
 
 def find_target(url: str | None, environment: Mapping[str, str], folder: Path) -> Target:
-    """The URL to use: as given, else from the environment, a stack's state file, the default."""
+    """The URL to use, by the order above."""
     if url is not None:
         return Target(url=url.rstrip("/"), source="as given")
     if environment.get(URL_VARIABLE):
         return Target(url=environment[URL_VARIABLE].rstrip("/"), source=f"from {URL_VARIABLE}")
+    return _from_context(environment) or _around(folder)
+
+
+def _from_context(environment: Mapping[str, str]) -> Target | None:
+    named = environment.get(CONTEXT_VARIABLE)
+    if named == LOCAL:
+        return None  # whatever the file holds
+    contexts = read_contexts(environment)
+    name = named or contexts.used
+    source = f"from {CONTEXT_VARIABLE}" if named else "in use"
+    url = contexts.url_of(name, source)
+    return None if url is None else Target(url=url, source=f"context {name}, {source}")
+
+
+def _around(folder: Path) -> Target:
     state_file = find_state_file(folder)
     if state_file is not None:
-        return Target(url=_url_in(state_file), source=f"from {state_file}")
+        return Target(url=_url_in(state_file), source=f"from {state_file}", chosen=False)
     return Target(
         url=DEFAULT_URL,
         source=f"the default: {URL_VARIABLE} is not set, no {STATE_FILE} here or above",
+        chosen=False,
     )
 
 

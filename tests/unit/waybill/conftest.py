@@ -41,8 +41,10 @@ def client(server: ScriptedServer, clock: ManualClock) -> Iterator[Client]:
 def command(server: ScriptedServer) -> Command:
     """Runs the command `waybill` with these arguments against the scripted server."""
 
-    def run(*arguments: str, stdin: str | bytes = "") -> Result:
-        runner = CliRunner(env={"WAYBILL_URL": server.url})
+    def run(
+        *arguments: str, stdin: str | bytes = "", environment: dict[str, str] | None = None
+    ) -> Result:
+        runner = CliRunner(env={"WAYBILL_URL": server.url, **(environment or {})})
         return runner.invoke(app, list(arguments), input=stdin)
 
     return run

@@ -120,7 +120,7 @@ def _apply(client: "Client") -> None:
     manifest = (files("waybill") / "examples" / MANIFEST).read_text(encoding="utf-8")
     operation = client.operation(client.apply(manifest).id, wait_s=READY_TIMEOUT_S)
     if operation.state == "failed":
-        render.talk(*(render.fault_text(fault, MANIFEST) for fault in operation.errors))
+        render.complain(*(render.fault_text(fault, MANIFEST) for fault in operation.errors))
         raise typer.Exit(ExitCode.ERROR)
     client.wait_pipeline(PIPELINE, timeout_s=READY_TIMEOUT_S)
 

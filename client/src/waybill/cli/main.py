@@ -1,8 +1,11 @@
 """The command `waybill`: names its commands, in the order a newcomer meets them."""
 
+from typing import Annotated
+
 import typer
 
-from waybill.cli import demo, pipelines, send, stack
+from waybill.cli import completion, demo, doctor, logs, pipelines, render, send, stack
+from waybill.cli.contexts import choose, contexts, known_names
 from waybill.cli.keys import keys
 from waybill.cli.render import Output, OutputOption, as_json, data
 from waybill.cli.session import Commands
@@ -15,11 +18,28 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,
 )
+
+ContextOption = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="talk to this one of `waybill context list`",
+        autocompletion=known_names,
+    ),
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="no progress and no talk: answers and errors only")
+]
 
 
 @app.callback()
-def waybill() -> None:
+def waybill(
+    context: ContextOption = None,
+    quiet: QuietOption = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
     """Know when data put into Kafka has really arrived.
 
     \b
@@ -30,15 +50,18 @@ def waybill() -> None:
       waybill send orders orders '{"order_id": 1, "amount": 12.5}' --wait 60
       waybill down
 
-    It talks to WAYBILL_URL, else to the stack of this folder or one above, else to
-    http://127.0.0.1:8080. Answers go to stdout, all else to stderr; -o json for scripts;
-    NO_COLOR is respected.
+    It talks to the first of these that there is: --context, WAYBILL_URL, WAYBILL_CONTEXT, the
+    context in use, the stack of this folder or one above, http://127.0.0.1:8080.
+    Answers go to stdout, all else to stderr; -o json for scripts; NO_COLOR is respected.
+    `waybill doctor` says what is wrong.
 
     \b
     Exit codes of every command:
       0 complete, or done · 1 error · 2 usage · 3 dead-lettered or lost ·
-      4 still in progress · 5 unknown now
+      4 still in progress · 5 unknown now · 130 Ctrl-C
     """
+    choose(context)
+    render.be_quiet(quiet)
 
 
 def version(output: OutputOption = Output.TABLE) -> None:
@@ -71,8 +94,12 @@ for command in (
     pipelines.restart,
     pipelines.delete,
     send.send,
+    doctor.doctor,
+    logs.logs,
+    completion.completion,
 ):
     app.command()(command)
 app.add_typer(tokens, name="token")
 app.add_typer(keys, name="keys")
+app.add_typer(contexts, name="context")
 app.command()(version)

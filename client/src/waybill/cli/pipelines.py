@@ -207,20 +207,24 @@ def _tell_operation(operation: Operation, file: str, output: Output) -> None:
     if output is Output.JSON:
         render.as_json(operation.raw)
     for warning in operation.warnings:
-        render.talk(f"warning: {warning}")
+        render.complain(f"warning: {warning}")
     _tell_faults(operation.errors, file)
     if operation.failed:
-        render.talk(render.words("error:", f"{operation.action} {operation.pipeline}", "failed"))
+        render.complain(
+            render.words("error:", f"{operation.action} {operation.pipeline}", "failed")
+        )
         raise typer.Exit(ExitCode.ERROR)
     if operation.pending:
-        render.talk(f"{operation.action} {operation.pipeline} is not done after 30 s: it goes on")
+        render.complain(
+            f"{operation.action} {operation.pipeline} is not done after 30 s: it goes on"
+        )
         raise typer.Exit(ExitCode.IN_PROGRESS)
     if output is Output.TABLE:
         render.data([render.words(operation.pipeline, operation.action, operation.state)])
 
 
 def _tell_faults(faults: tuple[Fault, ...], file: str) -> None:
-    render.talk(*(render.fault_text(fault, file) for fault in faults))
+    render.complain(*(render.fault_text(fault, file) for fault in faults))
 
 
 def _manifest(file: Path) -> str:

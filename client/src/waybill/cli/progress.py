@@ -25,10 +25,10 @@ class Progress:
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
-        printer = render.console(sys.stderr)
-        if printer.is_terminal and not printer.is_dumb_terminal:
+        if render.lively():
             from rich.live import Live
 
+            printer = render.console(sys.stderr)
             self._live = Live(console=printer, transient=True, refresh_per_second=8)
             self._live.start()
         return self

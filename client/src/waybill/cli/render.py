@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STYLES = {
-    "green": "complete committed done Running ready running",
-    "red": "dead_lettered lost failed Failed error:",
-    "yellow": "in_progress waiting blocked pending Starting Stopping Recovering hint:",
+    "green": "complete committed done Running ready running ok",
+    "red": "dead_lettered lost failed Failed error: wrong",
+    "yellow": "in_progress waiting blocked pending Starting Stopping Recovering hint: warn fix:",
     "magenta": "unknown Unknown",
 }
 STYLE_BY_WORD = {word: style for style, words in STYLES.items() for word in words.split()}
+
+
+_quiet = False
 
 
 class Output(StrEnum):
@@ -45,7 +48,26 @@ def data(lines: "Iterable[Text | str]") -> None:
 
 
 def talk(*lines: "Text | str") -> None:
+    """What is good to know, for stderr; nothing when asked to be quiet."""
+    if not _quiet:
+        _print(lines, sys.stderr)
+
+
+def complain(*lines: "Text | str") -> None:
+    """What must be known, for stderr: errors, warnings, rows that were rejected."""
     _print(lines, sys.stderr)
+
+
+def be_quiet(quiet: bool) -> None:
+    """For this process: only answers and complaints."""
+    global _quiet  # noqa: PLW0603 - set once, by the command line
+    _quiet = quiet
+
+
+def lively() -> bool:
+    """Whether something may be redrawn on stderr."""
+    printer = console(sys.stderr)
+    return not _quiet and printer.is_terminal and not printer.is_dumb_terminal
 
 
 def as_json(value: object) -> None:
@@ -55,12 +77,12 @@ def as_json(value: object) -> None:
 
 def failure(error: WaybillError) -> None:
     """What went wrong, the hint, and the request id to ask an operator about."""
-    talk(words("error:", str(error)))
+    complain(words("error:", str(error)))
     if isinstance(error, ProblemError):
         if error.hint:
-            talk(words("hint:", error.hint))
+            complain(words("hint:", error.hint))
         if error.request_id:
-            talk(f"request id {error.request_id}")
+            complain(f"request id {error.request_id}")
 
 
 def fault_text(fault: Fault, file: str) -> str:
@@ -110,9 +132,8 @@ def clean(text: str) -> str:
 @contextmanager
 def busy(doing: str) -> Iterator[None]:
     """On a terminal, shows what is waited for; elsewhere nothing."""
-    printer = console(sys.stderr)
-    if printer.is_terminal and not printer.is_dumb_terminal:
-        with printer.status(clean(doing)):
+    if lively():
+        with console(sys.stderr).status(clean(doing)):
             yield
     else:
         yield

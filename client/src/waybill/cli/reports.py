@@ -28,9 +28,8 @@ class Reports:
         self._told_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
-        printer = render.console(sys.stderr)
-        if printer.is_terminal and not printer.is_dumb_terminal:
-            self._status = printer.status(self._doing)
+        if render.lively():
+            self._status = render.console(sys.stderr).status(self._doing)
             self._status.start()
         return self
 

@@ -45,7 +45,9 @@ class Delivery:
                 self._send(client, chunk)
             except WaybillError:
                 if last_line:
-                    render.talk(f"all up to line {last_line} was sent, the request after it failed")
+                    render.complain(
+                        f"all up to line {last_line} was sent, the request after it failed"
+                    )
                 raise
             last_line = chunk.line_numbers[-1]
         if not last_line:
@@ -99,7 +101,7 @@ class Delivery:
         for row in rejected:
             line = chunk.line_numbers[row.index]
             self.rejected.append({"line": line, "reason": row.reason})
-            render.talk(f"line {line}: {row.reason}")
+            render.complain(f"line {line}: {row.reason}")
 
 
 def send(

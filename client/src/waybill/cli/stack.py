@@ -43,7 +43,7 @@ def up(
       waybill up --detach
       eval "$(waybill env)"
 
-    Exit codes: 0 it runs, or ran until Ctrl-C · 1 error · 2 usage
+    Exit codes: 0 it runs, or ran until Ctrl-C · 1 error · 2 usage · 130 Ctrl-C before it was ready
     """
     folder = Path.cwd()
     with local_stack():
@@ -137,15 +137,21 @@ def _start(folder: Path, detach: bool, output: Output) -> None:
                 _tell(_running(), output)
                 render.talk("Ctrl-C stops it")
 
-        stack.run(folder, stack.Options(), show)
+        try:
+            stack.run(folder, stack.Options(), show)
+        except KeyboardInterrupt:
+            render.talk("stopped before it was ready; nothing of it is left running")
+            raise
 
 
 def _running() -> "StackState":
-    from local_stack.state import read_state
+    from local_stack.state import last_failure, read_state
 
     state = read_state(Path.cwd())
     if state is None:
-        raise WaybillError("no stack runs in this folder or above: start one with `waybill up`")
+        told = "no stack runs in this folder or above: start one with `waybill up`"
+        failure = last_failure(Path.cwd())
+        raise WaybillError(f"{told}\nthe last one ended by itself: {failure}" if failure else told)
     return state
 
 
@@ -159,7 +165,7 @@ def local_stack() -> Iterator[None]:
     try:
         yield
     except StackError as error:
-        render.talk(
+        render.complain(
             render.words("error:", error.what), f"  why: {error.why}", f"  fix: {error.fix}"
         )
         raise typer.Exit(ExitCode.ERROR) from error

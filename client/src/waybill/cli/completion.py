@@ -1,0 +1,42 @@
+"""The command `completion`: what a shell needs to complete commands, options and names."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from typer.completion import (  # type: ignore[attr-defined]
+    completion_init,
+    get_completion_script,
+)
+
+from waybill.cli import render
+
+PROGRAM = "waybill"
+VARIABLE = "_WAYBILL_COMPLETE"  # as the parser derives it from the program's name
+
+
+completion_init()  # else done by options --install-completion, which write into users' files
+
+
+class Shell(StrEnum):
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="the shell to set up")],
+) -> None:
+    """Print the lines that make a shell complete commands, options and names.
+
+    \b
+    Example:
+      eval "$(waybill completion bash)"                                 # this shell
+      waybill completion bash > ~/.local/share/bash-completion/completions/waybill
+      waybill completion zsh  > ~/.zfunc/_waybill                       # fpath+=~/.zfunc; compinit
+      waybill completion fish > ~/.config/fish/completions/waybill.fish
+
+    Exit codes: 0 ok · 2 usage
+    """
+    script = get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell.value)
+    render.data(script.splitlines())

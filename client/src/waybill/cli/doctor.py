@@ -1,0 +1,146 @@
+"""The command `doctor`: asks this machine and the configured Waybill what may be wrong.
+
+Starts nothing and changes nothing.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.exits import ExitCode
+from waybill.cli.render import Output, OutputOption
+from waybill.errors import NotReady, Unreachable, WaybillError
+from waybill.target import find_target
+from waybill.version import client_version
+
+if TYPE_CHECKING:
+    from local_stack.checks import Check
+    from waybill.connection import Connection
+    from waybill.fields import Fields
+
+NAME_WIDTH = 22
+ASK_TIMEOUT_S = 6.0  # the gateway gives each service 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The answer to one question; `fix` says what to do where it is not ok."""
+
+    name: str
+    verdict: Literal["ok", "warn", "wrong"]
+    text: str
+    fix: str = ""
+
+
+def doctor(output: OutputOption = Output.TABLE) -> None:
+    """Find out what is wrong: with this machine, the local stack, the Waybill in use.
+
+    Starts nothing. Each line says ok, warn or wrong; below a warning or a fault stands what to do.
+
+    \b
+    Example:
+      waybill doctor
+      waybill doctor -o json | jq '.checks[] | select(.verdict != "ok")'
+
+    Exit codes: 0 nothing is wrong (there may be warnings) · 1 something is
+    """
+    findings: list[Finding] = []
+    with render.busy("looking"):
+        for finding in _findings(Path.cwd()):
+            findings.append(finding)
+            if output is Output.TABLE:
+                _tell(finding)
+    healthy = all(finding.verdict != "wrong" for finding in findings)
+    if output is Output.JSON:
+        render.as_json({"healthy": healthy, "checks": [asdict(finding) for finding in findings]})
+    raise typer.Exit(ExitCode.OK if healthy else ExitCode.ERROR)
+
+
+def _findings(folder: Path) -> Iterator[Finding]:
+    if find_spec("local_stack") is None:
+        text = "not installed, so only the Waybill in use is asked"
+        yield Finding(name="local stack", verdict="ok", text=text)
+    else:
+        from local_stack.checks import check_machine
+
+        yield from map(_of_machine, check_machine(folder))
+    yield from check_waybill(folder)
+
+
+def _of_machine(check: "Check") -> Finding:
+    return Finding(name=check.name, verdict=check.verdict.value, text=check.text, fix=check.fix)
+
+
+def check_waybill(folder: Path) -> Iterator[Finding]:
+    """Whether what this client would talk to answers, is of its version, and is ready."""
+    from waybill.connection import Connection, Question
+
+    try:
+        target = find_target(None, os.environ, folder)
+        connection = Connection(target, timeout_s=ASK_TIMEOUT_S, transport=None)
+    except WaybillError as error:
+        yield Finding(name="waybill", verdict="wrong", text=str(error), fix="see above")
+        return
+    place = f"{target.url} ({target.source})"
+    try:
+        answer = connection.ask(Question(method="GET", path="/version"))
+        yield _of_version(place, answer)
+        yield from _of_services(connection)
+    except Unreachable as error:
+        fix = "start the local stack with `waybill up`, or set WAYBILL_URL"
+        if target.chosen:
+            yield Finding(name="waybill", verdict="wrong", text=str(error), fix=fix)
+        else:
+            yield Finding(name="waybill", verdict="warn", text=f"none runs at {place}", fix=fix)
+    except WaybillError as error:
+        fix = "see that WAYBILL_URL names a Waybill, and that nothing stands in between"
+        yield Finding(name="waybill", verdict="wrong", text=str(error), fix=fix)
+    finally:
+        connection.close()
+
+
+def _of_version(place: str, answer: "Fields") -> Finding:
+    theirs, ours = answer.text("version"), client_version()
+    if theirs == ours:
+        return Finding(name="waybill", verdict="ok", text=f"{theirs} at {place}")
+    text = f"{theirs} at {place}, but this client is {ours}"
+    return Finding(name="waybill", verdict="warn", text=text, fix="use the client of that version")
+
+
+def _of_services(connection: "Connection") -> Iterator[Finding]:
+    from waybill.connection import Question
+
+    try:
+        told = connection.ask(Question(method="GET", path="/readyz")).raw
+    except NotReady as error:
+        told = error.members
+    for service, checks in told.items():
+        wrong = _not_ready(checks)
+        name = f"service {service}"
+        if not wrong:
+            yield Finding(name=name, verdict="ok", text="ready")
+        else:
+            fix = f"see `waybill logs {service}`"
+            yield Finding(name=name, verdict="wrong", text="; ".join(wrong), fix=fix)
+
+
+def _not_ready(checks: object) -> list[str]:
+    """As services answer: `ok`, or what is missing, by the name of the check."""
+    if not isinstance(checks, dict):
+        return [f"answers {checks!r}"]
+    return [f"{name}: {said}" for name, said in checks.items() if said != "ok"]
+
+
+def _tell(finding: Finding) -> None:
+    blanks = " " * (len("wrong") - len(finding.verdict))
+    render.data(
+        [render.words(finding.verdict, f"{blanks}{finding.name:<{NAME_WIDTH}}", finding.text)]
+    )
+    if finding.fix:
+        render.data([render.words(" " * (len("wrong") + NAME_WIDTH + 1), "fix:", finding.fix)])

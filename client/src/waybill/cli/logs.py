@@ -1,0 +1,100 @@
+"""The command `logs`: what the local stack's services and drivers have written."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.render import Output, OutputOption
+from waybill.cli.stack import local_stack
+from waybill.errors import WaybillError
+
+LINES = 100
+HEAD = ("at", "level", "service", "logger", "message", "error")
+
+
+def known_names() -> list[str]:
+    """For shell completion, which must not fail."""
+    with suppress(Exception):
+        from local_stack.logs import find_logs
+
+        return list(find_logs(Path.cwd()))
+    return []
+
+
+def logs(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SERVICE|PIPELINE",
+            help="only its log; a pipeline's is that of its Spark driver",
+            autocompletion=known_names,
+        ),
+    ] = None,
+    follow: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("-f", "--follow", help="go on with what is written from now on")
+    ] = False,
+    lines: Annotated[
+        int, typer.Option("-n", "--lines", min=0, metavar="N", help="of the end of each log")
+    ] = LINES,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the logs of the local stack: of its services, or of a pipeline's driver.
+
+    Also of a stack that has ended. Without a name, all logs, each line behind its name.
+
+    \b
+    Example:
+      waybill logs orders -f
+      waybill logs stage_runner -n 500
+      waybill logs -n 20
+
+    Exit codes: 0 ok · 1 error, also when there is no such log · 130 Ctrl-C
+    """
+    with local_stack():
+        from local_stack.logs import find_logs, tail
+        from local_stack.logs import follow as read_on
+
+        chosen = _chosen(find_logs(Path.cwd()), name)
+        for source, path in chosen.items():
+            for line in tail(path, lines):
+                _tell(source, line, output, named=name is None)
+        if follow:
+            for source, line in read_on(chosen):
+                _tell(source, line, output, named=name is None)
+
+
+def _chosen(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
+    if not found:
+        raise WaybillError("no stack has run in this folder or above: start one with `waybill up`")
+    if name is None:
+        return found
+    if name not in found:
+        raise WaybillError(f"there is no log of {name!r}; there are: {', '.join(found)}")
+    return {name: found[name]}
+
+
+def _tell(source: str, line: str, output: Output, *, named: bool) -> None:
+    if output is Output.JSON:
+        render.data([json.dumps({"source": source, "line": line}, ensure_ascii=False)])
+    else:
+        shown = _readable(line)
+        render.data([f"{source:<14} {shown}" if named else shown])
+
+
+def _readable(line: str) -> str:
+    """A line of JSON as people read it: time, level, who, what, the rest as name=value."""
+    if not line.startswith("{"):
+        return line
+    try:
+        said = json.loads(line)
+        head = f"{said['at'][11:19]} {said['level']:7} {said['logger']}: {said['message']}"
+    except (ValueError, KeyError, TypeError):
+        return line
+    more = " ".join(f"{key}={value}" for key, value in said.items() if key not in HEAD)
+    error = f"\n{said['error']}" if "error" in said else ""
+    return f"{head} {more}".rstrip() + error

@@ -1,0 +1,77 @@
+"""What a shell and a script get from the command: completion, silence, help with examples."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from unit.waybill.conftest import Command
+from waybill.cli.main import app
+from waybill.testing import Reply, ScriptedServer
+
+PENDING = {"operation": "stop-orders-1", "pipeline": "orders", "action": "stop"}
+DONE = {"id": "stop-orders-1", "pipeline": "orders", "action": "stop", "state": "done"}
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Every command, as it is typed."""
+    root = typer.main.get_command(app)
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        yield from ((name, each) for each in inner) if inner else ((name,),)
+
+
+@pytest.mark.parametrize("names", list(commands()), ids=" ".join)
+def test_every_help_has_an_example_and_exit_codes(names: tuple[str, ...]) -> None:
+    text = CliRunner().invoke(app, [*names, "--help"]).stdout
+    assert f"waybill {' '.join(names)}" in text.split("Example:")[1]
+    assert "Exit codes:" in text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_the_shell(shell: str) -> None:
+    result = CliRunner().invoke(app, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_WAYBILL_COMPLETE" in result.stdout
+
+
+def test_bash_completes_commands_and_names_of_contexts() -> None:
+    def complete(line: str) -> list[str]:
+        code = "from waybill.cli.main import app; app(prog_name='waybill')"
+        words = {
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(line.split()) - 1),
+            "_WAYBILL_COMPLETE": "complete_bash",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **words},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        return done.stdout.split()
+
+    assert complete("waybill desc") == ["describe"]
+    assert complete("waybill context use lo") == ["local"]
+
+
+def test_quiet_leaves_answers_and_errors(command: Command, server: ScriptedServer) -> None:
+    path = "/v1/pipelines/orders/inputs/orders/records"
+    receipt = {
+        "token": "wb1.t",
+        "accepted": 1,
+        "rejected": [{"index": 1, "reason": "amount: no"}],
+        "request_id": "r",
+    }
+    server.answer("POST", path, Reply(json=receipt))
+    result = command("--quiet", "send", "orders", "orders", stdin='{"a": 1}\n{"amount": "x"}\n')
+    assert result.stdout == "wb1.t\n"
+    assert result.stderr == "line 2: amount: no\n"
+    loud = command("send", "orders", "orders", stdin='{"a": 1}\n{"amount": "x"}\n')
+    assert "1 accepted, 1 rejected" in loud.stderr
