@@ -1,6 +1,6 @@
 """The Waybill SDK: put records in, hold their token, learn when they have really arrived.
 
-Owns the public names. Imports neither Spark nor Kafka, and no HTTP library before a Client is asked
+Owns the public names. Imports neither Spark nor Kafka, and no HTTP library before a client is asked
 for: a Spark driver that only uses `waybill.spark` pays for nothing else.
 """
 
@@ -11,6 +11,7 @@ from waybill.errors import (
     Expired,
     Invalid,
     NoAnswer,
+    NotAllowed,
     NotFound,
     NotReady,
     PhaseNotReached,
@@ -24,14 +25,37 @@ from waybill.errors import (
     WaitEnded,
     WaybillError,
 )
-from waybill.models import Fault, IssuedToken, Operation, Position, Receipt, Rejected, Span
-from waybill.outcomes import LostSpan, Outcome, OutcomeKind, SinkProgress, StageProgress
+from waybill.models import (
+    AsyncIssuedToken,
+    AsyncReceipt,
+    Fault,
+    IssuedToken,
+    Operation,
+    Position,
+    Receipt,
+    Rejected,
+    Span,
+)
+from waybill.outcomes import (
+    LostSpan,
+    Outcome,
+    OutcomeKind,
+    PipelineOutcome,
+    SinkProgress,
+    StageProgress,
+)
 from waybill.pipelines import Pipeline, PipelineFailure, PipelineInput, PipelineSink, PipelineStage
+from waybill.tokens import AsyncToken, Token
 
 if TYPE_CHECKING:
+    from waybill.async_client import AsyncClient
     from waybill.client import Client
 
 __all__ = [
+    "AsyncClient",
+    "AsyncIssuedToken",
+    "AsyncReceipt",
+    "AsyncToken",
     "Client",
     "Conflict",
     "Expired",
@@ -40,6 +64,7 @@ __all__ = [
     "IssuedToken",
     "LostSpan",
     "NoAnswer",
+    "NotAllowed",
     "NotFound",
     "NotReady",
     "Operation",
@@ -50,6 +75,7 @@ __all__ = [
     "PipelineFailed",
     "PipelineFailure",
     "PipelineInput",
+    "PipelineOutcome",
     "PipelineSink",
     "PipelineStage",
     "Position",
@@ -61,6 +87,7 @@ __all__ = [
     "StageProgress",
     "StillInProgress",
     "StillUnknown",
+    "Token",
     "TooLarge",
     "UnexpectedAnswer",
     "Unreachable",
@@ -70,8 +97,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "Client":
-        from waybill.client import Client
+    match name:
+        case "Client":
+            from waybill.client import Client
 
-        return Client
+            return Client
+        case "AsyncClient":
+            from waybill.async_client import AsyncClient
+
+            return AsyncClient
     raise AttributeError(f"module 'waybill' has no attribute {name!r}")

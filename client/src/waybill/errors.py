@@ -6,6 +6,7 @@ WaybillError
 ├── UnexpectedAnswer       what answers is not Waybill, or is of another version
 ├── ProblemError           Waybill answered with a problem (RFC 9457)
 │   ├── Invalid            400, 422: the request is wrong; `errors` and `rejected` say where
+│   ├── NotAllowed         401, 403: no API key, or one that may not do this
 │   ├── NotFound           404: no such pipeline, input, operation, or no token of ours
 │   ├── Conflict           409: not allowed in the present state
 │   ├── Expired            410: the token is older than tokens live
@@ -79,6 +80,10 @@ class ProblemError(WaybillError):
 
 class Invalid(ProblemError):
     """The request is wrong and stays wrong."""
+
+
+class NotAllowed(ProblemError):
+    """There is no API key, it is not known or not valid any more, or it may not do this."""
 
 
 class NotFound(ProblemError):

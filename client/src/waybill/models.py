@@ -4,13 +4,15 @@ Each top-level answer keeps the JSON it came from in `raw`, for whoever needs a 
 version does not name. Never talks to anything.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Generic, Literal, Self, TypeVar
 
 from waybill.fields import Fields, no_json
+from waybill.tokens import AsyncToken, Token
 
+Held = TypeVar("Held", Token, AsyncToken)
 StartFrom = Literal["earliest", "latest"]
 """Where to begin in a topic."""
 
@@ -28,24 +30,36 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What became of one `send`."""
+class ReceiptOf(Generic[Held]):
+    """What became of one `send`; `token` is for exactly the records that were accepted."""
 
-    token: str
+    token: Held
     accepted: int
     rejected: tuple[Rejected, ...]
     request_id: str | None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @classmethod
-    def read(cls, fields: Fields) -> "Receipt":
+    def read(cls, fields: Fields, hold: Callable[[str], Held]) -> Self:
         return cls(
-            token=fields.text("token"),
+            token=hold(fields.text("token")),
             accepted=fields.whole("accepted"),
             rejected=tuple(Rejected.read(row) for row in fields.objects("rejected")),
             request_id=fields.text_or_none("request_id"),
             raw=fields.raw,
         )
+
+
+class Receipt(ReceiptOf[Token]):
+    """What became of one `Client.send`."""
+
+    __slots__ = ()
+
+
+class AsyncReceipt(ReceiptOf[AsyncToken]):
+    """What became of one `AsyncClient.send`."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +101,36 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedToken:
+class IssuedTokenOf(Generic[Held]):
     """A token made for positions, or for all that an input holds now."""
 
-    token: str
+    token: Held
     pipeline: str
     issued_at: datetime | None
     request_id: str | None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @classmethod
-    def read(cls, fields: Fields) -> "IssuedToken":
+    def read(cls, fields: Fields, hold: Callable[[str], Held]) -> Self:
         return cls(
-            token=fields.text("token"),
+            token=hold(fields.text("token")),
             pipeline=fields.text("pipeline"),
             issued_at=fields.moment_or_none("issued_at"),
             request_id=fields.text_or_none("request_id"),
             raw=fields.raw,
         )
+
+
+class IssuedToken(IssuedTokenOf[Token]):
+    """What `Client.token_for` makes."""
+
+    __slots__ = ()
+
+
+class AsyncIssuedToken(IssuedTokenOf[AsyncToken]):
+    """What `AsyncClient.token_for` makes."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,18 @@
 Never talks to anything, and never turns missing knowledge into another outcome.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from waybill.errors import UnexpectedAnswer
+from waybill.errors import (
+    ProblemError,
+    StillInProgress,
+    StillUnknown,
+    UnexpectedAnswer,
+    WaybillError,
+)
 from waybill.fields import Fields, no_json
 
 
@@ -99,8 +105,38 @@ class LostSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineOutcome:
+    """What became of a merged token in one of its pipelines."""
+
+    pipeline: str
+    kind: OutcomeKind
+    completed_at: datetime | None
+    stages: tuple[StageProgress, ...]
+    lost: tuple[LostSpan, ...]
+
+    @property
+    def iceberg_snapshots(self) -> dict[str, int]:
+        """Sink name to the Iceberg snapshot id from which the records are visible."""
+        return _snapshots(self.stages)
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineOutcome":
+        return cls(
+            pipeline=fields.text("pipeline"),
+            kind=_kind(fields),
+            completed_at=fields.moment_or_none("completed_at"),
+            stages=tuple(StageProgress.read(stage) for stage in fields.objects("stages")),
+            lost=tuple(LostSpan.read(span) for span in fields.objects("lost")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a token's status says, with the progress of each stage and sink."""
+    """What a token's status says, with the progress of each stage and sink.
+
+    `parts` is empty unless the token was merged from several pipelines: then each has its own, and
+    `pipeline` is None.
+    """
 
     kind: OutcomeKind
     reason: str | None = None
@@ -113,6 +149,7 @@ class Outcome:
     dead: tuple[Mapping[str, object], ...] = ()
     dropped: tuple[Mapping[str, object], ...] = ()
     eta_s: float | None = None
+    parts: tuple[PipelineOutcome, ...] = ()
     retry_after_s: float | None = None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
@@ -128,12 +165,16 @@ class Outcome:
 
     @property
     def iceberg_snapshots(self) -> dict[str, int]:
-        """Sink name to the Iceberg snapshot id from which the records are visible."""
+        """Sink name to the Iceberg snapshot id from which the records are visible.
+
+        Of several pipelines the names are `pipeline.sink`.
+        """
+        if not self.parts:
+            return _snapshots(self.stages)
         return {
-            sink.name: sink.iceberg_snapshot_id
-            for stage in self.stages
-            for sink in stage.sinks
-            if sink.iceberg_snapshot_id is not None
+            f"{part.pipeline}.{sink}": snapshot_id
+            for part in self.parts
+            for sink, snapshot_id in part.iceberg_snapshots.items()
         }
 
     @classmethod
@@ -150,9 +191,38 @@ class Outcome:
             dead=tuple(entry.raw for entry in fields.objects("dead")),
             dropped=tuple(entry.raw for entry in fields.objects("dropped")),
             eta_s=fields.number_or_none("eta_s"),
+            parts=tuple(PipelineOutcome.read(part) for part in fields.objects("parts")),
             retry_after_s=retry_after_s,
             raw=fields.raw,
         )
+
+
+def outcome_in(error: WaybillError) -> Outcome | None:
+    """The outcome that a 503 carries when Waybill cannot judge the token now."""
+    if isinstance(error, ProblemError) and "outcome" in error.members:
+        fields = Fields(dict(error.members), "the outcome")
+        return Outcome.read(fields, retry_after_s=error.retry_after_s)
+    return None
+
+
+def not_final(outcome: Outcome) -> StillInProgress | StillUnknown:
+    """The error for a wait that ended with this outcome."""
+    if outcome.kind is OutcomeKind.UNKNOWN:
+        reason = f" ({outcome.reason})" if outcome.reason else ""
+        told = f"nobody can judge the token now{reason}: ask again later"
+        return StillUnknown(told, outcome=outcome)
+    blocked = [f"{s.stage} ({s.blocked_by})" for s in outcome.stages if s.blocked_by]
+    reason = f", held up at {', '.join(blocked)}" if blocked else ""
+    return StillInProgress(f"the token is still in progress{reason}", outcome=outcome)
+
+
+def _snapshots(stages: Iterable[StageProgress]) -> dict[str, int]:
+    return {
+        sink.name: sink.iceberg_snapshot_id
+        for stage in stages
+        for sink in stage.sinks
+        if sink.iceberg_snapshot_id is not None
+    }
 
 
 def _kind(fields: Fields) -> OutcomeKind:

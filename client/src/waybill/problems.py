@@ -9,6 +9,7 @@ from waybill.errors import (
     Conflict,
     Expired,
     Invalid,
+    NotAllowed,
     NotFound,
     NotReady,
     ProblemError,
@@ -20,6 +21,8 @@ from waybill.models import Fault, Rejected
 
 KIND_BY_STATUS: Mapping[int, type[ProblemError]] = {
     400: Invalid,
+    401: NotAllowed,
+    403: NotAllowed,
     404: NotFound,
     409: Conflict,
     410: Expired,

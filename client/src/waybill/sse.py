@@ -4,14 +4,14 @@ Never reports an event twice, never ends before a final outcome without an error
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from waybill.connection import Connection, Question
+from waybill.connection import Line
 from waybill.errors import NoAnswer, NotReady, UnexpectedAnswer, Unreachable
 from waybill.fields import Fields
-from waybill.outcomes import Outcome
-from waybill.tokens import not_final, outcome_in
+from waybill.outcomes import Outcome, not_final, outcome_in
+from waybill.questions import Question
 from waybill.waiting import Patience
 
 EVENT_BYTES_MAX = 4_000_000  # an outcome with thousands of dead letters is still far below
@@ -28,84 +28,110 @@ class Event:
     id: str | None
 
 
-def events(pieces: Iterable[bytes]) -> Iterator[Event | None]:
-    """The events in a stream of bytes, and None for each comment (the server is alive).
+class EventReader:
+    """Puts the pieces of a stream together; what the stream's end cuts off is never an event."""
 
-    An event that the stream's end cuts off is dropped, as the standard wants it.
+    def __init__(self) -> None:
+        self._rest = b""
+        self._begin()
+        self._id: str | None = None
+
+    def read(self, piece: bytes) -> Iterator[Event | None]:
+        """The events that end in this piece, and None for each comment (the server is alive)."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > EVENT_BYTES_MAX:
+            raise UnexpectedAnswer(f"an event is larger than {EVENT_BYTES_MAX} bytes")
+        for raw in lines:
+            line = raw.removesuffix(b"\r").decode("utf-8", errors="replace")
+            if line.startswith(":"):
+                yield None
+            elif line:
+                self._take(line)
+            else:
+                if self._data:
+                    yield Event(name=self._name, data="\n".join(self._data), id=self._id)
+                self._begin()
+
+    def _take(self, line: str) -> None:
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "event":
+            self._name = value
+        elif field == "data":
+            self._data.append(value)
+        elif field == "id":
+            self._id = value
+
+    def _begin(self) -> None:
+        self._name = "message"
+        self._data: list[str] = []
+
+
+class Following:
+    """One `follow`: what to tell of each piece, and what to do when a connection ends.
+
+    Whoever uses it listens to `question()` and passes every piece to `read` until it has `ended`.
+    When the connection ends before that, it tells `unknown_in` and pauses for `pause_after`.
     """
-    name, data, event_id = "message", list[str](), None
-    for line in _lines(pieces):
-        if line.startswith(":"):
-            yield None
-        elif line == "":
-            if data:
-                yield Event(name=name, data="\n".join(data), id=event_id)
-            name, data = "message", []
-        else:
-            field, _, value = line.partition(":")
-            value = value.removeprefix(" ")
-            if field == "event":
-                name = value
-            elif field == "data":
-                data.append(value)
-            elif field == "id":
-                event_id = value
 
+    def __init__(self, line: Line, path: str, patience: Patience) -> None:
+        self._line = line
+        self._path = path
+        self._patience = patience
+        self._events = EventReader()
+        self._last: Outcome | None = None
+        self._last_id: str | None = None
 
-def follow(connection: Connection, path: str, patience: Patience) -> Iterator[Outcome]:
-    """Every outcome from now on, until a final one; raises when the patience is over."""
-    told = _Told()
-    while True:
-        failure: Unreachable | NotReady = _ended_early(connection)
-        try:
-            yield from _one_connection(connection, path, patience, told)
-            if told.last is not None and told.last.final:
-                return
-        except (Unreachable, NotReady) as error:
-            failure = error
-        unknown = outcome_in(failure)
-        if unknown is not None:
-            told.last = unknown
-            yield unknown
-        waited = unknown is not None or isinstance(failure, NoAnswer)
-        if waited and patience.over and told.last is not None:
-            raise not_final(told.last) from failure
-        if not connection.heard:
-            raise failure
-        patience.endure(failure)
+    def ended(self) -> bool:
+        """Whether the final outcome was told."""
+        return self._last is not None and self._last.final
 
+    def question(self) -> Question:
+        """How the next connection begins: behind what was told."""
+        self._events = EventReader()
+        headers = {"Accept": "text/event-stream"}
+        if self._last_id is not None:
+            headers["Last-Event-ID"] = self._last_id
+        return Question(method="GET", path=self._path, headers=headers)
 
-@dataclass(slots=True)
-class _Told:
-    """What has been passed on, over all connections of one `follow`."""
+    @property
+    def silence_s(self) -> float:
+        return min(SILENCE_S_MAX, max(self._patience.left_s, SILENCE_S_MIN))
 
-    last: Outcome | None = None
-    last_id: str | None = None
-
-
-def _one_connection(
-    connection: Connection, path: str, patience: Patience, told: _Told
-) -> Iterator[Outcome]:
-    headers = {"Accept": "text/event-stream"}
-    if told.last_id is not None:
-        headers["Last-Event-ID"] = told.last_id
-    question = Question(method="GET", path=path, headers=headers)
-    silence_s = min(SILENCE_S_MAX, max(patience.left_s, SILENCE_S_MIN))
-    with connection.listen(question, silence_s=silence_s) as pieces:
-        for event in events(pieces):
-            if event is not None and event.name == "outcome" and _new(event, told):
-                patience.settled()
-                told.last_id = event.id
-                told.last = Outcome.read(Fields(_json(event), f"an event of {path}"))
-                yield told.last
-                if told.last.final:
+    def read(self, piece: bytes) -> Iterator[Outcome]:
+        """What is new in this piece; raises when the patience is over."""
+        for event in self._events.read(piece):
+            if event is not None and event.name == "outcome" and self._new(event):
+                self._patience.settled()
+                self._last_id = event.id
+                self._last = Outcome.read(Fields(_json(event), f"an event of {self._path}"))
+                yield self._last
+                if self._last.final:
                     return
-            if patience.over and told.last is not None:
-                raise not_final(told.last)
+            if self._patience.over and self._last is not None:
+                raise not_final(self._last)
 
+    def ended_early(self) -> NoAnswer:
+        url = self._line.target.url
+        return NoAnswer(f"{url} ended the event stream before a final outcome", url=url)
 
-def _new(event: Event, told: _Told) -> bool:
-    return event.id is None or event.id != told.last_id
+    def unknown_in(self, failure: Unreachable | NotReady) -> Outcome | None:
+        """The outcome `unknown`, if that is what the failure says."""
+        unknown = outcome_in(failure)
+        self._last = unknown or self._last
+        return unknown
+
+    def pause_after(self, failure: Unreachable | NotReady) -> float:
+        """How long to wait before the next connection; raises when there should be none."""
+        waited = isinstance(failure, NoAnswer) or outcome_in(failure) is not None
+        if waited and self._patience.over and self._last is not None:
+            raise not_final(self._last) from failure
+        if not self._line.heard:
+            raise failure
+        return self._patience.endure(failure)
+
+    def _new(self, event: Event) -> bool:
+        return event.id is None or event.id != self._last_id
 
 
 def _json(event: Event) -> object:
@@ -113,18 +139,3 @@ def _json(event: Event) -> object:
         return json.loads(event.data)
     except ValueError as error:
         raise UnexpectedAnswer(f"an outcome event is not JSON: {error}") from error
-
-
-def _ended_early(connection: Connection) -> NoAnswer:
-    url = connection.target.url
-    return NoAnswer(f"{url} ended the event stream before a final outcome", url=url)
-
-
-def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    rest = b""
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        if len(rest) > EVENT_BYTES_MAX:
-            raise UnexpectedAnswer(f"an event is larger than {EVENT_BYTES_MAX} bytes")
-        for line in whole:
-            yield line.removesuffix(b"\r").decode("utf-8", errors="replace")

@@ -1,7 +1,8 @@
-"""Decides which Waybill to talk to. Never talks to it.
+"""Decides which Waybill to talk to, and with which API key. Never talks to it.
 
 In this order: the URL as given, WAYBILL_URL, the context that WAYBILL_CONTEXT names, the context in
-use, the local stack around the folder, port 8080 of this machine.
+use, the local stack around the folder, port 8080 of this machine. The key: as given, else
+WAYBILL_API_KEY, else none.
 """
 
 import json
@@ -13,6 +14,7 @@ from waybill.contexts import CONTEXT_VARIABLE, LOCAL, read_contexts
 from waybill.errors import WaybillError
 
 URL_VARIABLE = "WAYBILL_URL"
+KEY_VARIABLE = "WAYBILL_API_KEY"
 DEFAULT_URL = "http://127.0.0.1:8080"
 STATE_FILE = Path(".waybill") / "state.json"
 
@@ -58,6 +60,16 @@ def _around(folder: Path) -> Target:
         source=f"the default: {URL_VARIABLE} is not set, no {STATE_FILE} here or above",
         chosen=False,
     )
+
+
+def find_api_key(api_key: str | None, environment: Mapping[str, str]) -> str | None:
+    """The key to use: as given, else from the environment. Errors never show it."""
+    key, source = api_key, "api_key"
+    if key is None:
+        key, source = environment.get(KEY_VARIABLE) or None, KEY_VARIABLE
+    if key is not None and not (key.isascii() and key.isprintable() and key and " " not in key):
+        raise ValueError(f"{source} is no API key: it is empty, or has a space or a line break")
+    return key
 
 
 def find_state_file(folder: Path) -> Path | None:

@@ -63,7 +63,7 @@ def event_stream(*outcomes: Mapping[str, object], cut: bool = False) -> Reply:
     return Reply(content=content, content_type="text/event-stream", cut=cut)
 
 
-class ManualClock:
+class _ManualTime:
     """Time that passes only when somebody sleeps, or the test sets `now`."""
 
     def __init__(self) -> None:
@@ -73,9 +73,23 @@ class ManualClock:
     def monotonic(self) -> float:
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def _pass(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
+
+
+class ManualClock(_ManualTime):
+    """For a Client: time that passes only when somebody sleeps, or the test sets `now`."""
+
+    def sleep(self, seconds: float) -> None:
+        self._pass(seconds)
+
+
+class AsyncManualClock(_ManualTime):
+    """The same for an AsyncClient."""
+
+    async def sleep(self, seconds: float) -> None:
+        self._pass(seconds)
 
 
 class ScriptedServer:

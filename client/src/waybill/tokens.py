@@ -1,36 +1,101 @@
-"""Reads what answers about tokens mean. Never talks to anything."""
+"""A token: its text, which may be printed, stored and passed on, and the client that asks about it.
 
-from urllib.parse import quote
+Never asks by itself.
+"""
 
-from waybill.errors import ProblemError, StillInProgress, StillUnknown, WaybillError
-from waybill.fields import Fields
-from waybill.models import IssuedToken, Receipt
-from waybill.outcomes import Outcome, OutcomeKind
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Protocol
 
-Token = str | Receipt | IssuedToken
+from waybill.outcomes import Outcome
+from waybill.waiting import WAIT_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from waybill.async_client import AsyncClient
+    from waybill.client import Client
 
 
-def token_path(token: Token) -> str:
-    text = token if isinstance(token, str) else token.token
-    if not text.strip():
+class HoldsToken(Protocol):
+    """A Receipt, an IssuedToken, or whatever else has a token."""
+
+    @property
+    def token(self) -> str: ...
+
+
+AnyToken = str | HoldsToken
+
+
+class Token(str):
+    """The text of a token, bound to the `Client` that it came from.
+
+    It is a `str`: print it, store it, send it to others; `Client.token` binds a stored one again.
+    """
+
+    __slots__ = ("_client",)
+
+    _client: "Client"
+
+    def __new__(cls, text: str, client: "Client") -> "Token":
+        token = super().__new__(cls, text)
+        token._client = client
+        return token
+
+    def outcome(self) -> Outcome:
+        """What its status says now; raises as `Client.outcome`."""
+        return self._client.outcome(self)
+
+    def wait(self, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
+        """The final outcome; raises as `Client.wait`."""
+        return self._client.wait(self, timeout_s)
+
+    def follow(self, timeout_s: float = WAIT_TIMEOUT_S) -> Iterator[Outcome]:
+        """Every change up to the final outcome; raises as `Client.follow`."""
+        return self._client.follow(self, timeout_s)
+
+    def merge(self, *others: AnyToken) -> "Token":
+        """One token for all that this and the others cover; raises as `Client.merge`."""
+        return self._client.merge([self, *others])
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Copied and pickled it is its text: a client stays where it is."""
+        return str, (str(self),)
+
+
+class AsyncToken(str):
+    """The text of a token, bound to the `AsyncClient` that it came from: as `Token`, awaited."""
+
+    __slots__ = ("_client",)
+
+    _client: "AsyncClient"
+
+    def __new__(cls, text: str, client: "AsyncClient") -> "AsyncToken":
+        token = super().__new__(cls, text)
+        token._client = client
+        return token
+
+    async def outcome(self) -> Outcome:
+        """What its status says now; raises as `Client.outcome`."""
+        return await self._client.outcome(self)
+
+    async def wait(self, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
+        """The final outcome; raises as `Client.wait`."""
+        return await self._client.wait(self, timeout_s)
+
+    def follow(self, timeout_s: float = WAIT_TIMEOUT_S) -> AsyncIterator[Outcome]:
+        """Every change up to the final outcome; raises as `Client.follow`."""
+        return self._client.follow(self, timeout_s)
+
+    async def merge(self, *others: AnyToken) -> "AsyncToken":
+        """One token for all that this and the others cover; raises as `Client.merge`."""
+        return await self._client.merge([self, *others])
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Copied and pickled it is its text: a client stays where it is."""
+        return str, (str(self),)
+
+
+def text_of(token: AnyToken) -> str:
+    """The token as plain text, without the white space that a file or a pipe may add."""
+    text = str(token if isinstance(token, str) else token.token).strip()
+    if not text:
         raise ValueError("the token is empty")
-    return f"/v1/tokens/{quote(text.strip(), safe='')}"
-
-
-def outcome_in(error: WaybillError) -> Outcome | None:
-    """The outcome that a 503 carries when Waybill cannot judge the token now."""
-    if isinstance(error, ProblemError) and "outcome" in error.members:
-        fields = Fields(dict(error.members), "the outcome")
-        return Outcome.read(fields, retry_after_s=error.retry_after_s)
-    return None
-
-
-def not_final(outcome: Outcome) -> StillInProgress | StillUnknown:
-    """The error for a wait that ended with this outcome."""
-    if outcome.kind is OutcomeKind.UNKNOWN:
-        reason = f" ({outcome.reason})" if outcome.reason else ""
-        told = f"nobody can judge the token now{reason}: ask again later"
-        return StillUnknown(told, outcome=outcome)
-    blocked = [f"{s.stage} ({s.blocked_by})" for s in outcome.stages if s.blocked_by]
-    reason = f", held up at {', '.join(blocked)}" if blocked else ""
-    return StillInProgress(f"the token is still in progress{reason}", outcome=outcome)
+    return text

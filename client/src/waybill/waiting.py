@@ -1,30 +1,37 @@
 """Decides how long a wait goes on and how long it pauses between two tries.
 
-Owns no connection. Time comes from a Clock, so that tests need not wait.
+Owns no connection and never sleeps. Time comes from a Clock, so that tests need not wait.
 """
 
 import time
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from waybill.errors import NotReady, Unreachable
-from waybill.outcomes import Outcome
 
+WAIT_TIMEOUT_S = 60.0  # two stages with an Iceberg sink, from cold
 LONG_POLL_S_MAX = 30.0  # what one request may be held; proxies cut idle connections at 60 s
 POLL_INTERVAL_S_MIN = 0.25  # between two looks when the server does not hold the request
 BACKOFF_S_FIRST = 0.1
 BACKOFF_S_MAX = 2.0  # a restarted stack is noticed within this
 RETRY_AFTER_S_MAX = 30.0  # a larger Retry-After is looked at sooner
 
-T = TypeVar("T")
 
-
-class Clock(Protocol):
-    """Time that a test can replace; both count in seconds, `monotonic` never goes back."""
+class Time(Protocol):
+    """Seconds that never go back."""
 
     def monotonic(self) -> float: ...
 
+
+class Clock(Time, Protocol):
+    """Time that a test can replace."""
+
     def sleep(self, seconds: float) -> None: ...
+
+
+class AsyncClock(Time, Protocol):
+    """The same for an AsyncClient."""
+
+    async def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
@@ -38,9 +45,9 @@ class SystemClock:
 
 
 class Patience:
-    """The time left for one wait, and its pauses."""
+    """The time left for one wait, and how long its pauses are."""
 
-    def __init__(self, clock: Clock, timeout_s: float) -> None:
+    def __init__(self, clock: Time, timeout_s: float) -> None:
         self._clock = clock
         self._ends_at = clock.monotonic() + timeout_s
         self._backoff_s = BACKOFF_S_FIRST
@@ -59,51 +66,25 @@ class Patience:
         self._asked_at = self._clock.monotonic()
         return min(LONG_POLL_S_MAX, self.left_s)
 
-    def pace(self, retry_after_s: float | None = None) -> None:
-        """Pause after an answer that was not final."""
+    def pace(self, retry_after_s: float | None = None) -> float:
+        """The pause after an answer that was not final."""
         self.settled()
         spent_s = self._clock.monotonic() - self._asked_at
         wanted_s = retry_after_s if retry_after_s is not None else POLL_INTERVAL_S_MIN - spent_s
-        self._pause(wanted_s)
+        return self._bounded(wanted_s)
 
     def settled(self) -> None:
         """Waybill has answered: the next failure is a first one again."""
         self._backoff_s = BACKOFF_S_FIRST
 
-    def endure(self, error: Unreachable | NotReady) -> None:
-        """Pause before another try; raises `error` when no time is left for one."""
+    def endure(self, error: Unreachable | NotReady) -> float:
+        """The pause before another try; raises `error` when no time is left for one."""
         if self.over:
             raise error
         asked_s = error.retry_after_s if isinstance(error, NotReady) else None
-        self._pause(self._backoff_s if asked_s is None else asked_s)
+        wanted_s = self._backoff_s if asked_s is None else asked_s
         self._backoff_s = min(BACKOFF_S_MAX, self._backoff_s * 2)
+        return self._bounded(wanted_s)
 
-    def _pause(self, seconds: float) -> None:
-        bounded_s = min(seconds, RETRY_AFTER_S_MAX, self.left_s)
-        if bounded_s > 0.0:
-            self._clock.sleep(bounded_s)
-
-
-def look_until(
-    look: Callable[[float], T],
-    done: Callable[[T], bool],
-    patience: Patience,
-    *,
-    heard: Callable[[], bool],
-) -> T:
-    """The first answer that is `done`, or the last one before the patience was over.
-
-    Rides out dropped connections and services that are not ready, save when nothing was ever
-    `heard` of the other side: then it is not there, and the caller should know at once.
-    """
-    while True:
-        try:
-            answer = look(patience.long_poll_s())
-        except (Unreachable, NotReady) as error:
-            if not heard():
-                raise
-            patience.endure(error)
-            continue
-        if done(answer) or patience.over:
-            return answer
-        patience.pace(answer.retry_after_s if isinstance(answer, Outcome) else None)
+    def _bounded(self, seconds: float) -> float:
+        return max(0.0, min(seconds, RETRY_AFTER_S_MAX, self.left_s))

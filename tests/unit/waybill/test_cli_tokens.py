@@ -185,3 +185,33 @@ def test_for_refuses_what_makes_no_sense(
 ) -> None:
     assert command("token", "for", *arguments).exit_code == 2
     assert server.requests == []
+
+
+def test_merge_prints_one_token(server: ScriptedServer, command: Command) -> None:
+    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.m"}))
+    result = command("token", "merge", "wb1.a", "wb1.b")
+    assert (result.exit_code, result.stdout) == (0, "wb1.m\n")
+    assert json.loads(server.requests[0].body) == {"merge": ["wb1.a", "wb1.b"]}
+
+
+@pytest.mark.parametrize("arguments", [(), ("-",)])
+def test_merge_reads_tokens_from_a_pipe(
+    server: ScriptedServer, command: Command, arguments: tuple[str, ...]
+) -> None:
+    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.m"}))
+    result = command("token", "merge", *arguments, "-o", "json", stdin="wb1.a\n\n wb1.b \n")
+    assert json.loads(result.stdout) == {"token": "wb1.m", "merged": 2}
+    assert json.loads(server.requests[0].body) == {"merge": ["wb1.a", "wb1.b"]}
+
+
+def test_merge_of_nothing_is_a_usage_error(server: ScriptedServer, command: Command) -> None:
+    result = command("token", "merge", stdin="\n")
+    assert result.exit_code == 2
+    assert server.requests == []
+
+
+def test_merge_names_the_token_that_is_none(server: ScriptedServer, command: Command) -> None:
+    server.answer("POST", "/v1/tokens", problem(404, "merge[1]: no such token"))
+    result = command("token", "merge", "wb1.a", "forged")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "merge[1]: no such token" in result.stderr

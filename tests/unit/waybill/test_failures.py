@@ -12,6 +12,7 @@ from waybill import (
     Expired,
     Invalid,
     NoAnswer,
+    NotAllowed,
     NotFound,
     NotReady,
     ProblemError,
@@ -28,6 +29,8 @@ PATH = "/v1/pipelines/orders"
     ("status", "kind"),
     [
         (400, Invalid),
+        (401, NotAllowed),
+        (403, NotAllowed),
         (404, NotFound),
         (409, Conflict),
         (410, Expired),

@@ -1,6 +1,6 @@
 """Following a token: the event stream as text, resuming it, and the deadline."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import httpx2
@@ -17,7 +17,7 @@ from waybill import (
     UnexpectedAnswer,
     Unreachable,
 )
-from waybill.sse import EVENT_BYTES_MAX, Event, events
+from waybill.sse import EVENT_BYTES_MAX, Event, EventReader
 from waybill.testing import ManualClock, Reply, ScriptedServer, event_stream, problem
 
 TOKEN_PATH = "/v1/tokens/wb1.abc"
@@ -25,6 +25,12 @@ STARTED = {"outcome": "in_progress", "version": 4}
 HALF_DONE = {"outcome": "in_progress", "version": 7}
 COMPLETE = {"outcome": "complete", "version": 9}
 UNKNOWN = Reply(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
+
+
+def events(pieces: Iterable[bytes]) -> Iterator[Event | None]:
+    reader = EventReader()
+    for piece in pieces:
+        yield from reader.read(piece)
 
 
 def test_an_event_has_name_data_and_id() -> None:

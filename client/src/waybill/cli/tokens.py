@@ -1,5 +1,7 @@
-"""The commands about tokens: `token show`, `token wait`, `token for`."""
+"""The commands about tokens: `token show`, `token wait`, `token for`, `token merge`."""
 
+import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -15,8 +17,10 @@ tokens = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Ask what became of records: show, wait for, and make tokens.",
+    help="Ask what became of records: show, wait for, make and merge tokens.",
 )
+
+STDIN = "-"
 
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="how long to wait at most")
@@ -105,6 +109,49 @@ def make(
         render.as_json(issued.raw)
     else:
         render.data([issued.token])
+
+
+@tokens.command("merge")
+def merge(
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TOKEN...", help="as `waybill send` prints them; - for stdin"),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make one token of many: it covers exactly what they cover.
+
+    Without arguments, or for -, tokens are read from stdin, one a line. They may be of several
+    pipelines. The merged token is as old as the oldest of them; 10,000 is the most at once.
+
+    \b
+    Example:
+      waybill send orders orders rows.ndjson | waybill token merge
+      waybill token wait $(waybill token merge wb1.AbC… wb1.DeF…)
+
+    \b
+    Exit codes: 0 the token is on stdout · 1 error, also when one of them is no token of ours ·
+      2 usage
+    """
+    texts = list(_tokens(given or [STDIN]))
+    if not texts:
+        raise typer.BadParameter("there are no tokens: give them, or write them to stdin")
+    with connect() as client:
+        merged = client.merge(texts)
+    if output is Output.JSON:
+        render.as_json({"token": str(merged), "merged": len(texts)})
+    else:
+        render.data([str(merged)])
+
+
+def _tokens(given: Iterable[str]) -> Iterable[str]:
+    for text in given:
+        if text != STDIN:
+            yield text
+            continue
+        if sys.stdin.isatty():
+            render.talk("reading tokens from the terminal, one a line; Ctrl-D ends")
+        yield from (line.strip() for line in sys.stdin if line.strip())
 
 
 def _position(text: str) -> Position:

@@ -1,0 +1,261 @@
+"""The SDK's `AsyncClient`: `Client` for an event loop, with the same words."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from waybill import plans, questions
+from waybill.client import NAME_GRACE_S, TIMEOUT_S
+from waybill.connection import AsyncConnection
+from waybill.errors import NotReady, Unreachable, WaybillError
+from waybill.models import AsyncIssuedToken, AsyncReceipt, Operation, Position, Span, StartFrom
+from waybill.ndjson import Record
+from waybill.outcomes import Outcome
+from waybill.pipelines import Pipeline
+from waybill.plans import Ask, Plan
+from waybill.sse import Following
+from waybill.target import find_api_key, find_target
+from waybill.tokens import AnyToken, AsyncToken
+from waybill.waiting import WAIT_TIMEOUT_S, AsyncClock, Patience
+
+if TYPE_CHECKING:
+    import httpx2
+
+T = TypeVar("T")
+
+
+class AsyncSystemClock:
+    """The machine's clock, for an event loop."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class AsyncClient:
+    """Talks to one Waybill from an event loop; use it as an asynchronous context manager.
+
+    async with AsyncClient() as client:
+        receipt = await client.send("orders", "orders", [{"order_id": 1}])
+        outcome = await receipt.token.wait(timeout_s=30)
+
+    Each method has the contract, the time-outs and the errors of its namesake in `Client`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        transport: "httpx2.AsyncBaseTransport | None" = None,
+        clock: AsyncClock | None = None,
+    ) -> None:
+        """`url`: else WAYBILL_URL, else the stack around the folder, else 127.0.0.1:8080.
+
+        `api_key`: else WAYBILL_API_KEY, else none is sent. `transport` and `clock` are for tests.
+        """
+        self._connection = AsyncConnection(
+            find_target(url, os.environ, Path.cwd()),
+            timeout_s=timeout_s,
+            api_key=find_api_key(api_key, os.environ),
+            transport=transport,
+        )
+        self._clock = clock or AsyncSystemClock()
+
+    @property
+    def url(self) -> str:
+        """Where it talks to."""
+        return self._connection.line.target.url
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close its connections; tokens that it made stay good, as text."""
+        await self._connection.close()
+
+    async def send(
+        self,
+        pipeline: str,
+        input: str,
+        records: Iterable[Record],
+        *,
+        request_id: str | None = None,
+    ) -> AsyncReceipt:
+        """Send records, as dicts or as JSON lines, in one request.
+
+        Good rows are kept and bad ones named in the receipt; when all are bad, Invalid is raised
+        and nothing is kept. NotFound: no such pipeline or input. TooLarge: send less at once.
+        After NoAnswer or Unreachable it is not known whether they were kept.
+        """
+        question = questions.send(pipeline, input, records, request_id)
+        return AsyncReceipt.read(await self._connection.ask(question), self.token)
+
+    def token(self, text: str) -> AsyncToken:
+        """The token that was stored as text; asks nothing."""
+        return AsyncToken(text, self)
+
+    async def token_for(
+        self,
+        pipeline: str,
+        *,
+        input: str | None = None,
+        positions: Iterable[Position | Span] | None = None,
+    ) -> AsyncIssuedToken:
+        """A token for all that an input holds now, or for positions in Kafka.
+
+        Invalid: a position that is not there, or in no topic that the pipeline reads. NotFound: no
+        such pipeline or input.
+        """
+        question = questions.token_for(pipeline, input=input, positions=positions)
+        return AsyncIssuedToken.read(await self._connection.ask(question), self.token)
+
+    async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:
+        """One token for exactly what the tokens cover, as old as the oldest of them.
+
+        They may be of several pipelines. NotFound or Expired: some are no token, or too old;
+        `rejected` has their indexes. TooLarge: more than 10,000, or with too many gaps.
+        """
+        return self.token((await self._connection.ask(questions.merge(tokens))).text("token"))
+
+    async def outcome(self, token: AnyToken) -> Outcome:
+        """What the token's status says now, `unknown` too.
+
+        NotFound: no token of ours. Expired: older than tokens live.
+        """
+        return await self._run(plans.outcome(token))
+
+    async def wait(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
+        """The final outcome, which need not be complete.
+
+        StillInProgress or StillUnknown when `timeout_s` is over before it; else as `outcome`.
+        Rides out dropped connections.
+        """
+        return await self._run(plans.final(token, self._patience(timeout_s), self._heard))
+
+    def follow(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> AsyncIterator[Outcome]:
+        """Every change up to the final outcome; when `timeout_s` is over raises as `wait` does."""
+        patience = self._patience(timeout_s)
+        if questions.long(token):
+            return self._look_on(token, patience)
+        return self._listen(token, patience)
+
+    async def apply(self, manifest_text: str, name: str | None = None) -> Operation:
+        """Create or change a pipeline; Invalid names line and column of what is wrong."""
+        return await self._change(questions.apply(manifest_text, name))
+
+    async def start(self, name: str) -> Operation:
+        """Start a stopped or failed pipeline; NotFound when there is none."""
+        return await self._change(questions.start(name))
+
+    async def stop(self, name: str) -> Operation:
+        """Stop a pipeline; what it has not processed waits. NotFound when there is none."""
+        return await self._change(questions.stop(name))
+
+    async def restart(self, name: str, start_from: StartFrom | None = None) -> Operation:
+        """Run it with a new driver, which goes on where its sinks stand.
+
+        `start_from`: where to begin in topics that were deleted and created again.
+        """
+        return await self._change(questions.restart(name, start_from))
+
+    async def delete(self, name: str) -> Operation:
+        """Delete a pipeline: what it has not processed ends `lost`."""
+        return await self._change(questions.delete(name))
+
+    async def operation(self, id: str, wait_s: float = 0.0) -> Operation:
+        """The operation as soon as it is no longer pending, or as it is after `wait_s`."""
+        return await self._run(plans.operation(id, self._patience(wait_s), self._heard))
+
+    async def pipelines(self) -> tuple[Pipeline, ...]:
+        """All pipelines, without the details that `pipeline` has."""
+        return await self._run(plans.pipelines())
+
+    async def pipeline(self, name: str) -> Pipeline:
+        """One pipeline with its details; NotFound when there is none."""
+        return Pipeline.read(await self._connection.ask(questions.pipeline(name)))
+
+    async def wait_pipeline(
+        self, name: str, phase: str = "Running", timeout_s: float = WAIT_TIMEOUT_S
+    ) -> Pipeline:
+        """The pipeline once it is in the phase.
+
+        PipelineFailed when it comes to Failed instead, PhaseNotReached when the time is over.
+        """
+        grace = self._patience(min(NAME_GRACE_S, timeout_s))
+        return await self._run(
+            plans.phase(name, phase, self._patience(timeout_s), grace, self._heard)
+        )
+
+    async def _change(self, question: questions.Question) -> Operation:
+        return Operation.accepted(await self._connection.ask(question))
+
+    def _patience(self, timeout_s: float) -> Patience:
+        return Patience(self._clock, timeout_s)
+
+    def _heard(self) -> bool:
+        return self._connection.line.heard
+
+    async def _run(self, plan: Plan[T]) -> T:
+        """Carry out the plan: put its questions, keep its pauses."""
+        try:
+            step = next(plan)
+            while True:
+                if not isinstance(step, Ask):
+                    await self._pause(step.seconds)
+                    step = plan.send(None)
+                    continue
+                try:
+                    answer = await self._connection.ask(step.question, held_s=step.held_s)
+                except WaybillError as error:
+                    step = plan.throw(error)
+                else:
+                    step = plan.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _listen(self, token: AnyToken, patience: Patience) -> AsyncIterator[Outcome]:
+        following = Following(self._connection.line, questions.token_path(token), patience)
+        while not following.ended():
+            failure: Unreachable | NotReady
+            try:
+                question, silence_s = following.question(), following.silence_s
+                async with self._connection.listen(question, silence_s=silence_s) as pieces:
+                    async for piece in pieces:
+                        for outcome in following.read(piece):
+                            yield outcome
+                        if following.ended():
+                            return
+                failure = following.ended_early()
+            except (Unreachable, NotReady) as error:
+                failure = error
+            unknown = following.unknown_in(failure)
+            if unknown is not None:
+                yield unknown
+            await self._pause(following.pause_after(failure))
+
+    async def _look_on(self, token: AnyToken, patience: Patience) -> AsyncIterator[Outcome]:
+        last: Outcome | None = None
+        while last is None or not last.final:
+            last = await self._run(plans.changed(token, last, patience, self._heard))
+            yield last
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0.0:
+            await self._clock.sleep(seconds)

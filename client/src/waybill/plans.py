@@ -1,0 +1,171 @@
+"""What takes more than one question: which to ask next, when to pause, when to end. Pure.
+
+A plan yields questions and pauses and is sent the answers, so that the client and its asynchronous
+twin only have to carry it out.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from waybill import questions
+from waybill.errors import NotFound, NotReady, ProblemError, UnexpectedAnswer, Unreachable
+from waybill.fields import Fields
+from waybill.models import Operation
+from waybill.outcomes import Outcome, not_final, outcome_in
+from waybill.pipelines import Pipeline, in_phase
+from waybill.problems import problem_from
+from waybill.questions import Question
+from waybill.tokens import AnyToken
+from waybill.waiting import Patience
+
+PAGES_MAX = 1_000  # a cursor that never ends is a fault of the server
+CHANGE_INTERVAL_S = 1.0  # between two looks at a token that is too long for an event stream
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Put the question; the answer is sent back, a failure is thrown back."""
+
+    question: Question
+    held_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Let so much time pass."""
+
+    seconds: float
+
+
+Plan = Generator[Ask | Pause, Fields | None, T]
+Heard = Callable[[], bool]
+"""Whether anything has ever answered at this URL."""
+
+
+def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
+    """What the status says now; `unknown` too, though it is a 503."""
+    if questions.long(token):
+        return (yield from _queried(token, held_s))
+    try:
+        question = questions.outcome(token, held_s=held_s)
+        return Outcome.read((yield from _ask(question, held_s)))
+    except NotReady as error:
+        unknown = outcome_in(error)
+        if unknown is None:
+            raise
+        return unknown
+
+
+def _queried(token: AnyToken, held_s: float) -> Plan[Outcome]:
+    """The outcome of a token that is too long for an address."""
+    answer = yield from _ask(questions.outcomes([token], held_s=held_s), held_s)
+    found = answer.objects("outcomes")
+    if len(found) != 1:
+        raise UnexpectedAnswer(f"{answer.where} has {len(found)} outcomes for one token")
+    error = found[0].object_or_none("error")
+    if error is None:
+        return Outcome.read(found[0])
+    problem: ProblemError | None = problem_from(error.whole("status"), {}, error)
+    raise problem or UnexpectedAnswer(f"{error.where} is no problem")
+
+
+def final(token: AnyToken, patience: Patience, heard: Heard) -> Plan[Outcome]:
+    """The final outcome; StillInProgress or StillUnknown when the time is over before it."""
+    found = yield from _look_until(
+        lambda held_s: outcome(token, held_s=held_s),
+        lambda found: found.final,
+        patience,
+        heard,
+    )
+    if not found.final:
+        raise not_final(found)
+    return found
+
+
+def changed(
+    token: AnyToken, last: Outcome | None, patience: Patience, heard: Heard
+) -> Plan[Outcome]:
+    """The first outcome that is another than `last`; raises as `final` when the time is over."""
+    while True:
+        found = yield from _look_until(lambda _: outcome(token), lambda _: True, patience, heard)
+        if found != last:
+            return found
+        if patience.over:
+            raise not_final(found)
+        yield Pause(min(CHANGE_INTERVAL_S, patience.left_s))
+
+
+def operation(id: str, patience: Patience, heard: Heard) -> Plan[Operation]:
+    """The operation as soon as it is no longer pending, or as it is when the time is over."""
+
+    def look(held_s: float) -> Plan[Operation]:
+        return Operation.read((yield from _ask(questions.operation(id, held_s=held_s), held_s)))
+
+    return (yield from _look_until(look, lambda found: not found.pending, patience, heard))
+
+
+def pipelines() -> Plan[tuple[Pipeline, ...]]:
+    found: list[Pipeline] = []
+    cursor: str | None = None
+    for _ in range(PAGES_MAX):
+        page = yield from _ask(questions.pipelines(cursor))
+        found.extend(Pipeline.read(item) for item in page.objects("items"))
+        cursor = page.text_or_none("next_cursor")
+        if cursor is None:
+            break
+    return tuple(found)
+
+
+def phase(
+    name: str, wanted: str, patience: Patience, grace: Patience, heard: Heard
+) -> Plan[Pipeline]:
+    """The pipeline once it is in the phase; until `grace` is over it may not be known yet."""
+
+    def look(_: float) -> Plan[Pipeline | None]:
+        try:
+            return Pipeline.read((yield from _ask(questions.pipeline(name))))
+        except NotFound:
+            if grace.over:
+                raise
+            return None
+
+    def done(seen: Pipeline | None) -> bool:
+        return seen is not None and (seen.phase == wanted or seen.failed)
+
+    seen = yield from _look_until(look, done, patience, heard)
+    if seen is None:
+        seen = Pipeline.read((yield from _ask(questions.pipeline(name))))
+    return in_phase(seen, wanted)
+
+
+def _look_until(
+    look: Callable[[float], Plan[T]],
+    done: Callable[[T], bool],
+    patience: Patience,
+    heard: Heard,
+) -> Plan[T]:
+    """The first answer that is `done`, or the last one before the patience was over.
+
+    Rides out dropped connections and services that are not ready, save when nothing was ever
+    `heard` of the other side: then it is not there, and the caller should know at once.
+    """
+    while True:
+        try:
+            answer = yield from look(patience.long_poll_s())
+        except (Unreachable, NotReady) as error:
+            if not heard():
+                raise
+            yield Pause(patience.endure(error))
+            continue
+        if done(answer) or patience.over:
+            return answer
+        yield Pause(patience.pace(answer.retry_after_s if isinstance(answer, Outcome) else None))
+
+
+def _ask(question: Question, held_s: float = 0.0) -> Plan[Fields]:
+    answer = yield Ask(question=question, held_s=held_s)
+    assert answer is not None, "a question is answered or throws"
+    return answer

@@ -1,0 +1,138 @@
+"""Every question to Waybill as a value: what goes over the wire. Never talks to anything."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from waybill.manifests import manifest_name
+from waybill.models import Position, Span, StartFrom
+from waybill.ndjson import Record, encode
+from waybill.tokens import AnyToken, text_of
+
+PATH_TOKEN_CHARACTERS_MAX = 4_096  # a longer token goes into a body: proxies cut long addresses
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One request."""
+
+    method: str
+    path: str
+    content: bytes | None = None
+    params: Mapping[str, str] | None = None
+    headers: Mapping[str, str] | None = None
+
+
+def send(pipeline: str, input: str, records: Iterable[Record], request_id: str | None) -> Question:
+    body = encode(records)
+    if not body:
+        raise ValueError(f"no records to send to {pipeline}.{input}")
+    headers = {"Content-Type": "application/x-ndjson"}
+    if request_id is not None:
+        headers["X-Request-Id"] = request_id
+    path = f"{_pipeline_path(pipeline)}/inputs/{quote(input, safe='')}/records"
+    return Question(method="POST", path=path, content=body, headers=headers)
+
+
+def token_for(
+    pipeline: str,
+    *,
+    input: str | None,
+    positions: Iterable[Position | Span] | None,
+    cluster_id: str | None = None,
+) -> Question:
+    if (input is None) == (positions is None):
+        raise ValueError("token_for needs either an input or positions")
+    body: dict[str, object] = {"pipeline": pipeline}
+    if positions is None:
+        body["input"] = input
+    else:
+        body["positions"] = [position.as_json() for position in positions]
+    if cluster_id is not None:
+        body["cluster_id"] = cluster_id
+    return _post("/v1/tokens", body)
+
+
+def merge(tokens: Iterable[AnyToken]) -> Question:
+    if isinstance(tokens, str):
+        raise TypeError("tokens should be an iterable: put a single token into a list")
+    texts = [text_of(token) for token in tokens]
+    if not texts:
+        raise ValueError("there are no tokens to merge")
+    return _post("/v1/tokens", {"merge": texts})
+
+
+def outcome(token: AnyToken, *, held_s: float = 0.0) -> Question:
+    """One that is answered with the outcome itself; for a long token see `outcomes`."""
+    return Question(method="GET", path=token_path(token), params=_wait(held_s))
+
+
+def outcomes(tokens: Sequence[AnyToken], *, held_s: float = 0.0) -> Question:
+    texts = [text_of(token) for token in tokens]
+    return _post("/v1/tokens/query", {"tokens": texts}, params=_wait(held_s))
+
+
+def token_path(token: AnyToken) -> str:
+    return f"/v1/tokens/{quote(text_of(token), safe='')}"
+
+
+def long(token: AnyToken) -> bool:
+    return len(text_of(token)) > PATH_TOKEN_CHARACTERS_MAX
+
+
+def apply(manifest_text: str, name: str | None) -> Question:
+    return Question(
+        method="PUT",
+        path=_pipeline_path(name or manifest_name(manifest_text)),
+        content=manifest_text.encode(),
+        headers={"Content-Type": "application/yaml"},
+    )
+
+
+def start(name: str) -> Question:
+    return Question(method="POST", path=f"{_pipeline_path(name)}/start")
+
+
+def stop(name: str) -> Question:
+    return Question(method="POST", path=f"{_pipeline_path(name)}/stop")
+
+
+def restart(name: str, start_from: StartFrom | None) -> Question:
+    params = None if start_from is None else {"from": start_from}
+    return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)
+
+
+def delete(name: str) -> Question:
+    return Question(method="DELETE", path=_pipeline_path(name))
+
+
+def operation(id: str, *, held_s: float = 0.0) -> Question:
+    path = f"/v1/operations/{quote(id, safe='')}"
+    return Question(method="GET", path=path, params=_wait(held_s))
+
+
+def pipelines(cursor: str | None) -> Question:
+    params = {} if cursor is None else {"cursor": cursor}
+    return Question(method="GET", path="/v1/pipelines", params=params)
+
+
+def pipeline(name: str) -> Question:
+    return Question(method="GET", path=_pipeline_path(name))
+
+
+def _post(
+    path: str, body: Mapping[str, object], params: Mapping[str, str] | None = None
+) -> Question:
+    content = encode([body])
+    return Question(method="POST", path=path, content=content, params=params, headers=JSON)
+
+
+def _pipeline_path(name: str) -> str:
+    if not name:
+        raise ValueError("the name of the pipeline is empty")
+    return f"/v1/pipelines/{quote(name, safe='')}"
+
+
+def _wait(held_s: float) -> dict[str, str]:
+    return {"wait": f"{held_s:.3g}"} if held_s > 0.0 else {}
