@@ -68,7 +68,7 @@ def find_api_key(api_key: str | None, environment: Mapping[str, str]) -> str | N
     if key is None:
         key, source = environment.get(KEY_VARIABLE) or None, KEY_VARIABLE
     if key is not None and not (key.isascii() and key.isprintable() and key and " " not in key):
-        raise ValueError(f"{source} is no API key: it is empty, or has a space or a line break")
+        raise WaybillError(f"{source} is no API key: it is empty, or has a space or a line break")
     return key
 
 

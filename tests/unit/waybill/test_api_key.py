@@ -6,7 +6,7 @@ import logging
 import httpx2
 import pytest
 
-from waybill import AsyncClient, Client, NotAllowed, Unreachable
+from waybill import AsyncClient, Client, NotAllowed, Unreachable, WaybillError
 from waybill.testing import Reply, ScriptedServer, problem
 
 KEY = "wb_dev_3f9c0a1b2c3d_s3cr3tS3cr3t"
@@ -77,7 +77,7 @@ def test_a_failed_connection_is_told_without_the_key(caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize("bad", ["", "two words", "line\nbreak", "schlüssel"])
 def test_what_no_header_takes_is_refused_without_showing_it(bad: str) -> None:
-    with pytest.raises(ValueError, match="api_key is no API key") as raised:
+    with pytest.raises(WaybillError, match="api_key is no API key") as raised:
         Client("http://waybill", api_key=bad)
     assert not bad or bad not in str(raised.value)
 

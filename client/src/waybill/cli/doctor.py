@@ -16,7 +16,7 @@ from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Output, OutputOption
 from waybill.errors import NotReady, Unreachable, WaybillError
-from waybill.target import find_target
+from waybill.target import find_api_key, find_target
 from waybill.version import client_version
 
 if TYPE_CHECKING:
@@ -79,11 +79,13 @@ def _of_machine(check: "Check") -> Finding:
 
 def check_waybill(folder: Path) -> Iterator[Finding]:
     """Whether what this client would talk to answers, is of its version, and is ready."""
-    from waybill.connection import Connection, Question
+    from waybill.connection import Connection
+    from waybill.questions import Question
 
     try:
         target = find_target(None, os.environ, folder)
-        connection = Connection(target, timeout_s=ASK_TIMEOUT_S, transport=None)
+        api_key = find_api_key(None, os.environ)
+        connection = Connection(target, timeout_s=ASK_TIMEOUT_S, api_key=api_key)
     except WaybillError as error:
         yield Finding(name="waybill", verdict="wrong", text=str(error), fix="see above")
         return
@@ -114,7 +116,7 @@ def _of_version(place: str, answer: "Fields") -> Finding:
 
 
 def _of_services(connection: "Connection") -> Iterator[Finding]:
-    from waybill.connection import Question
+    from waybill.questions import Question
 
     try:
         told = connection.ask(Question(method="GET", path="/readyz")).raw
