@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from shared.problems import problem_body
-from shared.routes import HTTP_SERVICES, OPERATIONS, ROUTES, VARIABLE, methods_of
+from shared.routes import HTTP_SERVICES, OPERATIONS, ROUTES, SERVICES, VARIABLE, methods_of
+from shared.version import VERSION
 
 CONFIG: Final = Path(__file__).with_name("gateway.conf")
 ADDRESSES: Final = {
@@ -45,6 +46,7 @@ map $waybill_service $waybill_address {
 
 # The services' own pages for operators: /metrics/status and the like.
 map $uri $waybill_operated {
+    volatile;  # a request for all of them looks here once for each
     default "";
 @operated@
 }
@@ -96,6 +98,31 @@ server {
         return 200 '{"alive": true}';
     }
 
+    # Ready when every service is. They are asked one after the other, which decides the status;
+    # the body includes what each says.
+@ready@
+
+    location @ready {
+        default_type application/json;
+        ssi on;
+        ssi_types application/json;
+        return 200 '@readiness@';
+    }
+
+    location @not_ready {
+        default_type application/json;
+        ssi on;
+        ssi_types application/json;
+        return 503 '@readiness@';
+    }
+
+    location = /version {
+        default_type application/json;
+        ssi on;
+        ssi_types application/json;
+        return 200 '@version@';
+    }
+
     location ~ ^@operations@ {
         if ($waybill_operated = "") {
             return 404;
@@ -142,6 +169,9 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
             for name in addresses
             for page in _pages(name)
         ),
+        "ready": "\n\n".join(_ready()),
+        "readiness": _merged("/readyz"),
+        "version": _version(),
         "operations": f"({'|'.join(map(re.escape, (*OPERATIONS, OPENAPI)))})/",
         "problem_404": _problem(404, "not_found", "nothing at this path"),
         "problem_405": _problem(405, "method_not_allowed", "this path takes $waybill_methods"),
@@ -167,6 +197,29 @@ def _path(template: str) -> str:
     """A variable is one segment; behind the path comes its end or a query."""
     fixed = map(re.escape, VARIABLE.split(template))
     return "[^/?]+".join(fixed) + r"(\?|$)"
+
+
+def _ready() -> Iterator[str]:
+    """One location per service: where it is ready, on to the next one."""
+    names = ["= /readyz", *(f"@ready_{service}" for service in SERVICES[1:]), "@ready"]
+    for service, name, then in zip(SERVICES, names, names[1:], strict=False):
+        yield f"""\
+    location {name} {{
+        auth_request /readyz/{service};
+        error_page 500 = @not_ready;
+        try_files /- {then};
+    }}"""
+
+
+def _merged(page: str) -> str:
+    """A JSON object of what every service answers at `page`."""
+    answers = (f'"{name}": <!--# include virtual="{page}/{name}" -->' for name in SERVICES)
+    return f"{{{', '.join(answers)}}}"
+
+
+def _version() -> str:
+    mine = f'"service": "gateway", "version": "{VERSION}"'
+    return f'{{{mine}, "services": {_merged("/version")}}}'
 
 
 def _by_path() -> Iterator[tuple[str, str]]:

@@ -67,3 +67,11 @@ def test_pages_for_operators_are_those_that_services_have(service: str) -> None:
         path = f"{page}/{service}"
         assert re.search(location, path)
         assert looked_up("waybill_operated", path) == f"{ADDRESSES[service]}{page}"
+
+
+def test_whole_is_ready_when_each_service_is() -> None:
+    assert re.findall(r"auth_request /readyz/(\w+);", TEXT) == list(SERVICES)
+    for page in ("/readyz", "/version"):
+        assert set(re.findall(rf'include virtual="{page}/(\w+)"', TEXT)) == set(SERVICES)
+    operated = dict(MAP.findall(TEXT))["waybill_operated"]
+    assert "volatile;" in operated, "else the first service's answer stands for all of them"
