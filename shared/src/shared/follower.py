@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
-from shared import codec
+from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Message
 from shared.kafka import make_admin, make_consumer
@@ -91,4 +91,5 @@ class TopicFollower(Generic[M]):
         try:
             self._accept(codec.decode(self._type, raw))
         except InvalidMessage as error:
+            metrics.count("waybill_messages_skipped_total", topic=self._topic)
             logger.error("message skipped", extra={"topic": self._topic, "reason": str(error)})

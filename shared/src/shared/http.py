@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -119,14 +118,21 @@ class RequestIds:
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (b"x-request-id", own.encode("latin-1"))]
-                route = getattr(scope.get("route"), "path", "unmatched")
-                status = str(message["status"])
-                metrics.count("waybill_http_requests_total", route=route, status=status)
-                elapsed = time.perf_counter() - started
-                metrics.observe("waybill_http_request_seconds", elapsed, route=route)
+                _measure(scope, message["status"], time.perf_counter() - started)
             await send(message)
 
         await self.app(scope, receive, send_with_id)
+
+
+def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
+    """Paths and methods that no route has are one each: callers may make up any number of them."""
+    matched = scope.get("route")
+    route = getattr(matched, "path", "unmatched")
+    known = scope["method"] in (getattr(matched, "methods", None) or ())
+    method = scope["method"] if known else "other"
+    metrics.count("waybill_http_requests_total", route=route, method=method, status=str(status))
+    if b"wait=" not in scope["query_string"]:
+        metrics.observe("waybill_http_request_seconds", elapsed_s, route=route, method=method)
 
 
 def token_problem(error: TokenRefused | TokenExpired) -> dict[str, Any]:
@@ -176,7 +182,8 @@ def _add_operations(app: FastAPI, service: str, health: Health) -> None:
 
     @app.get("/metrics", tags=["operations"], include_in_schema=False)
     def metrics_text() -> Response:
-        return Response(generate_latest(), media_type="text/plain; version=0.0.4")
+        text = metrics.text_of(service, health.readiness())
+        return Response(text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
 
 def _answer(request: Request, status: int, slug: str, detail: str, **members: object) -> Response:

@@ -1,71 +1,109 @@
-"""Every metric name, each with its type and meaning; a misspelt one does not type-check."""
+"""Counts, gauges and time spans of this process, under the names of `shared.metrics_table`."""
 
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final, get_args
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
-CounterName = Literal[
-    # requests answered, by route and status
-    "waybill_http_requests_total",
-    # records acknowledged by Kafka, by pipeline and input
-    "waybill_records_accepted_total",
-    # records refused by an input's schema, by pipeline and input
-    "waybill_records_rejected_total",
-    # tokens made, by how they were born
-    "waybill_tokens_issued_total",
-    # outcomes answered, by outcome
-    "waybill_outcomes_total",
-    # facts applied to the tracker's slots
-    "waybill_facts_applied_total",
-    # commands answered, by action and state
-    "waybill_commands_total",
-    # drivers started, by reason
-    "waybill_driver_starts_total",
-]
-GaugeName = Literal[
-    # open long polls and event streams
-    "waybill_waiters",
-    # pipelines that this process holds
-    "waybill_pipelines",
-]
-HistogramName = Literal[
-    # seconds from the sink's commit to the slot that shows it
-    "waybill_apply_delay_seconds",
-    # seconds a request took, by route
-    "waybill_http_request_seconds",
-]
+from shared.metrics_table import METRICS, CounterName, GaugeName, HistogramName, Metric
+from shared.version import VERSION
 
-COUNTERS: Final[dict[CounterName, tuple[str, tuple[str, ...]]]] = {
-    "waybill_http_requests_total": ("Requests answered", ("route", "status")),
-    "waybill_records_accepted_total": ("Records acknowledged by Kafka", ("pipeline", "input")),
-    "waybill_records_rejected_total": ("Records refused by a schema", ("pipeline", "input")),
-    "waybill_tokens_issued_total": ("Tokens made", ("born",)),
-    "waybill_outcomes_total": ("Outcomes answered", ("outcome",)),
-    "waybill_facts_applied_total": ("Facts applied to slots", ("kind",)),
-    "waybill_commands_total": ("Commands answered", ("action", "state")),
-    "waybill_driver_starts_total": ("Drivers started", ("reason",)),
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+Labels = tuple[str, ...]
+"""Values of labels, in the order of the table."""
+
+
+class _Gauge(Collector):
+    """All values of one gauge. A reader sees those of one moment."""
+
+    def __init__(self, name: str, metric: Metric) -> None:
+        self.values: Mapping[Labels, float] = {}
+        self._name = name
+        self._metric = metric
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        family = GaugeMetricFamily(self._name, self._metric.help, labels=self._metric.labels)
+        for labels, value in self.values.items():
+            family.add_metric(labels, value)
+        yield family
+
+
+_counters: Final[dict[CounterName, Counter]] = {
+    name: Counter(name, METRICS[name].help, METRICS[name].labels, registry=None)
+    for name in get_args(CounterName)
 }
-GAUGES: Final[dict[GaugeName, str]] = {
-    "waybill_waiters": "Open long polls and event streams",
-    "waybill_pipelines": "Pipelines that this process holds",
+_gauges: Final[dict[GaugeName, _Gauge]] = {
+    name: _Gauge(name, METRICS[name]) for name in get_args(GaugeName)
 }
-HISTOGRAMS: Final[dict[HistogramName, tuple[str, tuple[str, ...]]]] = {
-    "waybill_apply_delay_seconds": ("From a sink's commit to the slot that shows it", ()),
-    "waybill_http_request_seconds": ("Time that a request took", ("route",)),
+_histograms: Final[dict[HistogramName, Histogram]] = {
+    name: Histogram(
+        name,
+        METRICS[name].help,
+        METRICS[name].labels,
+        buckets=METRICS[name].buckets,
+        registry=None,
+    )
+    for name in get_args(HistogramName)
 }
-
-_counters = {n: Counter(n, text, labels) for n, (text, labels) in COUNTERS.items()}
-_gauges = {n: Gauge(n, text) for n, text in GAUGES.items()}
-_histograms = {n: Histogram(n, text, labels) for n, (text, labels) in HISTOGRAMS.items()}
+_all: Final[dict[str, Counter | _Gauge | Histogram]] = {
+    **{str(name): counter for name, counter in _counters.items()},
+    **{str(name): gauge for name, gauge in _gauges.items()},
+    **{str(name): histogram for name, histogram in _histograms.items()},
+}
 
 
 def count(name: CounterName, amount: int = 1, **labels: str) -> None:
     (_counters[name].labels(**labels) if labels else _counters[name]).inc(amount)
 
 
-def gauge(name: GaugeName, value: float) -> None:
-    _gauges[name].set(value)
-
-
 def observe(name: HistogramName, seconds: float, **labels: str) -> None:
     (_histograms[name].labels(**labels) if labels else _histograms[name]).observe(seconds)
+
+
+def gauge(name: GaugeName, value: float) -> None:
+    """One without labels."""
+    show(name, {(): value})
+
+
+def show(name: GaugeName, values: Mapping[Labels, float]) -> None:
+    """All values that there are now: what is not among them is shown no more."""
+    _gauges[name].values = values
+
+
+def forget(pipeline: str) -> None:
+    """Show nothing more of a pipeline that was deleted; gauges are shown anew anyway."""
+    for name, metric in METRICS.items():
+        shown = _all[name]
+        if "pipeline" in metric.labels and not isinstance(shown, _Gauge):
+            shown.remove_by_labels({"pipeline": pipeline})
+
+
+def text_of(service: str, readiness: Mapping[str, str]) -> bytes:
+    """What /metrics answers: the metrics of this service, and those of its process."""
+    show("waybill_build_info", {(VERSION,): 1})
+    show("waybill_ready", {(check,): float(said == "ok") for check, said in readiness.items()})
+    return generate_latest(_registry(service))
+
+
+@cache
+def _registry(service: str) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    for name, metric in METRICS.items():
+        if service in metric.services:
+            registry.register(_all[name])
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from prometheus_client import generate_latest
-
+from shared import metrics
 from shared.authentication import KeysInForce
 from shared.errors import NotAllowed
 from shared.health import Health, ready
@@ -54,7 +53,8 @@ class _Face:
             body = problem_body(error.status, error.slug, str(error), **error.members)
             return error.status, PROBLEM_JSON, json.dumps(body).encode()
         if path == "/metrics":
-            return 200, "text/plain; version=0.0.4", generate_latest()
+            text = metrics.text_of(self.service, self.health.readiness())
+            return 200, metrics.CONTENT_TYPE, text
         status, content = self._content(path)
         return status, "application/json", json.dumps(content).encode()
 

@@ -16,7 +16,7 @@ from ingress.app.records import Records
 from ingress.app.registry import Registry
 from ingress.app.tokens import Tokens
 from ingress.settings import Settings
-from shared import logs
+from shared import logs, metrics
 from shared.authentication import KeysInForce, keys_in_force
 from shared.clock import SystemClock
 from shared.errors import UserError
@@ -72,8 +72,14 @@ def build(
 ) -> FastAPI:
     """The application over real adapters; `stack` ends what it starts."""
     directory = PipelineDirectory()
+
+    def accept(record: PipelineRecord) -> None:
+        directory.accept(record)
+        if record.desired == "deleted":
+            metrics.forget(record.name)
+
     follower = stack.enter_context(
-        TopicFollower(settings.kafka, settings.topic("pipelines"), PipelineRecord, directory.accept)
+        TopicFollower(settings.kafka, settings.topic("pipelines"), PipelineRecord, accept)
     )
     topics = AdminTopics(make_admin(settings.kafka))
     mint = RandomMint(ring, SystemClock())

@@ -5,7 +5,7 @@ import uuid
 from contextlib import ExitStack
 from functools import partial
 
-from shared import logs
+from shared import logs, metrics
 from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
@@ -68,6 +68,7 @@ def main() -> None:
             try:
                 loop.turn()
             except Retryable as error:
+                metrics.count("waybill_loop_retries_total")
                 logger.warning("will be tried again", extra={"reason": str(error)})
                 stop.wait(RETRY_S)
 

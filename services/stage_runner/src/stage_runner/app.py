@@ -34,6 +34,7 @@ from stage_runner.core.moves import (
 from stage_runner.core.planning import TopicPlan, TopicState, define, refuse_recreated, topics_of
 from stage_runner.core.records import beginning, changed, created, refuse_gone, restarted
 from stage_runner.core.supervision import PipelineState, decide
+from stage_runner.measuring import measure, show
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class Runner:
     def tick(self) -> None:
         for uid in list(self._states):
             self._apply(uid, Tick())
-        metrics.gauge("waybill_pipelines", len(self._states))
+        show(self._states.values())
 
     def act(self) -> None:
         """Carry out what was decided, in order; what raises Retryable stays first in line."""
@@ -235,6 +236,7 @@ class Runner:
                 extra={"pipeline": record.name, "reason": error.message},
             )
         self._deleted[pipeline_uid] = record.commanded_at
+        metrics.forget(record.name)
         self._epochs.pop(pipeline_uid, None)
         del self._states[pipeline_uid]
 
@@ -243,6 +245,7 @@ class Runner:
         if state is None:
             return
         after, actions = decide(state, event, self._clock.now_ms())
+        measure(state, after)
         self._states[pipeline_uid] = after
         self._todo.extend((after, action) for action in actions)
 
@@ -250,11 +253,12 @@ class Runner:
         record = state.record
         match action:
             case StartDriver(closing=closing):
-                reason = "closing" if closing else state.reason.split(" ")[0]
-                metrics.count("waybill_driver_starts_total", reason=reason)
                 epoch = self._publisher.claim(record)
                 self._epochs[record.pipeline_uid] = epoch
                 self._drivers.start(record, epoch, closing=closing)
+                reason = "closing" if closing else state.reason.split(" ")[0]
+                name = record.name
+                metrics.count("waybill_driver_starts_total", pipeline=name, reason=reason)
             case StopDriver(force=force):
                 self._drivers.stop(record.pipeline_uid, force=force)
             case Announce(phase_from=phase_from):

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka.admin import NewTopic
 
-from shared import codec
+from shared import codec, metrics
 from shared.clock import Clock
 from shared.errors import InvalidMessage, Retryable, UserError
 from shared.events import (
@@ -252,6 +252,7 @@ class CommandQueue:
         try:
             command = codec.decode(Command, value or b"")
         except InvalidMessage as invalid:
+            metrics.count("waybill_messages_skipped_total", topic=self._topic)
             logger.error("command skipped", extra={"offset": offset, "reason": str(invalid)})
             return None
         self._open.setdefault(partition, {})[offset] = command.id

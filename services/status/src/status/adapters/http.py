@@ -1,5 +1,6 @@
 """Routes of status: HTTP in, use case, HTTP out. Decides only what a status code is."""
 
+import time
 import zlib
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
@@ -60,6 +61,8 @@ Wait = Annotated[
 
 def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
+    for kind in Kind:
+        metrics.count("waybill_outcomes_total", 0, outcome=kind)  # a first one shows as growth
 
     @router.get(
         "/{token}",
@@ -76,7 +79,11 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             told = request.headers.get("last-event-id", "")
             return await _stream(tokens.follow(opened), told)
         if wait > 0:
-            return _outcome(request, await tokens.wait(opened, wait))
+            began = time.perf_counter()
+            waited = await tokens.wait(opened, wait)
+            held_s = time.perf_counter() - began
+            metrics.observe("waybill_held_request_seconds", held_s, outcome=waited.outcome)
+            return _outcome(request, waited)
         (outcome,) = await tokens.now([opened])
         if isinstance(outcome, TokenRefused):
             raise outcome
