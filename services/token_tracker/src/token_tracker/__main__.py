@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import redis
 
-from shared import logs
+from shared import logs, metrics
 from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
@@ -16,6 +16,7 @@ from shared.monitor import serve_monitor
 from shared.process import shutdown_on_signals
 from shared.slots import Keys
 from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJournal
+from token_tracker.adapters.lag import LagWatch
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker
 from token_tracker.settings import TokenTrackerSettings
@@ -55,8 +56,10 @@ def main() -> None:
             tracker=tracker,
             membership=Membership(admin),
         )
-        port = settings.token_tracker_port
-        stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health, keys))
+        lag = stack.enter_context(LagWatch(admin, prefix))
+        stack.enter_context(
+            serve_monitor(settings.host, settings.token_tracker_port, "token_tracker", health, keys)
+        )
         stop = stack.enter_context(shutdown_on_signals())
         rounds = Rounds(tracker, save_interval_s=settings.token_tracker_snapshot_interval_s)
         while not stop.is_set():
@@ -64,8 +67,10 @@ def main() -> None:
             try:
                 stream.feed(POLL_S)
                 tracker.flush()
+                lag.show(tracker.slots())
                 rounds.due(time.monotonic())
             except Retryable as error:
+                metrics.count("waybill_loop_retries_total")
                 logger.warning("will be tried again", extra={"reason": str(error)})
                 stop.wait(CONFIRM_INTERVAL_S)
         tracker.save()

@@ -13,12 +13,12 @@ from enum import StrEnum
 from itertools import count
 from typing import Final, Protocol
 
-from shared import metrics
 from shared.clock import Clock
-from shared.events import Commit, Fact, LifecycleEvent, Snapshot
+from shared.events import Fact, LifecycleEvent, Snapshot
 from shared.slots import SLOT_VERSION, Progress, Slot, saved_from_json
 from token_tracker.core import apply_fact, apply_lifecycle
 from token_tracker.core.snapshots import snapshot_text
+from token_tracker.measuring import count_rebuilds, measure, measure_delay
 
 logger = logging.getLogger(__name__)
 
@@ -110,17 +110,15 @@ class Tracker:
             return
         held = self._held(own, fact.tenant, fact.pipeline_uid)
         applied = apply_fact(held.slot, fact)
+        measure(held.slot, fact, applied.slot)
         if applied.slot != held.slot:
             held.changed = held.unsaved = True
         held.slot = applied.slot
         held.fresh += applied.progress
         held.history += applied.progress
         own.position = offset + 1
-        kind = "commit" if isinstance(fact.body, Commit) else "definition"
-        metrics.count("waybill_facts_applied_total", kind=kind)
-        if kind == "commit" and applied.progress:
-            delay_ms = self._clock.now_ms() - max(p.committed_at for p in applied.progress)
-            metrics.observe("waybill_apply_delay_seconds", max(delay_ms, 0) / 1000)
+        if applied.progress:
+            measure_delay(applied.progress, self._clock.now_ms())
 
     def skip(self, partition: int, offset: int) -> None:
         """A message that is no fact."""
@@ -187,6 +185,15 @@ class Tracker:
     def owns(self) -> int:
         return len(self._partitions)
 
+    def slots(self) -> tuple[Slot, ...]:
+        """Of the partitions whose facts have all been applied, back to their takeover at least."""
+        return tuple(
+            held.slot
+            for partition in self._partitions.values()
+            if partition.position >= partition.rebuild_from
+            for held in partition.pipelines.values()
+        )
+
     def _held(self, partition: Partition, tenant: str, pipeline_uid: str) -> Held:
         held = partition.pipelines.get(pipeline_uid)
         if held is None:
@@ -212,6 +219,7 @@ class Tracker:
                 held.mark = write.mark
         if lost:
             partition.rebuild_from = self._journal.end(number)
+            count_rebuilds(lost)
             logger.info(
                 "slots are missing and will be written whole",
                 extra={"partition": number, "slots": lost},

@@ -19,7 +19,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from shared import codec
+from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Fact, LifecycleEvent, Snapshot, pipeline_key
 from shared.kafka import KafkaAdmin, Membership, position_of, read_to_end
@@ -125,6 +125,7 @@ class FactStream:
                 self._tracker.handle_lifecycle(partition, event)
         except InvalidMessage as error:
             place = f"{message.topic()}[{partition}]@{offset}"
+            metrics.count("waybill_messages_skipped_total", topic=message.topic() or "")
             logger.error("message skipped", extra={"position": place, "reason": str(error)})
             if is_fact:
                 self._tracker.skip(partition, offset)
@@ -160,6 +161,7 @@ class FactStream:
             try:
                 snapshot = codec.decode(Snapshot, message.value() or b"")
             except InvalidMessage as error:
+                metrics.count("waybill_messages_skipped_total", topic=self._frontiers)
                 logger.error("snapshot skipped", extra={"reason": str(error)})
                 continue
             snapshots[snapshot.partition][snapshot.pipeline_uid] = snapshot
