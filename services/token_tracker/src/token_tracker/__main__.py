@@ -34,11 +34,13 @@ def main() -> None:
     logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
     keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka)
-    client = redis.Redis.from_url(settings.redis, socket_timeout=REDIS_TIMEOUT_S)
-    store = RedisStore(client, Keys(settings.topic_prefix))
+    store = RedisStore(
+        redis.Redis.from_url(settings.redis, socket_timeout=REDIS_TIMEOUT_S),
+        Keys(settings.topic_prefix),
+    )
     consumer = make_consumer(settings.kafka, settings.group("token_tracker"))
-    producer = make_producer(settings.kafka, **SNAPSHOT_PRODUCER)
     prefix = settings.topic_prefix
+    producer = make_producer(settings.kafka, **SNAPSHOT_PRODUCER)
     tracker = Tracker(store, KafkaJournal(consumer, producer, admin, prefix=prefix), SystemClock())
     health = Health(
         {
@@ -57,17 +59,14 @@ def main() -> None:
             membership=Membership(admin),
         )
         lag = stack.enter_context(LagWatch(admin, prefix))
-        stack.enter_context(
-            serve_monitor(settings.host, settings.token_tracker_port, "token_tracker", health, keys)
-        )
+        port = settings.token_tracker_port
+        stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health, keys))
         stop = stack.enter_context(shutdown_on_signals())
-        rounds = Rounds(tracker, save_interval_s=settings.token_tracker_snapshot_interval_s)
+        rounds = Rounds(tracker, lag, save_interval_s=settings.token_tracker_snapshot_interval_s)
         while not stop.is_set():
             health.beat()
             try:
                 stream.feed(POLL_S)
-                tracker.flush()
-                lag.show(tracker.slots())
                 rounds.due(time.monotonic())
             except Retryable as error:
                 metrics.count("waybill_loop_retries_total")
@@ -77,14 +76,17 @@ def main() -> None:
 
 
 class Rounds:
-    """What the loop does now and then: confirm every slot, save snapshots."""
+    """What the loop does in each turn, and now and then: confirm every slot, save snapshots."""
 
-    def __init__(self, tracker: Tracker, *, save_interval_s: float) -> None:
+    def __init__(self, tracker: Tracker, lag: LagWatch, *, save_interval_s: float) -> None:
         self._tracker = tracker
+        self._lag = lag
         self._save_interval_s = save_interval_s
         self._confirm_at = self._save_at = 0.0
 
     def due(self, now: float) -> None:
+        self._lag.show(self._tracker.slots())
+        self._tracker.flush()
         if now >= self._confirm_at:
             self._tracker.confirm()
             self._confirm_at = now + CONFIRM_INTERVAL_S
