@@ -4,10 +4,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.line import WAIT_S, Line
-from e2e.scraping import Scrape, groups, lag_of_group, scrape
+from e2e.scraping import lag_of_group, scrape
 from e2e.waiting import eventually
+from kafka_groups import group_names
 from local_stack.services import topic_prefix
 from local_stack.stack import StackState
+from scraping import Scrape
 from shared.clock import SystemClock
 from shared.kafka import KafkaAdmin
 from shared.routes import SERVICES
@@ -43,7 +45,7 @@ class Outside:
         return {sink: self._lag(tracker, stage, sink) for stage, sink in SINKS}
 
     def groups(self) -> set[str]:
-        return groups(self._kafka, self.prefix)
+        return group_names(self._kafka, self.prefix)
 
     def _lag(self, tracker: Scrape, stage: str, sink: str) -> float | None:
         labels = {"pipeline": self.name, "stage": stage, "sink": sink}
@@ -100,7 +102,8 @@ def test_what_an_operator_looks_at_after_a_token_is_complete(
     assert scrape(stack, "stage_runner").value("waybill_driver_starts_total", **starts) == 1
     for service in SERVICES:
         assert scrape(stack, service).value("waybill_build_info", version=VERSION) == 1
-        assert not scrape(stack, service).not_ready()
+        ready = scrape(stack, service).labels("waybill_ready")
+        assert all(scrape(stack, service).value("waybill_ready", **check) for check in ready)
     now_s = SystemClock().now_ms() / 1000
     assert all(0 <= now_s - at < AGE_S_MAX for at in committed_at(stack, line))
     tracker = scrape(stack, "token_tracker")

@@ -1,31 +1,21 @@
 """What a service shows of itself."""
 
-from prometheus_client.parser import text_string_to_metric_families
-
+from scraping import Scrape, read_scrape
 from shared import metrics
 from shared.version import VERSION
 
 
-def samples(
-    service: str, readiness: dict[str, str] | None = None
-) -> dict[str, list[dict[str, str]]]:
-    """Labels of all series, by name."""
-    found: dict[str, list[dict[str, str]]] = {}
-    for family in text_string_to_metric_families(
-        metrics.text_of(service, readiness or {}).decode()
-    ):
-        for sample in family.samples:
-            found.setdefault(sample.name, []).append(sample.labels)
-    return found
+def shown(service: str) -> Scrape:
+    return read_scrape(metrics.text_of(service, {}).decode())
 
 
 def test_a_service_shows_its_own_metrics_and_those_of_its_process() -> None:
-    shown = samples("ingress")
+    names = shown("ingress").names()
 
-    assert shown["waybill_build_info"] == [{"version": VERSION}]
-    assert "process_resident_memory_bytes" in shown
-    assert "waybill_waiters" not in shown
-    assert "waybill_slot_rebuilds_total" in samples("token_tracker")
+    assert shown("ingress").value("waybill_build_info", version=VERSION) == 1
+    assert "process_resident_memory_bytes" in names
+    assert "waybill_waiters" not in names
+    assert "waybill_slot_rebuilds_total" in shown("token_tracker").names()
 
 
 def test_readiness_is_shown_by_check() -> None:
@@ -40,7 +30,7 @@ def test_a_gauge_shows_no_more_what_was_not_said_again() -> None:
     metrics.show("waybill_driver_attempts", {("orders",): 2, ("gone",): 1})
     metrics.show("waybill_driver_attempts", {("orders",): 3})
 
-    assert samples("stage_runner")["waybill_driver_attempts"] == [{"pipeline": "orders"}]
+    assert shown("stage_runner").labels("waybill_driver_attempts") == [{"pipeline": "orders"}]
 
 
 def test_nothing_is_shown_of_a_pipeline_that_is_forgotten() -> None:
@@ -50,6 +40,5 @@ def test_nothing_is_shown_of_a_pipeline_that_is_forgotten() -> None:
 
     metrics.forget("gone")
 
-    shown = samples("stage_runner")["waybill_driver_starts_total"]
-    assert "kept" in {labels["pipeline"] for labels in shown}
-    assert "gone" not in {labels["pipeline"] for labels in shown}
+    assert shown("stage_runner").names(pipeline="kept")
+    assert not shown("stage_runner").names(pipeline="gone")

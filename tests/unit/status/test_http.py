@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
+from scraping import Scrape, read_scrape
 from shared.events import Reply
 from shared.health import Health
 from shared.http import create_app
@@ -224,3 +225,29 @@ def test_the_documentation_shows_examples(client: TestClient) -> None:
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     for name in ("OutcomeAnswer", "PipelineAnswer", "PipelinesAnswer", "OperationAnswer"):
         assert schemas[name]["example"]
+
+
+def test_requests_are_measured_by_route_and_method_and_held_ones_apart(
+    client: TestClient, store: FakeStore
+) -> None:
+    route = {"route": "/v1/tokens/{token}", "method": "GET"}
+    before = shown(client)
+
+    client.get(f"{path()}?wait=0.01")
+    client.request("BREW", "/v1/tokens/x")
+    client.get("/no/such/path")
+
+    after = shown(client)
+    held = {"outcome": "unknown"}
+    count = "waybill_held_request_seconds_count"
+    assert after.value(count, **held) == (before.value(count, **held) or 0) + 1
+    timed = "waybill_http_request_seconds_count"
+    assert after.value(timed, **route) == before.value(timed, **route)
+    methods = {labels["method"] for labels in after.labels("waybill_http_requests_total")}
+    routes = {labels["route"] for labels in after.labels("waybill_http_requests_total")}
+    assert "BREW" not in methods
+    assert "/no/such/path" not in routes
+
+
+def shown(client: TestClient) -> Scrape:
+    return read_scrape(client.get("/metrics").text)

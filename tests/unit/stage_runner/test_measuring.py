@@ -1,0 +1,47 @@
+"""What the runner shows of its pipelines."""
+
+from dataclasses import replace
+
+from builders import NOW, make_record
+from scraping import Scrape, read_scrape
+from shared import metrics
+from shared.events import LifecycleError
+from shared.lifecycle import Phase
+from stage_runner.core.supervision import PipelineState
+from stage_runner.measuring import measure, show
+
+STARTING = PipelineState(record=make_record(), phase=Phase.STARTING, since=NOW)
+CRASH = LifecycleError(
+    domain="internal", message="exit code 137", hint="", stage=None, retryable=True
+)
+
+
+def shown() -> Scrape:
+    return read_scrape(metrics.text_of("stage_runner", {}).decode())
+
+
+def test_a_pipeline_is_shown_under_its_phase_alone() -> None:
+    show([STARTING])
+    show([replace(STARTING, phase=Phase.RUNNING, blocked_by="blocked_by_open_transaction")])
+
+    assert shown().labels("waybill_pipeline_phase") == [{"pipeline": "orders", "phase": "Running"}]
+    assert shown().names(blocked_by="blocked_by_open_transaction")
+
+
+def test_the_time_of_a_start_is_from_its_phase_to_running() -> None:
+    before = shown().value("waybill_driver_start_seconds_sum") or 0
+
+    measure(STARTING, replace(STARTING, phase=Phase.RUNNING, since=NOW + 6_500))
+
+    assert shown().value("waybill_driver_start_seconds_sum") == before + 6.5
+
+
+def test_a_failure_is_counted_once_by_whose_it_is() -> None:
+    metrics.forget("orders")
+    recovering = replace(STARTING, phase=Phase.RECOVERING, error=CRASH)
+
+    measure(STARTING, recovering)
+    measure(recovering, replace(recovering, attempt=2))
+
+    failures = shown().value("waybill_driver_failures_total", pipeline="orders", domain="internal")
+    assert failures == 1

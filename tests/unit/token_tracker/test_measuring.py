@@ -1,0 +1,73 @@
+"""Of each batch the tracker counts one, however often it is told of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import TENANT, UID, make_commit, make_definition, make_fact, make_range
+from scraping import Scrape, read_scrape
+from shared import metrics
+from shared.events import Commit, Fact
+from shared.slots import Slot
+from token_tracker.core import apply_fact
+from token_tracker.measuring import measure
+
+SINK = {"pipeline": "orders", "stage": "enrich", "sink": "lake"}
+
+
+def shown() -> Scrape:
+    return read_scrape(metrics.text_of("token_tracker", {}).decode())
+
+
+def batch(*, sequence: int, took_ms: int = 250) -> Commit:
+    commit = make_commit(sequence=sequence)
+    return replace(commit, inputs=(make_range(),), committed_at=commit.started_at + took_ms)
+
+
+class Measured:
+    def __init__(self) -> None:
+        metrics.forget("orders")
+        self.slot = Slot(tenant=TENANT, pipeline_uid=UID)
+        self.take(make_fact(make_definition()))
+
+    def take(self, fact: Fact) -> None:
+        after = apply_fact(self.slot, fact).slot
+        measure(self.slot, fact, after)
+        self.slot = after
+
+
+@pytest.fixture
+def measured() -> Measured:
+    return Measured()
+
+
+def test_a_repeated_commit_is_the_same_batch(measured: Measured) -> None:
+    for sequence in (0, 0, 1, 1, 0):
+        measured.take(make_fact(batch(sequence=sequence)))
+
+    assert shown().value("waybill_batches_total", **SINK) == 2
+    assert shown().value("waybill_batch_rows_total", **SINK) == 2
+    assert shown().value("waybill_batch_seconds_sum", **SINK) == 0.5
+
+
+def test_what_is_set_aside_is_no_batch(measured: Measured) -> None:
+    measured.take(make_fact(make_commit(sequence=0)))
+
+    assert shown().value("waybill_batches_total", **SINK) is None
+
+
+def test_a_batch_that_another_driver_wrote_has_no_time(measured: Measured) -> None:
+    measured.take(make_fact(batch(sequence=0, took_ms=0)))
+
+    assert shown().value("waybill_batches_total", **SINK) == 1
+    assert shown().value("waybill_batch_seconds_count", **SINK) is None
+
+
+def test_a_deleted_pipeline_is_shown_no_more_and_its_late_commits_neither(
+    measured: Measured,
+) -> None:
+    measured.take(make_fact(batch(sequence=0)))
+    measured.take(make_fact(make_definition(deleted=True), generation=2))
+    measured.take(make_fact(batch(sequence=1)))
+
+    assert not shown().names(pipeline="orders")
