@@ -16,18 +16,23 @@ TIMEOUT_S = 180.0
 ORDER = '{"order_id": 1, "customer": "ada", "amount": 12.5}'
 
 
-def run(*command: str | Path, folder: Path) -> str:
-    """What it says on stdout; it must end well. Nothing of this environment is in its way."""
+def ran(*command: str | Path, folder: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
+    """The command, ended; nothing of this environment is in its way."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(
+    return subprocess.run(
         command,
         cwd=folder,
-        env=kept,
+        env={**kept, **settings},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
         check=False,
     )
+
+
+def run(*command: str | Path, folder: Path, **settings: str) -> str:
+    """What it says on stdout; it must end well."""
+    done = ran(*command, folder=folder, **settings)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -55,28 +60,44 @@ def install(distribution: str, members: Path, folder: Path) -> Path:
     return programs
 
 
+@pytest.fixture(scope="module")
+def waybill(members: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The installed command."""
+    return install("waybill-client[local]", members, tmp_path_factory.mktemp("all")) / "waybill"
+
+
 @pytest.fixture
-def waybill(members: Path, tmp_path: Path) -> Iterator[Path]:
-    """The installed command; what it started is stopped."""
-    command = install("waybill-client[local]", members, tmp_path) / "waybill"
-    yield command
-    run(command, "down", folder=tmp_path)
+def empty(waybill: Path, tmp_path: Path) -> Iterator[Path]:
+    """A folder for a stack, which is stopped at the end."""
+    yield tmp_path
+    run(waybill, "down", folder=tmp_path)
 
 
-def test_stack_of_an_empty_folder_takes_a_record_all_the_way(waybill: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    (example,) = tmp_path.glob("venv/lib/*/site-packages/waybill/examples/orders.yaml")
+def test_stack_of_an_empty_folder_takes_a_record_all_the_way(waybill: Path, empty: Path) -> None:
+    (example,) = waybill.parents[1].glob("lib/*/site-packages/waybill/examples/orders.yaml")
 
-    run(waybill, "up", "--detach", folder=folder)
-    run(waybill, "apply", "-f", example, folder=folder)
-    run(waybill, "wait", "orders", folder=folder)
-    token = run(waybill, "send", "orders", "orders", ORDER, folder=folder).split()[0]
-    outcome = run(waybill, "token", "wait", token, "--timeout", "120", folder=folder)
+    run(waybill, "up", "--detach", folder=empty)
+    run(waybill, "apply", "-f", example, folder=empty)
+    run(waybill, "wait", "orders", folder=empty)
+    token = run(waybill, "send", "orders", "orders", ORDER, folder=empty).split()[0]
+    outcome = run(waybill, "token", "wait", token, "--timeout", "120", folder=empty)
     assert outcome.startswith("complete")
 
-    run(waybill, "down", folder=folder)
-    assert [path.name for path in folder.iterdir()] == [".waybill"]
+    run(waybill, "down", folder=empty)
+    assert [path.name for path in empty.iterdir()] == [".waybill"]
+
+
+def test_stack_with_a_keys_file_answers_those_with_a_key(waybill: Path, empty: Path) -> None:
+    file = {"WAYBILL_API_KEYS_FILE": str(empty / "keys.json")}
+    key = run(waybill, "keys", "new", "--scope", "read", folder=empty, **file).strip()
+    run(waybill, "up", "--detach", folder=empty, **file)
+
+    refused = ran(waybill, "get", folder=empty)
+    assert refused.returncode == 1
+    assert "this needs an API key" in refused.stderr
+    run(waybill, "get", folder=empty, WAYBILL_API_KEY=key)
+    beyond = ran(waybill, "delete", "orders", folder=empty, WAYBILL_API_KEY=key)
+    assert "this needs scope admin" in beyond.stderr
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -16,6 +16,7 @@ from local_stack.jars import (
     JarSet,
     Progress,
     jar_set,
+    main,
     parse_lock,
     retrieve,
     root,
@@ -157,3 +158,10 @@ def test_two_processes_at_once_download_once(fake_ivy: FakeIvy, tmp_path: Path) 
 
 def _retrieve(wanted: JarSet, java: Java) -> None:
     retrieve(wanted, java=java, progress=ignore)
+
+
+def test_set_that_nobody_knows_is_told_with_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["spark", "flink"]) == 2
+    assert "kafka | spark" in capsys.readouterr().err

@@ -45,3 +45,11 @@ def test_schemas_of_one_name_and_two_meanings_stay_apart() -> None:
     assert schemas == {"Answer": {"type": "object"}, "status_Answer": {"type": "string"}}
     assert reference_of(merged, "/v1/x", "put").endswith("/Answer")
     assert reference_of(merged, "/v1/x", "get").endswith("/status_Answer")
+
+
+def test_keys_that_operations_name_are_described_in_the_whole() -> None:
+    scheme = {"api_key": {"type": "http", "scheme": "bearer"}}
+    document = make_document("/v1/x", "put", Answer={"type": "object"})
+    document["components"]["securitySchemes"] = scheme
+    merged = merge({"ingress": document}, "0.1.0")
+    assert merged["components"]["securitySchemes"] == scheme
