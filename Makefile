@@ -40,8 +40,8 @@ check: sync ## Lint, format, types, import rules; changes nothing
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: sync ## Measure, as ratios to what others need for the same (ARGS: for the measurement)
-	$(BIN)/python -m bench.rebuild $(ARGS)
+bench: sync ## Measure, as ratios to what others need for the same (ARGS: which, R1 R15 …)
+	$(BIN)/python -m bench $(ARGS)
 
 fmt: sync ## Format, and fix what lint can fix
 	$(BIN)/ruff check --fix

@@ -1,11 +1,9 @@
-"""What measurements run on: Kafka and Valkey of their own, services as processes, and the table
-that a measurement prints. Measures nothing itself."""
+"""What measurements run on: Kafka and Valkey of their own, and services as processes."""
 
 import base64
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -15,14 +13,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
+from local_stack import archives
+from local_stack.java import find_java
 from local_stack.ports import HOST, pick
 from local_stack.processes import die_with
 from shared.tokens import KeyRing
 from shared.topics import create_topics
 
 READY_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 45.0  # the stage runner ends its drivers first
 POLL_S = 0.005
 PREFIX = "bench"
 
@@ -40,7 +41,7 @@ class Surroundings:
 def surroundings(folder: Path) -> Iterator[Surroundings]:
     """A broker and a Valkey of the local stack, with our topics in place."""
     command = [sys.executable, "-m", "local_stack.bare", "--folder", str(folder / "bare")]
-    with _child(command, dict(os.environ), stdout=subprocess.PIPE) as process:
+    with child(command, dict(os.environ), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = json.loads(process.stdout.readline())
         create_topics(said["kafka"], PREFIX)
@@ -58,8 +59,17 @@ def surroundings(folder: Path) -> Iterator[Surroundings]:
                 "WAYBILL_REDIS": said["redis"],
                 "WAYBILL_TOPIC_PREFIX": PREFIX,
                 "WAYBILL_TOKEN_KEYS_FILE": str(keys),
+                "WAYBILL_STAGE_RUNNER_STATE_FOLDER": str(folder / "stage_runner"),
+                "WAYBILL_STAGE_RUNNER_LAKEHOUSE": str(folder / "lakehouse"),
+                "WAYBILL_STAGE_RUNNER_JAVA": said["java"],
+                "WAYBILL_STAGE_RUNNER_SPARK_JARS": said["spark_jars"],
+                "WAYBILL_STAGE_RUNNER_SPARK_ARCHIVE": str(_spark_archive(said["spark_jars"])),
             },
         )
+
+
+def _spark_archive(jars: str) -> Path:
+    return archives.archive("spark", find_java(), Path(jars)).path
 
 
 @contextmanager
@@ -69,8 +79,17 @@ def service(name: str, around: Surroundings) -> Iterator[str]:
     environment = {**around.environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
     with (
         (around.folder / f"{name}.log").open("ab") as log,
-        _child([sys.executable, "-m", name], environment, stdout=log, stderr=log),
+        child([sys.executable, "-m", name], environment, stdout=log, stderr=log),
     ):
+        yield f"http://{HOST}:{port}"
+
+
+@contextmanager
+def peer(module: ModuleType, around: Surroundings) -> Iterator[str]:
+    """A server to compare with, its URL at once."""
+    port = pick({"peer": 0})["peer"]
+    command = [sys.executable, "-m", module.__name__, str(port)]
+    with child(command, around.environment):
         yield f"http://{HOST}:{port}"
 
 
@@ -85,18 +104,8 @@ def await_ready(url: str) -> None:
     raise TimeoutError(f"{url} is not ready after {READY_TIMEOUT_S} s")
 
 
-def print_table(times: dict[str, list[float]], *, peer: str) -> None:
-    """One line per measurement: rounds, median, spread, and the median over the peer's."""
-    unit = statistics.median(times[peer])
-    print(f"{'':34}{'n':>4}{'median':>10}{'least':>10}{'most':>10}{'ratio':>8}")
-    for name, seconds in times.items():
-        median = statistics.median(seconds)
-        spread = f"{min(seconds):>8.3f} s{max(seconds):>8.3f} s"
-        print(f"{name:34}{len(seconds):>4}{median:>8.3f} s{spread}{median / unit:>8.2f}")
-
-
 @contextmanager
-def _child(
+def child(
     command: Sequence[str], environment: dict[str, str], **streams: object
 ) -> "Iterator[subprocess.Popen[bytes]]":
     process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]

@@ -4,13 +4,13 @@ import socket
 from collections.abc import Callable
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 STOP_TIMEOUT_S = 5  # for answers that are under way when the process is told to stop
 
 
 def serve(
-    app: FastAPI,
+    app: ASGIApp,
     *,
     host: str,
     port: int,

@@ -1,0 +1,63 @@
+"""Measures Waybill as ratios to what others need for the same, in one run on one machine.
+
+`python -m bench [R1 R7 …]`: every contest, or those that are named.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.contest import Contest, Result, measure
+from bench.ingress import R4, R5
+from bench.latency import R1, R2
+from bench.rebuild import R15
+from bench.report import machine, save, table
+from bench.surroundings import surroundings
+from bench.throughput import R3, R16
+from bench.tokens import R11
+from bench.tracker import R10
+from bench.waking import R7, R9
+
+CONTESTS = {contest.key: contest for contest in (R1, R2, R3, R4, R5, R7, R9, R10, R11, R15, R16)}
+ROUNDS = 5
+FOLDER = Path(".bench")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("keys", nargs="*", metavar="KEY", help=f"of {', '.join(CONTESTS)}")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of each contest (default 5)")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="for JSON and plots (.bench)")
+    chosen = parser.parse_args()
+    unknown = [key for key in chosen.keys if key not in CONTESTS]
+    if unknown:
+        parser.error(f"no contest {unknown[0]}: there are {', '.join(CONTESTS)}")
+    results = run([CONTESTS[key] for key in chosen.keys or CONTESTS], chosen.rounds)
+    save(results, chosen.out)
+    print(f"{machine()}; medians of interleaved rounds\n\n{table(results)}\n")
+    print(f"all figures and plots: {chosen.out}")
+    return 0
+
+
+def run(contests: Sequence[Contest], rounds: int) -> list[Result]:
+    results = []
+    for contest in contests:
+        tell(f"{contest.key}: {contest.what}")
+        with (
+            tempfile.TemporaryDirectory(prefix="waybill-bench-") as folder,
+            surroundings(Path(folder)) as around,
+        ):
+            results.append(measure(contest, around, rounds, tell))
+    return results
+
+
+def tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

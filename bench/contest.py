@@ -1,0 +1,83 @@
+"""What is compared with what: two turns, which take a round each in their time, and a target.
+
+Only ratios of one run count: what the machine does beside it meets both.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bench.surroundings import Surroundings
+
+Turn = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Each call measures once; `beside` is measured and told too, and is no part of the ratio."""
+
+    ours: Turn
+    theirs: Turn
+    beside: Mapping[str, Turn] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """`unit` says which way is good: for seconds the target is a most, for rates a least."""
+
+    key: str
+    what: str
+    ours: str
+    theirs: str
+    unit: Literal["s", "/s"]
+    target: float
+    begin: Callable[[Surroundings], AbstractContextManager[Turns]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    contest: Contest
+    ours: tuple[float, ...]
+    theirs: tuple[float, ...]
+    beside: Mapping[str, tuple[float, ...]]
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        return tuple(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(self.ratios)
+
+    @property
+    def met(self) -> bool:
+        if self.contest.unit == "s":
+            return self.ratio <= self.contest.target
+        return self.ratio >= self.contest.target
+
+
+def measure(
+    contest: Contest, around: Surroundings, rounds: int, tell: Callable[[str], None]
+) -> Result:
+    """Interleaved: whoever began a round comes last in the next one. The first is not counted."""
+    times: dict[str, list[float]] = {}
+    with contest.begin(around) as turns:
+        named = {"ours": turns.ours, "theirs": turns.theirs, **turns.beside}
+        for number in range(rounds + 1):
+            order = list(named.items())
+            for name, turn in order if number % 2 else reversed(order):
+                value = turn()
+                tell(f"{contest.key} round {number} of {rounds}: {name} {shown(value, contest)}")
+                if number:
+                    times.setdefault(name, []).append(value)
+    found = {name: tuple(values) for name, values in times.items()}
+    ours, theirs = found.pop("ours"), found.pop("theirs")
+    return Result(contest=contest, ours=ours, theirs=theirs, beside=found)
+
+
+def shown(value: float, contest: Contest) -> str:
+    if contest.unit == "s":
+        return f"{value * 1000:,.1f} ms" if value < 10 else f"{value:,.1f} s"
+    return f"{value:,.0f} /s"

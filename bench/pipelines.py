@@ -1,0 +1,127 @@
+"""One pipeline of Waybill and one PySpark program that do the same, each with topics of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from confluent_kafka.admin import NewTopic
+
+from bench.http import Http
+from bench.peers.spark import SparkSpec
+from bench.surroundings import Surroundings, await_ready, child, service
+from shared.kafka import make_admin
+from shared.topics import create_missing
+
+START_TIMEOUT_S = 120
+PARTITIONS = 4
+COLUMNS = "order_id BIGINT, customer STRING, amount DECIMAL(10,2)"
+QUERY = "SELECT *, amount * 0.2 AS tax FROM orders"
+MANIFEST = """
+version: 1
+name: {name}
+inputs:
+  - name: orders
+    kafka: {{topic: {name}.in, partitions: {partitions}}}
+    format: json
+    schema: "{columns}"
+stages:
+  - name: enrich
+    inputs: [orders]
+    steps: [{{name: enriched, sql: "{query}"}}]
+    sinks: [{{name: out, from: enriched, kafka: {{topic: {name}.out, partitions: {partitions}}}}}]
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """From one topic to another, whoever carries the records."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waybill:
+    """A running pipeline `name`, and where to ask of it."""
+
+    name: str
+    ingress: str
+    status: str
+    way: Way
+
+
+def order(number: int) -> bytes:
+    return json.dumps({"order_id": number, "customer": "ada", "amount": 12.5}).encode()
+
+
+@contextmanager
+def waybill(around: Surroundings) -> Iterator[Waybill]:
+    """All services, and a pipeline that runs."""
+    name = f"orders-{uuid.uuid4().hex[:8]}"
+    with ExitStack() as stack:
+        urls = {
+            each: stack.enter_context(service(each, around))
+            for each in ("ingress", "status", "token_tracker", "stage_runner")
+        }
+        for url in urls.values():
+            await_ready(url)
+        manifest = MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=QUERY)
+        with Http(urls["ingress"]) as ingress, Http(urls["status"]) as status:
+            path = f"/v1/pipelines/{name}"
+            started = ingress.ask("PUT", path, manifest.encode(), "application/yaml")
+            assert isinstance(started, dict)
+            await_done(status, started["id"])
+        way = Way(source=f"{name}.in", target=f"{name}.out")
+        yield Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
+
+
+def await_done(status: Http, operation: str) -> None:
+    told = status.ask("GET", f"/v1/operations/{operation}?wait=30")
+    for _ in range(START_TIMEOUT_S // 30):
+        assert isinstance(told, dict)
+        if told["state"] == "done":
+            return
+        assert told["state"] == "running", told
+        told = status.ask("GET", f"/v1/operations/{operation}?wait=30")
+    raise TimeoutError(f"operation {operation} is not done after {START_TIMEOUT_S} s: {told}")
+
+
+@contextmanager
+def pyspark(around: Surroundings, profile: Literal["plain", "tuned"]) -> Iterator[Way]:
+    name = f"{profile}-{uuid.uuid4().hex[:8]}"
+    way = Way(source=f"{name}.in", target=f"{name}.out")
+    topics = [NewTopic(topic, PARTITIONS, 1) for topic in (way.source, way.target)]
+    create_missing(make_admin(around.kafka).client, topics)
+    spec = SparkSpec(
+        profile=profile,
+        kafka=around.kafka,
+        source=way.source,
+        target=way.target,
+        columns=COLUMNS,
+        query=QUERY,
+        folder=str(around.folder / name),
+        java=around.environment["WAYBILL_STAGE_RUNNER_JAVA"],
+        jars=around.environment["WAYBILL_STAGE_RUNNER_SPARK_JARS"],
+        archive=around.environment["WAYBILL_STAGE_RUNNER_SPARK_ARCHIVE"],
+    )
+    command = [sys.executable, "-m", "bench.peers.spark", json.dumps(asdict(spec))]
+    with (
+        (around.folder / f"{name}.log").open("ab") as log,
+        child(
+            command, dict(os.environ), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+        ) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdin is not None
+        said = process.stdout.readline()
+        if not said:
+            raise RuntimeError(f"the PySpark program ended: see {log.name}")
+        yield way
+        process.stdin.close()
+        process.wait(START_TIMEOUT_S)

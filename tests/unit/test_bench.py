@@ -1,0 +1,59 @@
+"""What `make bench` makes of the figures that it measured."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from bench.contest import Contest, Result, Turns, measure
+from bench.report import save, table
+from bench.surroundings import Surroundings
+from shared.tokens import KeyRing
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> Surroundings:
+    ring = KeyRing(active=1, keys={1: b"x" * 32})
+    return Surroundings(kafka="", redis="", ring=ring, folder=tmp_path, environment={})
+
+
+def contest(
+    ours: list[float], theirs: list[float], unit: Literal["s", "/s"], target: float
+) -> Contest:
+    @contextmanager
+    def begin(around: Surroundings) -> Iterator[Turns]:
+        mine, other = iter(ours), iter(theirs)
+        yield Turns(ours=lambda: next(mine), theirs=lambda: next(other))
+
+    return Contest(
+        key="R0", what="a thing", ours="we", theirs="they", unit=unit, target=target, begin=begin
+    )
+
+
+def measured(found: Contest, around: Surroundings, rounds: int) -> Result:
+    return measure(found, around, rounds, lambda text: None)
+
+
+def test_ratio_is_the_median_of_the_rounds_and_the_first_is_not_counted(
+    around: Surroundings,
+) -> None:
+    result = measured(contest([9, 1, 2, 3], [1, 10, 10, 10], "s", 0.2), around, 3)
+    assert result.ratios == (0.1, 0.2, 0.3)
+    assert result.ratio == 0.2
+    assert result.met
+
+
+def test_of_rates_the_target_is_a_least(around: Surroundings) -> None:
+    assert measured(contest([5, 5], [10, 10], "/s", 0.5), around, 1).met
+    assert not measured(contest([4, 4], [10, 10], "/s", 0.5), around, 1).met
+
+
+def test_report_has_a_line_and_a_plot_for_each(around: Surroundings, tmp_path: Path) -> None:
+    result = measured(contest([1, 0.5], [1, 1.0], "s", 0.2), around, 1)
+    assert "| R0 | a thing: we / they | 500.0 ms | 1,000.0 ms | 0.50 |" in table([result])
+    assert "≤ 0.2, missed" in table([result])
+    save([result], tmp_path / "out")
+    assert (tmp_path / "out" / "R0.png").stat().st_size > 1_000
+    assert '"ratio": 0.5' in (tmp_path / "out" / "results.json").read_text()
