@@ -27,8 +27,13 @@ class Http:
 
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> object:
         headers = {"Content-Type": kind} if body is not None else {}
-        self._connection.request(method, path, body, headers)
-        answer = self._connection.getresponse()
+        try:
+            self._connection.request(method, path, body, headers)
+            answer = self._connection.getresponse()
+        except (BrokenPipeError, http.client.RemoteDisconnected):  # it was idle for too long
+            self._connection.close()
+            self._connection.request(method, path, body, headers)
+            answer = self._connection.getresponse()
         text = answer.read()
         if answer.status >= 400:
             raise RuntimeError(f"{method} {path}: {answer.status} {text.decode()}")

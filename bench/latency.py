@@ -5,6 +5,7 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import count
 
@@ -17,6 +18,7 @@ from bench.surroundings import Surroundings
 from shared.kafka import make_admin, make_consumer, make_producer, position_of, produce_and_wait
 
 RECORDS = 20  # in each turn
+WARM_UP = 100  # batches until Java has compiled what is run again and again
 PAUSE_S_MAX = 0.2  # so that records come at any moment of whatever somebody does regularly
 TIMEOUT_S = 60.0
 SEED = 1
@@ -32,6 +34,10 @@ class Courier:
         self._producer: Producer = make_producer(around.kafka, **{"linger.ms": 0})
         self._consumer = reader(around.kafka, way.target)
         stack.callback(self._consumer.close)
+
+    def warm_up(self) -> None:
+        for _ in range(WARM_UP):
+            self._visible()
 
     def send(self) -> tuple[int, int]:
         """Partition and offset of one more record."""
@@ -100,11 +106,18 @@ def reader(kafka: str, topic: str) -> Consumer:
     return consumer
 
 
+def warm_up(*couriers: Courier) -> None:
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(courier.warm_up) for courier in couriers]:
+            done.result()
+
+
 @contextmanager
 def complete_against_plain(around: Surroundings) -> Iterator[Turns]:
     with waybill(around) as pipeline, pyspark(around, "plain") as plain, ExitStack() as stack:
         ours, theirs = Courier(around, pipeline.way, stack), Courier(around, plain, stack)
         tokens = Tokens(around, pipeline, stack)
+        warm_up(ours, theirs)
         yield Turns(
             ours=lambda: ours.until(tokens),
             theirs=theirs.until_visible,
@@ -116,6 +129,7 @@ def complete_against_plain(around: Surroundings) -> Iterator[Turns]:
 def visible_against_tuned(around: Surroundings) -> Iterator[Turns]:
     with waybill(around) as pipeline, pyspark(around, "tuned") as tuned, ExitStack() as stack:
         ours, theirs = Courier(around, pipeline.way, stack), Courier(around, tuned, stack)
+        warm_up(ours, theirs)
         yield Turns(ours=ours.until_visible, theirs=theirs.until_visible)
 
 

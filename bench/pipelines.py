@@ -76,7 +76,7 @@ def waybill(around: Surroundings) -> Iterator[Waybill]:
             path = f"/v1/pipelines/{name}"
             started = ingress.ask("PUT", path, manifest.encode(), "application/yaml")
             assert isinstance(started, dict)
-            await_done(status, started["id"])
+            await_done(status, started["operation"])
         way = Way(source=f"{name}.in", target=f"{name}.out")
         yield Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
 
@@ -87,7 +87,7 @@ def await_done(status: Http, operation: str) -> None:
         assert isinstance(told, dict)
         if told["state"] == "done":
             return
-        assert told["state"] == "running", told
+        assert told["state"] == "pending", told
         told = status.ask("GET", f"/v1/operations/{operation}?wait=30")
     raise TimeoutError(f"operation {operation} is not done after {START_TIMEOUT_S} s: {told}")
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import redis
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from bench.contest import Contest, Turns
 from bench.facts import Facts
@@ -99,7 +99,11 @@ def forget(around: Surroundings) -> None:
     group = client.delete_consumer_groups([f"{PREFIX}.token_tracker"])
     topic = client.delete_topics([f"{PREFIX}.frontiers"], operation_timeout=30)
     for future in (*group.values(), *topic.values()):
-        future.result()
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise
     create_topics(around.kafka, PREFIX)
 
 
