@@ -50,6 +50,7 @@ def main() -> int:
         archive=Path(spec.archive),
         heap=HEAP,
         log4j=LOG4J,
+        scratch=Path(spec.folder),
     )
     tuned = spark_conf("local[2]", "orders", warehouse=Path(spec.folder) / "warehouse")
     jvm = start_jvm(options, tuned if spec.profile == "tuned" else PLAIN)

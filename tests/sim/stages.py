@@ -109,8 +109,8 @@ class SimStage:
         found = self._cluster.topics.get(topic)
         return {} if found is None else {n: p.start for n, p in enumerate(found.partitions)}
 
-    def read(self, ranges: tuple[Range, ...]) -> DataFrame:
-        return cast(DataFrame, static_frame(self._cluster, ranges))
+    def read(self, ranges: tuple[Range, ...]) -> Mapping[str, Batch]:
+        return self._rows(cast(DataFrame, static_frame(self._cluster, ranges)))
 
     def _next(self) -> tuple[int, Frame] | None:
         try:

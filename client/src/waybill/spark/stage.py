@@ -49,8 +49,8 @@ class Source(Protocol):
     def starts(self, topic: str) -> Mapping[int, int]:
         """The first offset that each partition still holds."""
 
-    def read(self, ranges: tuple[Range, ...]) -> DataFrame:
-        """Exactly these records, in the form of a batch."""
+    def read(self, ranges: tuple[Range, ...]) -> Rows:
+        """What exactly these records give for each sink."""
 
 
 class TrackedStage:
@@ -244,7 +244,7 @@ class TrackedStage:
             "sink is levelled",
             extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
         )
-        rows = self._to_rows(self._source.read(missing))
+        rows = self._source.read(missing)
         self._check_topics()
         model = next(
             (o.fence for o in self._ledgers if o.fence and o.fence.inputs == missing), None

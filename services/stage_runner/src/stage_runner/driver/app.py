@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import CommitEmitter, Identity
 from waybill.spark.fencing import LaterSink, StageInput
 from waybill.spark.sinks import Sink
-from waybill.spark.stage import TrackedStage
+from waybill.spark.stage import Rows, TrackedStage
 from waybill.spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,8 @@ class RunningStage:
         self._inputs = stage_inputs(definition)
         self._folder = checkpoint_folder(around.checkpoint_folder, self.name, self._inputs)
         self._query: StreamingQuery | None = None
+        self._started = threading.Event()
+        self._planned = False
         self._tracked = TrackedStage(
             self.name,
             identity=around.identity,
@@ -70,8 +73,8 @@ class RunningStage:
                 if sink.bases
             },
             checkpoint=Checkpoint(self._folder),
-            source=TopicSource(around.admin, around.spark, around.kafka),
-            to_rows=compiled.rows,
+            source=TopicSource(around.admin, around.spark, around.kafka, compiled.rows),
+            to_rows=self._rows,
             emit=around.emitter.emit,
             clock=around.clock,
         )
@@ -86,21 +89,25 @@ class RunningStage:
     def start(self) -> None:
         starts = self._tracked.resume()
         stage = self._compiled.stage
-        frame = read_topics(
-            self._around.spark,
+        stream = read_topics(
+            self._around.spark.newSession(),  # views of several stages may have one name
             self._around.kafka,
             topics={i.topic: i.topic_id for i in self._inputs},
             partitions=self._around.admin.identify(i.topic for i in self._inputs),
             starts=starts,
             offsets_max=stage.max_offsets_per_trigger,
         )
+        planned = self._compiled.planned(stream)
+        self._planned = planned is not None
         self._query = (
-            frame.writeStream.queryName(self.name)
+            (stream if planned is None else planned)
+            .writeStream.queryName(self.name)
             .foreachBatch(self._process)
             .option("checkpointLocation", str(self._folder))
             .trigger(processingTime=f"{stage.interval_ms} milliseconds")
             .start()
         )
+        self._started.set()
 
     def watch(self) -> None:
         self._tracked.watch()
@@ -127,6 +134,13 @@ class RunningStage:
             self._query.stop()
         for sink in self._sinks:
             sink.close()
+
+    def _rows(self, frame: DataFrame) -> Rows:
+        if not self._planned:
+            return self._compiled.rows(frame)
+        self._started.wait()  # its first batch may come before the query is in our hands
+        assert self._query is not None
+        return self._compiled.collect(frame, self._query._jsq.streamingQuery().lastExecution())
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
         try:

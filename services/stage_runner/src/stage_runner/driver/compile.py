@@ -3,9 +3,11 @@
 Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
+from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,25 +34,51 @@ class CompiledStage:
     columns: dict[str, str]
     schemas: dict[str, pa.Schema]
 
-    def rows(self, frame: DataFrame) -> dict[str, pa.Table]:
-        """The rows of each sink in one batch; one Spark action per distinct view."""
-        tables: dict[str, pa.Table] = {}
-        by_source: dict[str, pa.Table] = {}
-        for sink in self.stage.sinks:
-            source = self.stage.source_of(sink)
-            if source not in by_source:
-                by_source[source] = self._collect(frame, source)
-            tables[sink.name] = _for_sink(by_source[source], sink)
-        return tables
+    def planned(self, stream: DataFrame) -> DataFrame | None:
+        """The rows of all sinks as one plan over the stream, which Spark analyzes once.
 
-    def _collect(self, frame: DataFrame, source: str) -> pa.Table:
-        spark = frame.sparkSession
-        _register(spark, frame, self.inputs, self.stage)
-        sinks = [sink for sink in self.stage.sinks if self.stage.source_of(sink) == source]
-        wanted = _with_kafka_columns(spark.table(source), sinks)
-        table = wanted.toArrow()
-        refuse_malformed(wanted, self.inputs)
+        None when sinks have views of their own, or when the view reads the stream more than once:
+        each reading would have its own end in a batch.
+        """
+        if len(self._views()) > 1:
+            return None
+        wanted = self._wanted(stream, *self._views())
+        return (
+            wanted if wanted._jdf.queryExecution().analyzed().collectLeaves().size() == 1 else None
+        )
+
+    def collect(self, planned: DataFrame, execution: JavaObject) -> dict[str, pa.Table]:
+        """The rows of each sink in a batch of what `planned` gave; `execution` is the query's."""
+        (view,) = self._views()
+        return self._tables({view: self._collected(planned, lambda: execution)})
+
+    def rows(self, raw: DataFrame) -> dict[str, pa.Table]:
+        """The rows of each sink for these raw records; one Spark action per distinct view."""
+        tables = {}
+        for view in self._views():
+            wanted = self._wanted(raw, view)
+            tables[view] = self._collected(wanted, wanted._jdf.queryExecution)
+        return self._tables(tables)
+
+    def _views(self) -> list[str]:
+        return list(dict.fromkeys(self.stage.source_of(sink) for sink in self.stage.sinks))
+
+    def _wanted(self, raw: DataFrame, view: str) -> DataFrame:
+        spark = raw.sparkSession
+        _register(spark, raw, self.inputs, self.stage)
+        sinks = [sink for sink in self.stage.sinks if self.stage.source_of(sink) == view]
+        return _with_kafka_columns(spark.table(view), sinks)
+
+    def _collected(self, frame: DataFrame, execution: Callable[[], JavaObject]) -> pa.Table:
+        table = frame.toArrow()
+        refuse_malformed(execution(), self.inputs)
         return table
+
+    def _tables(self, by_view: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        return {
+            sink.name: _for_sink(by_view[self.stage.source_of(sink)], sink)
+            for sink in self.stage.sinks
+        }
 
 
 def compile_pipeline(spark: SparkSession, manifest: Manifest) -> tuple[CompiledStage, ...]:

@@ -62,9 +62,9 @@ def observation(source: DecodedInput) -> str:
     return f"decode:{source.name}"
 
 
-def refuse_malformed(executed: DataFrame, sources: tuple[DecodedInput, ...]) -> None:
-    """After `executed` has run: raise MalformedRecord if one of its inputs held such a record."""
-    metrics = executed._jdf.queryExecution().observedMetrics()
+def refuse_malformed(execution: JavaObject, sources: tuple[DecodedInput, ...]) -> None:
+    """After an execution has run: raise MalformedRecord if one of its inputs held such a record."""
+    metrics = execution.observedMetrics()
     for source in sources:
         found = metrics.get(observation(source))
         if found.isDefined():

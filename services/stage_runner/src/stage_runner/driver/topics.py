@@ -1,7 +1,7 @@
 """The topics of a stage, for everything but its query. Fulfils `waybill.spark.stage.Source`."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,14 +9,22 @@ from pyspark.sql import DataFrame, SparkSession
 from shared.events import Range
 from shared.kafka import KafkaAdmin
 from stage_runner.driver.source import read_ranges
+from waybill.spark.stage import Rows
 
 ABSENT_S: Final = 5.0  # a broker that has just started may not know every topic yet
 ABSENT_POLL_S: Final = 0.5
 
 
 class TopicSource:
-    def __init__(self, admin: KafkaAdmin, spark: SparkSession, bootstrap: str) -> None:
+    def __init__(
+        self,
+        admin: KafkaAdmin,
+        spark: SparkSession,
+        bootstrap: str,
+        to_rows: Callable[[DataFrame], Rows],
+    ) -> None:
         self._admin = admin
+        self._to_rows = to_rows
         self._spark = spark
         self._bootstrap = bootstrap
 
@@ -34,5 +42,5 @@ class TopicSource:
         identity = self._admin.identify([topic]).get(topic)
         return {} if identity is None else self._admin.starts(topic, identity.partitions)
 
-    def read(self, ranges: tuple[Range, ...]) -> DataFrame:
-        return read_ranges(self._spark, self._bootstrap, ranges)
+    def read(self, ranges: tuple[Range, ...]) -> Rows:
+        return self._to_rows(read_ranges(self._spark, self._bootstrap, ranges))
