@@ -62,6 +62,7 @@ class RunningStage:
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
         self._planned = False
+        self._batch_id = -1
         self._tracked = TrackedStage(
             self.name,
             identity=around.identity,
@@ -140,9 +141,12 @@ class RunningStage:
             return self._compiled.rows(frame)
         self._started.wait()  # its first batch may come before the query is in our hands
         assert self._query is not None
-        return self._compiled.collect(frame, self._query._jsq.streamingQuery().lastExecution())
+        execution = self._query._jsq.streamingQuery().lastExecution()
+        assert execution.currentBatchId() == self._batch_id, "observed by another batch"
+        return self._compiled.collect(frame, execution)
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
+        self._batch_id = batch_id
         try:
             self._tracked.process(frame, batch_id)
         except Exception as error:
