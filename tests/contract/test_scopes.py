@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 import ingress.adapters.http as of_ingress
 import status.adapters.http as of_status
+import status.adapters.pipelines_http as of_pipelines
 from shared.api_keys import add_key
 from shared.authentication import KeysInForce
 from shared.clock import SystemClock
@@ -24,7 +25,8 @@ def routers(service: str) -> list[APIRouter]:
     if service == "status":
         return [
             of_status.tokens_router(NOBODY, query_bytes_max=1),
-            of_status.pipelines_router(NOBODY),
+            of_pipelines.pipelines_router(NOBODY),
+            of_pipelines.events_router(NOBODY, NOBODY, caught_up=bool),
             of_status.operations_router(NOBODY),
         ]
     return [

@@ -100,6 +100,9 @@ class Pipeline:
     generation: int | None = None
     reason: str | None = None
     since: datetime | None = None
+    blocked_by: str | None = None
+    attempt: int = 0
+    next_attempt_at: datetime | None = None
     error: PipelineFailure | None = None
     inputs: tuple[PipelineInput, ...] = ()
     stages: tuple[PipelineStage, ...] = ()
@@ -121,6 +124,9 @@ class Pipeline:
             generation=fields.whole_or_none("generation"),
             reason=fields.text_or_none("reason"),
             since=fields.moment_or_none("since"),
+            blocked_by=fields.text_or_none("blocked_by"),
+            attempt=fields.whole_or_none("attempt") or 0,
+            next_attempt_at=fields.moment_or_none("next_attempt_at"),
             error=None if error is None else PipelineFailure.read(error),
             inputs=tuple(PipelineInput.read(item) for item in fields.objects("inputs")),
             stages=tuple(PipelineStage.read(stage) for stage in fields.objects("stages")),

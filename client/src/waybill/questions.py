@@ -1,7 +1,7 @@
 """Every question to Waybill as a value: what goes over the wire. Never talks to anything."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from waybill.manifests import manifest_name
@@ -126,6 +126,19 @@ def _post(
 ) -> Question:
     content = encode([body])
     return Question(method="POST", path=path, content=content, params=params, headers=JSON)
+
+
+def pipeline_events(name: str) -> Question:
+    """What happened to it in the last day."""
+    return Question(method="GET", path=f"{_pipeline_path(name)}/events")
+
+
+def event_stream(question: Question, after: str | None) -> Question:
+    """The same question, answered as a stream; `after` is the id of the last event seen."""
+    headers = {"Accept": "text/event-stream"}
+    if after is not None:
+        headers["Last-Event-ID"] = after
+    return replace(question, headers=headers)
 
 
 def _pipeline_path(name: str) -> str:

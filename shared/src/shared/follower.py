@@ -2,10 +2,16 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
@@ -16,15 +22,26 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.1
 RETRY_S = 1.0
+ASK_TIMEOUT_S = 10.0  # the broker looks into one segment per partition
 M = TypeVar("M", bound=Message)
 
 
 class TopicFollower(Generic[M]):
-    """Reads `topic` from its beginning for ever; `caught_up` is set at the ends seen at start."""
+    """Reads `topic` from its beginning for ever; `caught_up` is set at the ends seen at start.
+
+    `since_ms`: leave out what was written before.
+    """
 
     def __init__(
-        self, bootstrap: str, topic: str, message_type: type[M], accept: Callable[[M], None]
+        self,
+        bootstrap: str,
+        topic: str,
+        message_type: type[M],
+        accept: Callable[[M], None],
+        *,
+        since_ms: int | None = None,
     ) -> None:
+        self._since_ms = since_ms
         self.caught_up = threading.Event()
         self._bootstrap = bootstrap
         self._topic = topic
@@ -61,11 +78,12 @@ class TopicFollower(Generic[M]):
         if identity is None:
             raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")
         ends = admin.ends(self._topic, identity.partitions)
-        left = {partition: end for partition, end in ends.items() if end > 0}
         options: dict[str, object] = {"enable.partition.eof": True}
         consumer = make_consumer(self._bootstrap, "waybill-follower", **options)
         try:
-            consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in ends])
+            starts = self._starts(consumer, ends)
+            left = {p: end for p, end in ends.items() if end > max(starts[p], 0)}
+            consumer.assign([TopicPartition(self._topic, p, at) for p, at in starts.items()])
             while not self._stop.is_set():
                 if not left:
                     self.caught_up.set()
@@ -84,6 +102,17 @@ class TopicFollower(Generic[M]):
                     left.pop(partition, None)
         finally:
             consumer.close()
+
+    def _starts(self, consumer: Consumer, ends: Mapping[int, int]) -> dict[int, int]:
+        if self._since_ms is None:
+            return dict.fromkeys(ends, OFFSET_BEGINNING)
+        asked = [TopicPartition(self._topic, p, self._since_ms) for p in ends]
+        try:
+            found = consumer.offsets_for_times(asked, timeout=ASK_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"topic {self._topic}: {error.args[0].str()}") from error
+        # Where nothing was written since, the end as it was before the question.
+        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
 
     def _take(self, raw: bytes | None) -> None:
         if raw is None:

@@ -54,6 +54,7 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/tokens/query read",
         "GET /v1/pipelines read",
         "GET /v1/pipelines/{p} read",
+        "GET /v1/pipelines/{p}/events read",
         "GET /v1/operations/{id} read",
     ),
 )

@@ -17,14 +17,26 @@ from status.adapters.http import (
     TOKENS_MAX,
     add_limits,
     operations_router,
-    pipelines_router,
     tokens_router,
 )
+from status.adapters.pipelines_http import events_router, pipelines_router
+from status.app.events import Events
 from status.app.hub import Hub
 from status.app.operations import Replies
 from status.app.pipelines import Pipelines
 from status.app.tokens import Tokens
-from unit.status.fakes import NOW, FakeOwners, FakeStore, FixedClock, record, slot, span, token
+from unit.status.fakes import (
+    KEY,
+    NOW,
+    FakeOwners,
+    FakeStore,
+    FixedClock,
+    life,
+    record,
+    slot,
+    span,
+    token,
+)
 from unit.status.test_tokens import DONE, RING, SHORT, TICK_S
 
 OPERATION = f"stop.orders.{'0f' * 16}"
@@ -46,12 +58,19 @@ def hub(store: FakeStore) -> Hub:
 
 
 @pytest.fixture
-def client(store: FakeStore, replies: Replies, hub: Hub) -> Iterator[TestClient]:
+def events() -> Events:
+    return Events(streams_max=1)
+
+
+@pytest.fixture
+def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iterator[TestClient]:
     clock, owners = FixedClock(), FakeOwners(record())
     tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
+    pipelines = Pipelines(owners.directory, store, clock)
     routers = [
         tokens_router(tokens, query_bytes_max=300_000),
-        pipelines_router(Pipelines(owners.directory, store, clock)),
+        pipelines_router(pipelines),
+        events_router(pipelines, events, caught_up=lambda: bool(events.of(KEY))),
         operations_router(replies),
     ]
 
@@ -251,3 +270,27 @@ def test_requests_are_measured_by_route_and_method_and_held_ones_apart(
 
 def shown(client: TestClient) -> Scrape:
     return read_scrape(client.get("/metrics").text)
+
+
+def test_events_of_a_pipeline_are_told_as_soon_as_they_are_known(
+    client: TestClient, events: Events
+) -> None:
+    place = "/v1/pipelines/orders/events"
+    assert client.get("/v1/pipelines/order/events").json()["hint"].startswith("did you mean")
+    assert client.get(place).status_code == 503
+    events.take(life())
+    (told,) = client.get(place).json()["items"]
+    assert (told["id"], told["kind"], told["phase"]) == (f"{NOW}.0", "transition", "Running")
+    assert told["at"] == "2026-11-18T11:06:40.000Z"
+
+
+def test_events_are_streamed_from_the_last_one_seen(client: TestClient, events: Events) -> None:
+    for phase in ("Starting", "Running", "Failed"):
+        events.take(life(phase))
+    events.close()  # so that the stream ends
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": f"{NOW}.1"}
+    (event, data, own_id, *_) = client.get(
+        "/v1/pipelines/orders/events", headers=headers
+    ).text.splitlines()
+    assert (event, own_id) == ("event: event", f"id: {NOW}.2")
+    assert json.loads(data.removeprefix("data: "))["phase"] == "Failed"

@@ -235,20 +235,63 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
         "Generation:  2",
         "Uid:         u-1",
         "",
-        "error: no such column",
+        "stuck: no such column",
         "hint: correct the SQL",
         "",
         "Inputs:",
         "  orders  topic orders.in  1 partition  from 0: 7",
         "",
         "Stages:",
-        "  load  reads orders",
+        "  load  reads orders              no batch yet",
         "        lake: iceberg raw.orders  tokens wait for it",
         "",
         "Manifest:",
         "  version: 1",
         "  name: orders",
     ]
+
+
+@pytest.mark.parametrize(
+    ("details", "stuck"),
+    [
+        ({"phase": "Running"}, ""),
+        (
+            {"phase": "Running", "blocked_by": "blocked_by_open_transaction"},
+            "stuck: a producer has an open transaction in a topic that it reads",
+        ),
+        ({"phase": "Running", "blocked_by": "of_tomorrow"}, "stuck: of_tomorrow"),
+        (
+            {
+                "phase": "Recovering",
+                "attempt": 2,
+                "next_attempt_at": "2026-11-21T09:00:07.000Z",
+                "error": {"domain": "external", "message": "no kafka", "hint": "wait"},
+            },
+            "stuck: no kafka; attempt 3 comes at 2026-11-21T09:00:07+00:00",
+        ),
+        ({"phase": "Stopped", "desired": "stopped"}, "stuck: it is stopped"),
+        ({"phase": "Unknown", "reason": "no sign of its runner"}, "stuck: no sign of its runner"),
+    ],
+)
+def test_describe_says_why_nothing_is_processed(
+    server: ScriptedServer, command: Command, details: dict[str, object], stuck: str
+) -> None:
+    server.answer("GET", PATH, Reply(json={**PIPELINE, **details}))
+    told = command("describe", "orders").stdout.splitlines()
+    assert [line for line in told if line.startswith("stuck:")] == ([stuck] if stuck else [])
+
+
+def test_describe_says_what_the_last_batch_was(server: ScriptedServer, command: Command) -> None:
+    batch = {
+        "batch": 12,
+        "committed_at": "2026-11-21T09:00:00.634Z",
+        "rows": 3,
+        "version": {"iceberg_snapshot_id": 61502},
+    }
+    stage = {"name": "load", "inputs": ["orders"], "sinks": [], "last_batch": batch}
+    server.answer("GET", PATH, Reply(json={**PIPELINE, "stages": [stage]}))
+    expected = "last batch 12 at 2026-11-21T09:00:00.634Z, 3 rows, iceberg snapshot 61502"
+    assert expected in command("describe", "orders").stdout
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Lays out one pipeline for people. Never asks Waybill anything."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from waybill.cli import render
@@ -11,17 +10,46 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+OBSTACLES = {
+    "blocked_by_open_transaction": (
+        "a producer has an open transaction in a topic that it reads",
+        "let its producer commit or abort; left alone it ends after its transaction.timeout.ms",
+    ),
+}
+"""What a running driver may wait for: why, and what to do."""
+
+
 def describe_lines(pipeline: Pipeline) -> "list[Text]":
     """What it is, what is wrong, then inputs, stages, sinks and the manifest."""
     lines = render.table([(f"{name}:", value) for name, value in _facts(pipeline) if value])
-    if pipeline.error is not None:
-        lines += [render.words(""), render.words("error:", pipeline.error.message)]
-        lines += [render.words("hint:", pipeline.error.hint)] if pipeline.error.hint else []
+    if stuck := _stuck(pipeline):
+        why, hint = stuck
+        lines += [render.words(""), render.words("stuck:", why)]
+        lines += [render.words("hint:", hint)] if hint else []
     lines += _section("Inputs", [_input(item) for item in pipeline.inputs])
     lines += _section("Stages", [row for stage in pipeline.stages for row in _stage(stage)])
     if pipeline.manifest:
         lines += _section("Manifest", [(line,) for line in pipeline.manifest.splitlines()])
     return lines
+
+
+def _stuck(pipeline: Pipeline) -> tuple[str, str] | None:
+    """Why nothing is processed now, and what to do; None where all is well."""
+    failure = pipeline.error
+    if failure is not None and pipeline.phase != "Running":
+        again = ""
+        if pipeline.next_attempt_at is not None and not pipeline.failed:
+            at = pipeline.next_attempt_at.isoformat(timespec="seconds")
+            again = f"; attempt {pipeline.attempt + 1} comes at {at}"
+        return failure.message + again, failure.hint or ""
+    if pipeline.phase == "Running":
+        blocked_by = pipeline.blocked_by
+        return None if blocked_by is None else OBSTACLES.get(blocked_by, (blocked_by, ""))
+    if pipeline.phase == "Unknown":
+        return pipeline.reason or "nobody has heard of it", "`waybill doctor` says what is away"
+    if pipeline.phase == "Stopped" and pipeline.desired == "stopped":
+        return "it is stopped", f"`waybill start {pipeline.name}` goes on where it stopped"
+    return None
 
 
 def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
@@ -30,6 +58,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Phase", pipeline.phase),
         ("Desired", pipeline.desired or ""),
         ("Reason", pipeline.reason or ""),
+        ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", "" if pipeline.since is None else pipeline.since.isoformat(timespec="seconds")),
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),
@@ -53,9 +82,19 @@ def _input(item: PipelineInput) -> tuple[str, ...]:
 
 
 def _stage(stage: PipelineStage) -> list[tuple[str, str, str]]:
-    batch = "" if stage.last_batch is None else f"last batch {json.dumps(stage.last_batch)}"
+    batch = "no batch yet" if stage.last_batch is None else _batch(stage.last_batch)
     rows = [(stage.name, f"reads {', '.join(stage.inputs)}", batch)]
     for sink in stage.sinks:
         awaited = "tokens wait for it" if sink.terminal else ""
         rows.append(("", f"{sink.name}: {sink.kind} {sink.target or ''}".rstrip(), awaited))
     return rows
+
+
+def _batch(batch: Mapping[str, object]) -> str:
+    """As in `last batch 12 at 2026-11-21T09:00:00Z, 3 rows, iceberg snapshot 61502`."""
+    version = batch.get("version")
+    facts = [f"last batch {batch.get('batch')} at {batch.get('committed_at')}"]
+    facts.append(render.counted(int(str(batch.get("rows") or 0)), "row"))
+    if isinstance(version, dict):
+        facts += [f"{render.spelled(name)} {value}" for name, value in version.items()]
+    return ", ".join(facts)

@@ -3,7 +3,6 @@
 Starts nothing and changes nothing.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -15,8 +14,9 @@ import typer
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Output, OutputOption
+from waybill.cli.session import direct
 from waybill.errors import NotReady, Unreachable, WaybillError
-from waybill.target import find_api_key, find_target
+from waybill.questions import Question
 from waybill.version import client_version
 
 if TYPE_CHECKING:
@@ -70,22 +70,18 @@ def _findings(folder: Path) -> Iterator[Finding]:
         from local_stack.checks import check_machine
 
         yield from map(_of_machine, check_machine(folder))
-    yield from check_waybill(folder)
+    yield from check_waybill()
 
 
 def _of_machine(check: "Check") -> Finding:
     return Finding(name=check.name, verdict=check.verdict.value, text=check.text, fix=check.fix)
 
 
-def check_waybill(folder: Path) -> Iterator[Finding]:
+def check_waybill() -> Iterator[Finding]:
     """Whether what this client would talk to answers, is of its version, and is ready."""
-    from waybill.connection import Connection
-    from waybill.questions import Question
-
     try:
-        target = find_target(None, os.environ, folder)
-        api_key = find_api_key(None, os.environ)
-        connection = Connection(target, timeout_s=ASK_TIMEOUT_S, api_key=api_key)
+        connection = direct(ASK_TIMEOUT_S)
+        target = connection.line.target
     except WaybillError as error:
         yield Finding(name="waybill", verdict="wrong", text=str(error), fix="see above")
         return
@@ -116,8 +112,6 @@ def _of_version(place: str, answer: "Fields") -> Finding:
 
 
 def _of_services(connection: "Connection") -> Iterator[Finding]:
-    from waybill.questions import Question
-
     try:
         told = connection.ask(Question(method="GET", path="/readyz")).raw
     except NotReady as error:

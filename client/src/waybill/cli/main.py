@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from waybill.cli import completion, demo, doctor, logs, pipelines, render, send, stack
+from waybill.cli import completion, demo, doctor, events, logs, pipelines, render, send, stack
 from waybill.cli.contexts import choose, contexts, known_names
 from waybill.cli.keys import keys
 from waybill.cli.render import Output, OutputOption, as_json, data
@@ -89,6 +89,7 @@ for command in (
     pipelines.wait,
     pipelines.get,
     pipelines.describe,
+    events.events,
     pipelines.start,
     pipelines.stop,
     pipelines.restart,

@@ -74,16 +74,12 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
     if stage.batch is not None:
         facts.append(f"batch {stage.batch}")
     if sink is not None and sink.version:
-        facts.extend(f"{_spelled(name)} {value}" for name, value in sink.version.items())
+        facts.extend(f"{render.spelled(name)} {value}" for name, value in sink.version.items())
     if sink is not None and sink.detail:
         facts.append(sink.detail)
     if stage.blocked_by:
         facts.append(f"blocked by {stage.blocked_by}")
     return ", ".join(facts)
-
-
-def _spelled(name: str) -> str:
-    return name.removesuffix("_id").replace("_", " ")
 
 
 def _block(rows: list[Row]) -> "Text":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STYLES = {
     "green": "complete committed done Running ready running ok",
-    "red": "dead_lettered lost failed Failed error: wrong",
+    "red": "dead_lettered lost failed Failed error: stuck: wrong",
     "yellow": "in_progress waiting blocked pending Starting Stopping Recovering hint: warn fix:",
     "magenta": "unknown Unknown",
 }
@@ -119,6 +119,11 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = ()) -> "list
 
 def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def spelled(name: str) -> str:
+    """A name of the interface as people say it: `iceberg snapshot` for `iceberg_snapshot_id`."""
+    return name.removesuffix("_id").replace("_", " ")
 
 
 def clean(text: str) -> str:

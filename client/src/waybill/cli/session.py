@@ -1,5 +1,7 @@
 """What the commands share: the connection, common arguments, the one boundary of errors."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,11 +9,13 @@ from typer.core import TyperGroup
 
 from waybill.cli import exits, render
 from waybill.errors import WaybillError
+from waybill.target import find_api_key, find_target
 
 if TYPE_CHECKING:
     import typer.models
 
     from waybill.client import Client
+    from waybill.connection import Connection
 
 
 def _not_empty(value: str | None) -> str | None:
@@ -40,6 +44,14 @@ class Commands(TyperGroup):
         except WaybillError as error:
             render.failure(error)
             raise typer.Exit(exits.of_error(error)) from error
+
+
+def direct(timeout_s: float) -> "Connection":
+    """For questions that the SDK has no method for."""
+    from waybill.connection import Connection
+
+    target = find_target(None, os.environ, Path.cwd())
+    return Connection(target, timeout_s=timeout_s, api_key=find_api_key(None, os.environ))
 
 
 def connect() -> "Client":

@@ -61,6 +61,9 @@ SUMMARY: Final[JsonObject] = {
 PIPELINES: Final[JsonObject] = {"items": [SUMMARY], "next_cursor": None}
 PIPELINE: Final[JsonObject] = {
     **SUMMARY,
+    "blocked_by": None,
+    "attempt": 0,
+    "next_attempt_at": None,
     "error": None,
     "inputs": [
         {
@@ -103,6 +106,24 @@ PIPELINE: Final[JsonObject] = {
         ],
     },
     "manifest": "version: 1\nname: orders\n",
+}
+EVENTS: Final[JsonObject] = {
+    "items": [
+        {
+            "id": "1795251571004.0",
+            "at": "2026-11-21T08:59:31.004Z",
+            "kind": "transition",
+            "generation": 2,
+            "phase_from": "Starting",
+            "phase": "Running",
+            "reason": "driver runs",
+            "blocked_by": None,
+            "error": None,
+            "attempt": 0,
+            "next_attempt_at": None,
+            "run_id": "8f14e45fceea167a5a36dedd4bea2543",
+        }
+    ]
 }
 OPERATION: Final[JsonObject] = {
     "id": "apply.orders.8f14e45fceea167a5a36dedd4bea2543",

@@ -21,20 +21,15 @@ from shared.http import (
     token_problem,
 )
 from shared.operations import read_operation
-from shared.suggestions import hint_of_names
 from shared.tokens import CHARACTERS_MAX, Token
 from status.adapters.models import (
     OperationAnswer,
     OutcomeAnswer,
-    PipelineAnswer,
-    PipelinesAnswer,
     QueryAnswer,
     QueryBody,
-    SummaryAnswer,
 )
 from status.app.hub import TooManyWaiters
 from status.app.operations import Replies
-from status.app.pipelines import Pipelines
 from status.app.tokens import Change, Tokens
 from status.core.outcomes import Kind, Outcome
 
@@ -106,24 +101,6 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     return router
 
 
-def pipelines_router(pipelines: Pipelines) -> APIRouter:
-    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
-
-    @router.get("", summary="All pipelines, and how they are")
-    async def get_pipelines() -> PipelinesAnswer:
-        found = await pipelines.all()
-        return PipelinesAnswer(items=[SummaryAnswer.model_validate(item) for item in found])
-
-    @router.get("/{pipeline}", summary="One pipeline: inputs, stages, graph, manifest")
-    async def get_pipeline(pipeline: str) -> PipelineAnswer:
-        found = await pipelines.one(pipeline)
-        if found is None:
-            raise _no_pipeline(pipeline, pipelines.names())
-        return PipelineAnswer.model_validate(found)
-
-    return router
-
-
 def operations_router(replies: Replies) -> APIRouter:
     router = APIRouter(prefix="/v1/operations", tags=["operations"])
 
@@ -144,12 +121,6 @@ def operations_router(replies: Replies) -> APIRouter:
         return OperationAnswer(id=id, pipeline=asked.pipeline, action=asked.action, state="pending")
 
     return router
-
-
-def _no_pipeline(name: str, known: list[str]) -> Problem:
-    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
-    detail = f"there is no pipeline {name!r}"
-    return Problem(404, "pipeline_not_found", detail, hint=hint, known=known)
 
 
 def add_limits(app: FastAPI) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from status.adapters.examples import COMPLETE, OPERATION, PIPELINE, PIPELINES
+from status.adapters.examples import COMPLETE, EVENTS, OPERATION, PIPELINE, PIPELINES
 
 BLOCKED_BY = (
     "stage_stopped | stage_failed | runner_silent | recovering | blocked_by_open_transaction"
@@ -174,11 +174,35 @@ class GraphAnswer(_Answer):
 class PipelineAnswer(SummaryAnswer):
     model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": PIPELINE})
 
+    blocked_by: str | None = Field(description="what its running driver waits for")
+    attempt: int = Field(description="starts that failed in a row")
+    next_attempt_at: Moment | None
     error: FailureAnswer | None
     inputs: list[InputAnswer]
     stages: list[StageDetailAnswer]
     graph: GraphAnswer
     manifest: str
+
+
+class EventAnswer(_Answer):
+    id: str = Field(description="for Last-Event-ID")
+    at: Moment
+    kind: str = Field(description="claim | transition | blocked")
+    generation: int
+    phase_from: str | None
+    phase: str
+    reason: str
+    blocked_by: str | None
+    error: FailureAnswer | None
+    attempt: int
+    next_attempt_at: Moment | None
+    run_id: str
+
+
+class EventsAnswer(_Answer):
+    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": EVENTS})
+
+    items: list[EventAnswer] = Field(description="oldest first")
 
 
 class PlacedError(_Answer):

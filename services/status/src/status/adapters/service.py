@@ -11,15 +11,21 @@ from redis.asyncio import Redis
 from shared.authentication import KeysInForce
 from shared.clock import SystemClock
 from shared.errors import Retryable
-from shared.events import PipelineRecord, Reply
+from shared.events import LifecycleEvent, PipelineRecord, Reply
 from shared.follower import TopicFollower
 from shared.health import Health
 from shared.http import create_app
 from shared.pipelines import InputOwner, PipelineDirectory
 from shared.slots import Keys
 from shared.tokens import KeyRing
-from status.adapters.http import add_limits, operations_router, pipelines_router, tokens_router
+from status.adapters.http import (
+    add_limits,
+    operations_router,
+    tokens_router,
+)
+from status.adapters.pipelines_http import events_router, pipelines_router
 from status.adapters.redis import RedisSlots
+from status.app.events import KEPT_MS, Events
 from status.app.hub import Hub
 from status.app.operations import Replies
 from status.app.pipelines import Pipelines
@@ -53,6 +59,7 @@ class Service:
         self._slots = RedisSlots(self._redis, Keys(settings.topic_prefix))
         self._hub = Hub(self._slots, clock, waiters_max=settings.status_waiters_max)
         self._replies = Replies(clock)
+        self._events = Events(streams_max=settings.status_waiters_max)
         self._directory = PipelineDirectory()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pipelines = TopicFollower(
@@ -61,10 +68,19 @@ class Service:
         self._answers = TopicFollower(
             settings.kafka, settings.topic("replies"), Reply, self._accept_reply
         )
+        self._lifecycle = TopicFollower(
+            settings.kafka,
+            settings.topic("lifecycle"),
+            LifecycleEvent,
+            self._accept_event,
+            since_ms=clock.now_ms() - KEPT_MS,
+        )
         self._tokens = Tokens(owners=self, store=self._slots, hub=self._hub, ring=ring, clock=clock)
+        pipelines = Pipelines(self._directory, self._slots, clock)
         routers = [
             tokens_router(self._tokens, query_bytes_max=settings.status_query_bytes_max),
-            pipelines_router(Pipelines(self._directory, self._slots, clock)),
+            pipelines_router(pipelines),
+            events_router(pipelines, self._events, caught_up=self._lifecycle.caught_up.is_set),
             operations_router(self._replies),
         ]
         checks = {
@@ -78,6 +94,7 @@ class Service:
     def close(self) -> None:
         self._hub.close()
         self._replies.close()
+        self._events.close()
 
     def owner_of(self, key: str) -> InputOwner | None:
         return self._directory.owner_of(key)
@@ -92,6 +109,7 @@ class Service:
             stack.push_async_callback(self._redis.aclose)
             stack.enter_context(self._pipelines)
             stack.enter_context(self._answers)
+            stack.enter_context(self._lifecycle)
             running = asyncio.create_task(self._hub.run())
             running.add_done_callback(self._ended)
             yield
@@ -108,6 +126,10 @@ class Service:
         self._directory.accept(record)
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._tokens.directory_changed.notify)
+
+    def _accept_event(self, event: LifecycleEvent) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._events.take, event)
 
     def _accept_reply(self, reply: Reply) -> None:
         assert self._loop is not None

@@ -38,6 +38,10 @@ class Pipelines:
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)), self._clock.now_ms())
 
+    def key_of(self, name: str) -> PipelineKey | None:
+        record = self._records.by_name(DEFAULT_TENANT, name)
+        return None if record is None else _key(record)
+
     def names(self) -> list[str]:
         return [record.name for record in self._records.living(DEFAULT_TENANT)]
 

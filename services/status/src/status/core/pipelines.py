@@ -72,6 +72,11 @@ class Graph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail(Summary):
+    """`attempt` counts the starts that failed in a row; the next one comes at `next_attempt_at`."""
+
+    blocked_by: str | None
+    attempt: int
+    next_attempt_at: int | None
     error: LifecycleError | None
     inputs: tuple[InputDetail, ...]
     stages: tuple[StageDetail, ...]
@@ -107,9 +112,13 @@ def summary_of(record: PipelineRecord, reading: Reading | None, now_ms: int) -> 
 
 def detail_of(record: PipelineRecord, reading: Reading | None, now_ms: int) -> Detail:
     slot = usable_slot(reading)
+    newest = slot.lifecycle if slot is not None else None
     return Detail(
         **asdict(summary_of(record, reading, now_ms)),
-        error=slot.lifecycle.error if slot is not None and slot.lifecycle is not None else None,
+        blocked_by=slot.blocked_by if slot is not None and not silent(slot, now_ms) else None,
+        attempt=newest.attempt if newest is not None else 0,
+        next_attempt_at=newest.next_at if newest is not None else None,
+        error=newest.error if newest is not None else None,
         inputs=tuple(_inputs(record)),
         stages=tuple(_stage(stage, slot) for stage in record.stages),
         graph=graph_of(record.stages),

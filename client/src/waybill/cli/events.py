@@ -1,0 +1,107 @@
+"""The command `events`: what has happened to a pipeline, and what happens next."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.render import Output, OutputOption
+from waybill.cli.session import PipelineArgument, direct
+from waybill.errors import NotReady, UnexpectedAnswer, Unreachable
+from waybill.fields import Fields
+from waybill.questions import Question, event_stream, pipeline_events
+
+if TYPE_CHECKING:
+    from waybill.connection import Connection
+
+TIMEOUT_S = 30.0
+SILENCE_S_MAX = 45.0  # the service says every 15 s that it lives
+AGAIN_S = 1.0  # between two tries of a stream that broke
+
+
+def events(
+    name: PipelineArgument,
+    follow: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("-f", "--follow", help="go on with what happens from now on")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what happened to a pipeline in the last day: starts, phases, failures, obstacles.
+
+    With --follow it goes on until Ctrl-C, also over a restart of Waybill. With -o json, each event
+    is a line of its own.
+
+    \b
+    Example:
+      waybill events orders
+      waybill events orders --follow -o json | jq .phase
+
+    Exit codes: 0 ok · 1 error, also when there is no such pipeline · 130 Ctrl-C
+    """
+    question = pipeline_events(name)
+    connection = direct(TIMEOUT_S)
+    try:
+        if follow:
+            for event in _follow(connection, question):
+                _tell(event, output)
+        else:
+            for event in connection.ask(question).objects("items"):
+                _tell(event, output)
+    finally:
+        connection.close()
+
+
+def _follow(connection: "Connection", question: Question) -> Iterator[Fields]:
+    """All events, each once; a stream that breaks is taken up again behind the last one."""
+    last_id: str | None = None
+    while True:
+        try:
+            for event in _stream(connection, event_stream(question, last_id)):
+                last_id = event.text("id")
+                yield event
+        except (Unreachable, NotReady):
+            if not connection.line.heard:
+                raise
+            render.talk("the stream broke; trying again")
+        time.sleep(AGAIN_S)
+
+
+def _stream(connection: "Connection", question: Question) -> Iterator[Fields]:
+    from waybill.sse import EventReader
+
+    reader = EventReader()
+    with connection.listen(question, silence_s=SILENCE_S_MAX) as pieces:
+        for piece in pieces:
+            for event in reader.read(piece):
+                if event is not None and event.name == "event":
+                    yield Fields(_json(event.data), f"an event of {question.path}")
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UnexpectedAnswer(f"an event is not JSON: {error}") from error
+
+
+def _tell(event: Fields, output: Output) -> None:
+    if output is Output.JSON:
+        render.data([json.dumps(event.raw, ensure_ascii=False)])
+        return
+    kind, phase = event.text("kind"), event.text("phase")
+    moved = f"{event.text_or_none('phase_from') or ''} -> {phase}".strip()
+    what = {"transition": moved, "claim": "claimed"}.get(kind, _obstacle(event))
+    render.data([render.words(event.text("at"), f"{what:<24}", event.text_or_none("reason") or "")])
+    failure = event.object_or_none("error")
+    if failure is not None and kind == "transition":
+        render.data([render.words(" ", "error:", failure.text("message"))])
+        if hint := failure.text_or_none("hint"):
+            render.data([render.words(" ", "hint:", hint)])
+
+
+def _obstacle(event: Fields) -> str:
+    blocked_by = event.text_or_none("blocked_by")
+    return "no longer blocked" if blocked_by is None else f"blocked: {blocked_by}"
