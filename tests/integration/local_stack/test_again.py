@@ -63,6 +63,10 @@ class Home:
         uri = f"sqlite:///{self.state.folder / 'lakehouse' / 'catalog.db'}"
         return Counter(numbers_of(SqlCatalog("lakehouse", uri=uri), self.pipeline.table))
 
+    def scratch(self) -> list[Path]:
+        """What drivers have for their temporary files."""
+        return list((self.state.folder / "stage_runner").glob("*/tmp/*"))
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
@@ -84,6 +88,7 @@ def test_after_the_end_of_the_stack_tokens_answer_as_before(
         assert client.outcome(waiting).kind == "in_progress"
 
     end(home)
+    assert end is Home.cut or home.scratch() == []
     home.up()
 
     with Client(home.state.url) as client:
@@ -93,3 +98,4 @@ def test_after_the_end_of_the_stack_tokens_answer_as_before(
         assert client.wait(waiting, timeout_s=WAIT_S).kind == "complete"
         assert client.wait(token, timeout_s=WAIT_S).raw == before.raw
     assert home.numbers() == Counter(home.sent)
+    assert len(home.scratch()) == 1  # of the driver that runs now
