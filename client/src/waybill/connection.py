@@ -147,6 +147,15 @@ class Connection:
             response.read()
             return self.line.json(response, question)
 
+    def text(self, question: Question) -> str:
+        """The text answered, such as metrics."""
+        timeout_s = self._timeout_s
+        with self.line.translated(timeout_s), self._open(question, timeout_s) as response:
+            response.read()
+            if response.status_code != httpx2.codes.OK:
+                self.line.json(response, question)
+            return response.text
+
     @contextmanager
     def listen(self, question: Question, *, silence_s: float) -> Iterator[Iterator[bytes]]:
         """The bytes of an event stream as they come; NoAnswer after `silence_s` without any."""

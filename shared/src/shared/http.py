@@ -27,6 +27,9 @@ from shared.problems import HEADERS_OF, PROBLEM_JSON, problem_body
 from shared.routes import scope_for
 from shared.version import VERSION
 
+EXPIRED_HINT = "a new token for the pipeline's input covers all that it holds now"
+UNKNOWN_HINT = "give all of it, to the Waybill that made it: it may be cut short or of another one"
+
 
 class Problem(Exception):
     """An answer that is not a success, in the form of RFC 9457."""
@@ -138,8 +141,9 @@ def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
 def token_problem(error: TokenRefused | TokenExpired) -> dict[str, Any]:
     """One text for all that is no token of ours; another for a genuine one past its life."""
     if isinstance(error, TokenExpired):
-        return problem_body(410, "token_expired", "the token is older than 30 days")
-    return problem_body(404, "token_not_found", "no such token")
+        detail = "the token is older than 30 days"
+        return problem_body(410, "token_expired", detail, hint=EXPIRED_HINT)
+    return problem_body(404, "token_not_found", "no such token", hint=UNKNOWN_HINT)
 
 
 def problem_response(status: int, slug: str, detail: str, **members: object) -> JSONResponse:

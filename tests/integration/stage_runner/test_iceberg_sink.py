@@ -9,7 +9,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from builders import make_fence
 from stage_runner.adapters.lakehouse import open_catalog
 from stage_runner.adapters.sinks.iceberg import IcebergSink
-from waybill.spark.sinks import SinkSuperseded
+from stage_runner.driver.failures import describe
+from waybill.spark.sinks import SinkSuperseded, SinkUnreachable
 
 TABLE = "raw.orders"
 SCHEMA = pa.schema([("order_id", pa.int64()), ("customer", pa.string())])
@@ -98,3 +99,32 @@ def test_a_fence_outlives_its_snapshot(catalog: SqlCatalog) -> None:
     assert last is not None
     assert last.fence.sequence == 0
     assert last.version == {}
+
+
+def test_a_sink_that_cannot_be_reached_is_named_with_its_place(
+    catalog: SqlCatalog, tmp_path: Path
+) -> None:
+    sink = opened(catalog)
+    (tmp_path / "warehouse").rename(tmp_path / "moved")
+    (tmp_path / "warehouse").touch()
+    with pytest.raises(SinkUnreachable) as raised:
+        sink.write(rows(1), make_fence(sequence=0))
+    told = describe(raised.value, "load")
+    assert (told.domain, told.retryable) == ("external", True)
+    assert told.message.startswith("sink lake: raw.orders cannot be reached: ")
+    assert str(tmp_path / "warehouse") in told.hint
+
+
+def test_a_catalog_that_cannot_be_reached_is_told_without_its_statements(
+    catalog: SqlCatalog, tmp_path: Path
+) -> None:
+    (tmp_path / "catalog.db").unlink()
+    with pytest.raises(SinkUnreachable, match=r"cannot be reached: [a-z ]+$"):
+        opened(catalog)
+
+
+def test_a_lakehouse_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "warehouse").touch()
+    with pytest.raises(SinkUnreachable, match="cannot be opened") as raised:
+        open_catalog(tmp_path)
+    assert str(tmp_path) in raised.value.hint

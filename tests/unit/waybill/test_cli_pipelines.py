@@ -281,6 +281,23 @@ def test_describe_says_why_nothing_is_processed(
     assert [line for line in told if line.startswith("stuck:")] == ([stuck] if stuck else [])
 
 
+def test_describe_says_how_far_each_sink_is_behind(
+    server: ScriptedServer, command: Command
+) -> None:
+    sinks = [{"name": n, "kind": "kafka", "target": "t", "terminal": n == "b"} for n in ("a", "b")]
+    stage = {"name": "load", "inputs": ["orders"], "sinks": sinks, "last_batch": None}
+    server.answer("GET", PATH, Reply(json={**PIPELINE, "stages": [stage]}))
+    metrics = """# TYPE waybill_lag_offsets gauge
+waybill_lag_offsets{pipeline="orders",sink="b",stage="load"} 7.0
+waybill_lag_offsets{pipeline="others",sink="a",stage="load"} 9.0
+"""
+    told = Reply(content=metrics.encode(), content_type="text/plain; version=0.0.4")
+    server.answer("GET", "/metrics/token_tracker", told)
+    lines = [line.split() for line in command("describe", "orders").stdout.splitlines()]
+    assert ["a:", "kafka", "t"] in lines
+    assert ["b:", "kafka", "t", "7", "offsets", "behind,", "tokens", "wait", "for", "it"] in lines
+
+
 def test_describe_says_what_the_last_batch_was(server: ScriptedServer, command: Command) -> None:
     batch = {
         "batch": 12,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from waybill.cli import render
+from waybill.cli.lag import Lag
 from waybill.pipelines import Pipeline, PipelineInput, PipelineStage
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ OBSTACLES = {
 """What a running driver may wait for: why, and what to do."""
 
 
-def describe_lines(pipeline: Pipeline) -> "list[Text]":
+def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
     """What it is, what is wrong, then inputs, stages, sinks and the manifest."""
     lines = render.table([(f"{name}:", value) for name, value in _facts(pipeline) if value])
     if stuck := _stuck(pipeline):
@@ -27,7 +28,7 @@ def describe_lines(pipeline: Pipeline) -> "list[Text]":
         lines += [render.words(""), render.words("stuck:", why)]
         lines += [render.words("hint:", hint)] if hint else []
     lines += _section("Inputs", [_input(item) for item in pipeline.inputs])
-    lines += _section("Stages", [row for stage in pipeline.stages for row in _stage(stage)])
+    lines += _section("Stages", [row for stage in pipeline.stages for row in _stage(stage, lag)])
     if pipeline.manifest:
         lines += _section("Manifest", [(line,) for line in pipeline.manifest.splitlines()])
     return lines
@@ -81,12 +82,15 @@ def _input(item: PipelineInput) -> tuple[str, ...]:
     return (item.name, f"topic {item.topic}", partitions, f"from {bases}" if bases else "")
 
 
-def _stage(stage: PipelineStage) -> list[tuple[str, str, str]]:
+def _stage(stage: PipelineStage, lag: Lag) -> list[tuple[str, str, str]]:
     batch = "no batch yet" if stage.last_batch is None else _batch(stage.last_batch)
     rows = [(stage.name, f"reads {', '.join(stage.inputs)}", batch)]
     for sink in stage.sinks:
-        awaited = "tokens wait for it" if sink.terminal else ""
-        rows.append(("", f"{sink.name}: {sink.kind} {sink.target or ''}".rstrip(), awaited))
+        behind = lag.get((stage.name, sink.name))
+        more = [f"{render.counted(behind, 'offset')} behind"] if behind is not None else []
+        more += ["tokens wait for it"] if sink.terminal else []
+        told = f"{sink.name}: {sink.kind} {sink.target or ''}".rstrip()
+        rows.append(("", told, ", ".join(more)))
     return rows
 
 

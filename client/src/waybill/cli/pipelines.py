@@ -10,6 +10,7 @@ import typer
 from waybill.cli import render
 from waybill.cli.describe import describe_lines
 from waybill.cli.exits import ExitCode
+from waybill.cli.lag import lag_of
 from waybill.cli.render import Output, OutputOption
 from waybill.cli.session import PipelineArgument, connect
 from waybill.errors import ProblemError
@@ -86,7 +87,8 @@ def get(
 def describe(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
     """Show all there is to know of a pipeline.
 
-    Its inputs, stages and sinks, its manifest, and what is wrong with it.
+    What it waits for or fails of, its inputs, stages and sinks, how far each of them is behind, its
+    last batches and its manifest.
 
     \b
     Example:
@@ -99,7 +101,7 @@ def describe(name: PipelineArgument, output: OutputOption = Output.TABLE) -> Non
     if output is Output.JSON:
         render.as_json(pipeline.raw)
     else:
-        render.data(describe_lines(pipeline))
+        render.data(describe_lines(pipeline, lag_of(name)))
 
 
 def start(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:

@@ -5,11 +5,20 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from shared.errors import Retryable
 from shared.events import Fence
 
 
 class SinkSuperseded(Exception):
     """Another writer has moved the fence since it was read: this driver must end."""
+
+
+class SinkUnreachable(Retryable):
+    """It does not answer, or cannot be written to; the `hint` says where to look."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

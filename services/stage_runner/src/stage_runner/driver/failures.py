@@ -6,7 +6,7 @@ from shared.errors import Retryable, UserError
 from shared.events import LifecycleError
 from stage_runner.driver.decode import MalformedRecord
 from waybill.spark.checkpoint import CheckpointDamaged
-from waybill.spark.sinks import SinkSuperseded
+from waybill.spark.sinks import SinkSuperseded, SinkUnreachable
 from waybill.spark.stopping import StageStopped
 
 Domain = Literal["user", "external", "internal"]
@@ -38,6 +38,8 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
         case SinkSuperseded():
             hint = "another driver has taken over this stage"
             return _error("internal", str(failure), hint, stage, retryable=True)
+        case SinkUnreachable():
+            return _error("external", str(failure), failure.hint, stage, retryable=True)
         case Retryable():
             hint = "it is tried again; see the driver's log if it goes on"
             return _error("external", str(failure), hint, stage, retryable=True)

@@ -20,7 +20,8 @@ from shared import codec
 from shared.errors import Retryable, UserError
 from shared.events import Fence, Problem
 from shared.failpoints import reach
-from waybill.spark.sinks import SinkSuperseded, Written
+from stage_runner.adapters.lakehouse import why
+from waybill.spark.sinks import SinkSuperseded, SinkUnreachable, Written
 
 FENCE_PROPERTY: Final = "waybill.fence."
 SEQUENCE_PROPERTY: Final = "waybill.sequence."
@@ -46,8 +47,8 @@ class IcebergSink:
         """Nothing to shut out: the commit's own requirement refuses a writer of the past."""
         try:
             self._table = self._load() if self._schema is None else self._load_or_create()
-        except SQLAlchemyError as error:
-            raise Retryable(f"sink {self.name}: the catalog does not answer: {error}") from error
+        except (SQLAlchemyError, OSError) as error:
+            raise self._unreachable(error) from error
         if self._schema is not None:
             self._refuse_missing_columns(self._schema)
 
@@ -77,9 +78,16 @@ class IcebergSink:
                 message = f"sink {self.name}: {self._identifier} does not take these rows: {error}"
                 raise UserError([Problem(message=message, hint=hint)]) from error
             except (SQLAlchemyError, OSError) as error:
-                raise Retryable(f"sink {self.name}: {self._identifier}: {error}") from error
+                raise self._unreachable(error) from error
         raise Retryable(
             f"sink {self.name}: others changed {self._identifier} {CONFLICTS_MAX} times meanwhile"
+        )
+
+    def _unreachable(self, error: SQLAlchemyError | OSError) -> SinkUnreachable:
+        warehouse = self._catalog.properties.get("warehouse", "")
+        return SinkUnreachable(
+            f"sink {self.name}: {self._identifier} cannot be reached: {why(error)}",
+            hint=f"see that {warehouse} has room and may be written to; it is tried again",
         )
 
     def _commit(self, rows: pa.Table | None, fence: Fence) -> Written:
