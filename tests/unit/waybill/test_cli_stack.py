@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from local_stack.errors import StackError
+from local_stack.processes import Interrupted
 from local_stack.reports import STACK, Report, Reporter, ReportKind
 from local_stack.state import AlreadyRunning, Phase, ProcessState, StackState, save
 from waybill.cli.main import app
@@ -82,6 +84,22 @@ def test_ps_finds_the_stack_of_a_folder_above(
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
     assert json.loads(waybill("ps", "-o", "json").stdout)["folder"] == str(running.folder)
+
+
+@pytest.mark.usefixtures("running")
+def test_ps_says_when_commands_go_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAYBILL_URL", "http://staging.example")
+    assert waybill("ps").stderr == (
+        "commands here talk to http://staging.example (from WAYBILL_URL); "
+        "to this stack: --context local\n"
+    )
+
+
+def test_ps_says_why_the_last_stack_ended_by_itself(running: StackState) -> None:
+    save(replace(running, supervisor_began=1.0, failure="kafka ended\n  why: x\n  fix: y"))
+    result = waybill("ps")
+    assert result.exit_code == 1
+    assert "the last one ended by itself: kafka ended\n  why: x\n  fix: y" in result.stderr
 
 
 @pytest.mark.usefixtures("running")
@@ -159,6 +177,16 @@ def test_up_shows_the_table_when_ready_and_stays(monkeypatch: pytest.MonkeyPatch
     assert "url    http://127.0.0.1:8080" in result.stdout
     assert result.output.index("redis://") < result.output.index("Ctrl-C stops it")
     assert result.stderr.splitlines()[-1].split()[:2] == ["stack", "stopped"]
+
+
+def test_an_interrupted_start_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr("local_stack.stack.run", interrupt)
+    result = waybill("up")
+    assert result.exit_code == 130
+    assert "nothing of it is left running" in result.stderr
 
 
 def test_a_stack_that_cannot_start_says_what_why_and_the_way_out(

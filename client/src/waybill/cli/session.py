@@ -1,6 +1,7 @@
 """What the commands share: the connection, common arguments, the one boundary of errors."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from waybill.client import Client
     from waybill.connection import Connection
 
+COMPLETION_TIMEOUT_S = 1.0
+
 
 def _not_empty(value: str | None) -> str | None:
     if value is not None and not value.strip():
@@ -24,8 +27,23 @@ def _not_empty(value: str | None) -> str | None:
     return value
 
 
+def known_pipelines() -> list[str]:
+    """For shell completion, which must neither fail nor keep anybody waiting."""
+    from waybill.client import Client
+
+    with suppress(WaybillError), Client(timeout_s=COMPLETION_TIMEOUT_S) as client:
+        return [pipeline.name for pipeline in client.pipelines()]
+    return []
+
+
 PipelineArgument = Annotated[
-    str, typer.Argument(metavar="PIPELINE", help="the pipeline's name", callback=_not_empty)
+    str,
+    typer.Argument(
+        metavar="PIPELINE",
+        help="the pipeline's name",
+        callback=_not_empty,
+        autocompletion=known_pipelines,
+    ),
 ]
 InputArgument = Annotated[
     str, typer.Argument(metavar="INPUT", help="the input's name", callback=_not_empty)

@@ -3,6 +3,7 @@
 Only shows what the package `local_stack` does; without that package it says how to install it.
 """
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from waybill.cli.exits import ExitCode
 from waybill.cli.render import Output, OutputOption
 from waybill.cli.reports import Reports
 from waybill.errors import WaybillError
+from waybill.target import find_target
 
 if TYPE_CHECKING:
     from local_stack.reports import Report
@@ -187,6 +189,11 @@ def _tell(state: "StackState", output: Output) -> None:
         ("", "data", f"kept in {state.folder}"),
     ]
     render.data([*render.table(processes, header=HEADER), "", *render.table(addresses)])
+    target = find_target(None, os.environ, Path.cwd())
+    if target.url != state.url:
+        render.talk(
+            f"commands here talk to {target.url} ({target.source}); to this stack: --context local"
+        )
 
 
 def _as_json(state: "StackState") -> dict[str, object]:

@@ -26,10 +26,6 @@ def find_logs(folder: Path) -> Mapping[str, Path]:
     return {**_drivers(home / "stage_runner"), **services}
 
 
-def is_driver(path: Path) -> bool:
-    return path.name == "driver.log"
-
-
 def tail(path: Path, count: int) -> list[str]:
     """The last `count` lines; none of a log that is not there."""
     try:

@@ -57,19 +57,14 @@ def run(folder: Path, options: Options, report: Reporter) -> None:
     home = make_private(state_folder(folder))
     _allow_many_files()
     with only_supervisor(home):
+        room.require(home, room.STATE_BYTES_MIN, "a stack")
         (home / ".gitignore").write_text("*\n", encoding="utf-8")
         before = load(home)
         if before:
             sweep(before)
         started = time.monotonic()
-        room.require(home, room.STATE_BYTES_MIN, "a stack")
         java = prepare(report)
-        wanted = wanted_ports(options, before)
-        ports = pick(wanted)
-        for name, port in wanted.items():
-            if port not in (0, ports[name]):
-                text = f"port {port} is taken by {holder(port)}: {address(ports[name])} instead"
-                report(Report(kind=ReportKind.NOTE, name=name, text=text))
+        ports = _pick(wanted_ports(options, before), report)
         with _signals() as signals:
             one = _Run(
                 home=home, options=options, report=report, java=java, ports=ports, signals=signals
@@ -106,6 +101,16 @@ def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:
         valkey.NAME: options.valkey_port,
     }
     return {name: port if (port := chosen.get(name)) is not None else usual[name] for name in names}
+
+
+def _pick(wanted: dict[str, int], report: Reporter) -> dict[str, int]:
+    """The wanted ports; where one is taken another, which is told, as people expect the usual."""
+    ports = pick(wanted)
+    for name, port in wanted.items():
+        if port not in (0, ports[name]):
+            text = f"port {port} is taken by {holder(port)}: {address(ports[name])} instead"
+            report(Report(kind=ReportKind.NOTE, name=name, text=text))
+    return ports
 
 
 def sweep(state: StackState) -> int:

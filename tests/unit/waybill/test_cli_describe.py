@@ -1,0 +1,112 @@
+"""`waybill describe`: what a pipeline is, why it is stuck, how far it is behind."""
+
+import pytest
+
+from unit.waybill.conftest import Command
+from waybill.testing import Reply, ScriptedServer
+
+PATH = "/v1/pipelines/orders"
+MANIFEST = "version: 1\nname: orders\n"
+PIPELINE = {
+    "name": "orders",
+    "uid": "u-1",
+    "phase": "Running",
+    "desired": "running",
+    "generation": 2,
+    "reason": None,
+    "since": "2026-11-21T09:00:00.120Z",
+}
+
+
+def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
+    lake = {"name": "lake", "kind": "iceberg", "target": "raw.orders", "terminal": True}
+    details = {
+        "phase": "Failed",
+        "error": {"domain": "user", "message": "no such column", "hint": "correct the SQL"},
+        "inputs": [{"name": "orders", "topic": "orders.in", "partitions": 1, "bases": {"0": 7}}],
+        "stages": [{"name": "load", "inputs": ["orders"], "sinks": [lake], "last_batch": None}],
+        "manifest": MANIFEST,
+    }
+    server.answer("GET", PATH, Reply(json={**PIPELINE, **details}))
+    assert command("describe", "orders").stdout.splitlines() == [
+        "Name:        orders",
+        "Phase:       Failed",
+        "Desired:     running",
+        "Since:       2026-11-21T09:00:00+00:00",
+        "Generation:  2",
+        "Uid:         u-1",
+        "",
+        "stuck: no such column",
+        "hint: correct the SQL",
+        "",
+        "Inputs:",
+        "  orders  topic orders.in  1 partition  from 0: 7",
+        "",
+        "Stages:",
+        "  load  reads orders              no batch yet",
+        "        lake: iceberg raw.orders  tokens wait for it",
+        "",
+        "Manifest:",
+        "  version: 1",
+        "  name: orders",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("details", "stuck"),
+    [
+        ({"phase": "Running"}, ""),
+        (
+            {"phase": "Running", "blocked_by": "blocked_by_open_transaction"},
+            "stuck: a producer has an open transaction in a topic that it reads",
+        ),
+        ({"phase": "Running", "blocked_by": "of_tomorrow"}, "stuck: of_tomorrow"),
+        (
+            {
+                "phase": "Recovering",
+                "attempt": 2,
+                "next_attempt_at": "2026-11-21T09:00:07.000Z",
+                "error": {"domain": "external", "message": "no kafka", "hint": "wait"},
+            },
+            "stuck: no kafka; attempt 3 comes at 2026-11-21T09:00:07+00:00",
+        ),
+        ({"phase": "Stopped", "desired": "stopped"}, "stuck: it is stopped"),
+        ({"phase": "Unknown", "reason": "no sign of its runner"}, "stuck: no sign of its runner"),
+    ],
+)
+def test_describe_says_why_nothing_is_processed(
+    server: ScriptedServer, command: Command, details: dict[str, object], stuck: str
+) -> None:
+    server.answer("GET", PATH, Reply(json={**PIPELINE, **details}))
+    told = command("describe", "orders").stdout.splitlines()
+    assert [line for line in told if line.startswith("stuck:")] == ([stuck] if stuck else [])
+
+
+def test_describe_says_how_far_each_sink_is_behind(
+    server: ScriptedServer, command: Command
+) -> None:
+    sinks = [{"name": n, "kind": "kafka", "target": "t", "terminal": n == "b"} for n in ("a", "b")]
+    stage = {"name": "load", "inputs": ["orders"], "sinks": sinks, "last_batch": None}
+    server.answer("GET", PATH, Reply(json={**PIPELINE, "stages": [stage]}))
+    metrics = """# TYPE waybill_lag_offsets gauge
+waybill_lag_offsets{pipeline="orders",sink="b",stage="load"} 7.0
+waybill_lag_offsets{pipeline="others",sink="a",stage="load"} 9.0
+"""
+    told = Reply(content=metrics.encode(), content_type="text/plain; version=0.0.4")
+    server.answer("GET", "/metrics/token_tracker", told)
+    lines = [line.split() for line in command("describe", "orders").stdout.splitlines()]
+    assert ["a:", "kafka", "t"] in lines
+    assert ["b:", "kafka", "t", "7", "offsets", "behind,", "tokens", "wait", "for", "it"] in lines
+
+
+def test_describe_says_what_the_last_batch_was(server: ScriptedServer, command: Command) -> None:
+    batch = {
+        "batch": 12,
+        "committed_at": "2026-11-21T09:00:00.634Z",
+        "rows": 3,
+        "version": {"iceberg_snapshot_id": 61502},
+    }
+    stage = {"name": "load", "inputs": ["orders"], "sinks": [], "last_batch": batch}
+    server.answer("GET", PATH, Reply(json={**PIPELINE, "stages": [stage]}))
+    expected = "last batch 12 at 2026-11-21T09:00:00.634Z, 3 rows, iceberg snapshot 61502"
+    assert expected in command("describe", "orders").stdout
