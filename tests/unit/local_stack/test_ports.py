@@ -1,8 +1,9 @@
 """Which ports a stack takes."""
 
+import os
 import socket
 
-from local_stack.ports import HOST, accepts, pick
+from local_stack.ports import HOST, accepts, holder, pick
 from local_stack.state import Phase, StackState
 from local_stack.supervisor import DEFAULT_PORTS, Options, wanted_ports
 
@@ -39,3 +40,10 @@ def test_later_start_wants_the_ports_of_the_last_one(state: StackState) -> None:
 def test_chosen_port_wins_over_the_last_one(state: StackState) -> None:
     wanted = wanted_ports(Options(gateway_port=9999, kafka_port=0), state)
     assert (wanted["gateway"], wanted["kafka"]) == (9999, 0)
+
+
+def test_whoever_holds_a_port_is_named() -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+        assert holder(port).endswith(f"(pid {os.getpid()})")
+    assert holder(port) == "another program"
