@@ -70,6 +70,8 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
             },
             "stuck: no kafka; attempt 3 comes at 2026-11-21T09:00:07+00:00",
         ),
+        ({"phase": "Starting"}, ""),
+        ({"phase": "Starting", "attempt": 1}, "stuck: it starts again"),
         ({"phase": "Stopped", "desired": "stopped"}, "stuck: it is stopped"),
         ({"phase": "Unknown", "reason": "no sign of its runner"}, "stuck: no sign of its runner"),
     ],

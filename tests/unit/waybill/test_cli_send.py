@@ -163,3 +163,14 @@ def test_a_json_array_is_told_how_to_become_lines(server: ScriptedServer, comman
     assert result.exit_code == 2
     assert "jq -c '.[]'" in result.stderr
     assert server.requests == []
+
+
+def test_rows_that_kafka_refuses_are_told_with_the_hint(
+    server: ScriptedServer, command: Command
+) -> None:
+    rejected = [{"index": 0, "reason": "no key"}]
+    answer = problem(422, "kafka takes none", hint="set `key` of the input", rejected=rejected)
+    server.answer("POST", PATH, answer)
+    result = command("send", "orders", "orders", stdin='{"a": 1}\n')
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[:2] == ["line 1: no key", "hint: set `key` of the input"]

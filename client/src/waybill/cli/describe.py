@@ -46,6 +46,8 @@ def _stuck(pipeline: Pipeline) -> tuple[str, str] | None:
     if pipeline.phase == "Running":
         blocked_by = pipeline.blocked_by
         return None if blocked_by is None else OBSTACLES.get(blocked_by, (blocked_by, ""))
+    if pipeline.phase == "Starting" and pipeline.attempt:
+        return "it starts again", f"`waybill events {pipeline.name}` tells what failed before"
     if pipeline.phase == "Unknown":
         return pipeline.reason or "nobody has heard of it", "`waybill doctor` says what is away"
     if pipeline.phase == "Stopped" and pipeline.desired == "stopped":

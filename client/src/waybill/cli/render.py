@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from waybill.errors import ProblemError, WaybillError
+from waybill.errors import ProblemError, Unreachable, WaybillError
 from waybill.models import Fault
 
 if TYPE_CHECKING:
@@ -78,11 +78,17 @@ def as_json(value: object) -> None:
 def failure(error: WaybillError) -> None:
     """What went wrong, the hint, and the request id to ask an operator about."""
     complain(words("error:", str(error)))
+    if isinstance(error, Unreachable):
+        complain(words("hint:", "`waybill doctor` says what is wrong"))
     if isinstance(error, ProblemError):
-        if error.hint:
-            complain(words("hint:", error.hint))
+        hint(error)
         if error.request_id:
             complain(f"request id {error.request_id}")
+
+
+def hint(problem: ProblemError) -> None:
+    if problem.hint:
+        complain(words("hint:", problem.hint))
 
 
 def fault_text(fault: Fault, file: str) -> str:

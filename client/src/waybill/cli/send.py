@@ -90,6 +90,7 @@ class Delivery:
             if not problem.rejected:
                 raise
             self._reject(chunk, problem.rejected)
+            render.hint(problem)
             return
         self._reject(chunk, receipt.rejected)
         self.accepted += receipt.accepted
