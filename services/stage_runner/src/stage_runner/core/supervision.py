@@ -178,7 +178,7 @@ def _crash(event: DriverEnded) -> LifecycleError:
     return LifecycleError(
         domain="internal",
         message=f"the driver ended with exit code {event.exit_code}",
-        hint="see the driver's log",
+        hint="see the driver's log: `waybill logs PIPELINE`",
         stage=None,
         retryable=True,
     )

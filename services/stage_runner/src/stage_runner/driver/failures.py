@@ -12,6 +12,9 @@ from waybill.spark.stopping import StageStopped
 Domain = Literal["user", "external", "internal"]
 
 
+LOG = "the driver's log: `waybill logs PIPELINE`"
+
+
 class StageFailed(Exception):
     """A stage has ended by itself; the cause says why."""
 
@@ -41,11 +44,11 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
         case SinkUnreachable():
             return _error("external", str(failure), failure.hint, stage, retryable=True)
         case Retryable():
-            hint = "it is tried again; see the driver's log if it goes on"
+            hint = f"it is tried again; if it goes on, see {LOG}"
             return _error("external", str(failure), hint, stage, retryable=True)
         case _:
             text = str(failure).split("\n", 1)[0][:500]
-            hint = "it is tried again; see the driver's log"
+            hint = f"it is tried again; see {LOG}"
             return _error(
                 "internal", f"{type(failure).__name__}: {text}", hint, stage, retryable=True
             )
