@@ -4,12 +4,13 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from waybill import plans, questions
-from waybill.client import NAME_GRACE_S, TIMEOUT_S
+from waybill.client import NAME_GRACE_S, START_TIMEOUT_S, TIMEOUT_S
 from waybill.connection import AsyncConnection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.models import AsyncIssuedToken, AsyncReceipt, Operation, Position, Span, StartFrom
@@ -24,6 +25,8 @@ from waybill.waiting import WAIT_TIMEOUT_S, AsyncClock, Patience
 
 if TYPE_CHECKING:
     import httpx2
+
+    from waybill.tracking import AsyncTracked, OnDelivery, Producer
 
 T = TypeVar("T")
 
@@ -116,13 +119,17 @@ class AsyncClient:
         *,
         input: str | None = None,
         positions: Iterable[Position | Span] | None = None,
+        cluster_id: str | None = None,
     ) -> AsyncIssuedToken:
         """A token for all that an input holds now, or for positions in Kafka.
 
+        `cluster_id`: of the Kafka that the positions are in, to be sure that it is this Waybill's.
         Invalid: a position that is not there, or in no topic that the pipeline reads. NotFound: no
         such pipeline or input.
         """
-        question = questions.token_for(pipeline, input=input, positions=positions)
+        question = questions.token_for(
+            pipeline, input=input, positions=positions, cluster_id=cluster_id
+        )
         return AsyncIssuedToken.read(await self._connection.ask(question), self.token)
 
     async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:
@@ -132,6 +139,31 @@ class AsyncClient:
         `rejected` has their indexes. TooLarge: more than 10,000, or with too many gaps.
         """
         return self.token((await self._connection.ask(questions.merge(tokens))).text("token"))
+
+    @asynccontextmanager
+    async def track(
+        self,
+        producer: "Producer",
+        pipeline: str,
+        *,
+        on_delivery: "OnDelivery | None" = None,
+        timeout_s: float = START_TIMEOUT_S,
+    ) -> AsyncIterator["AsyncTracked"]:
+        """Cover what the block produces to the pipeline's inputs with one token.
+
+        The producer is your own; what goes through the block's `produce` is tracked, and `token`
+        covers exactly that. NotFound: no such pipeline. KafkaAway: the producer's Kafka does not
+        answer within `timeout_s`. Needs confluent-kafka, which the extra [kafka] brings.
+        """
+        from waybill.tracking import AsyncTracked, cluster_of
+
+        known = await self.pipeline(pipeline)
+        cluster_id = await asyncio.to_thread(cluster_of, producer, known, timeout_s)
+        tracked = AsyncTracked(self, producer, known, cluster_id, on_delivery)
+        try:
+            yield tracked
+        finally:
+            tracked.close()
 
     async def outcome(self, token: AnyToken) -> Outcome:
         """What the token's status says now, `unknown` too.

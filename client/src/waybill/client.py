@@ -5,6 +5,7 @@ Never repeats what changes something: only questions are asked again after a dro
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -25,7 +26,10 @@ from waybill.waiting import WAIT_TIMEOUT_S, Clock, Patience, SystemClock
 if TYPE_CHECKING:
     import httpx2
 
+    from waybill.tracking import OnDelivery, Producer, Tracked
+
 TIMEOUT_S = 60.0  # twice what ingress gives Kafka, so that its own answer is heard
+START_TIMEOUT_S = 10.0  # of tracking: a broker that is there says its cluster's id at once
 NAME_GRACE_S = 2.0  # a pipeline applied a moment ago may not be told of yet
 
 T = TypeVar("T")
@@ -111,13 +115,17 @@ class Client:
         *,
         input: str | None = None,
         positions: Iterable[Position | Span] | None = None,
+        cluster_id: str | None = None,
     ) -> IssuedToken:
         """A token for all that an input holds now, or for positions in Kafka.
 
+        `cluster_id`: of the Kafka that the positions are in, to be sure that it is this Waybill's.
         Invalid: a position that is not there, or in no topic that the pipeline reads. NotFound: no
         such pipeline or input.
         """
-        question = questions.token_for(pipeline, input=input, positions=positions)
+        question = questions.token_for(
+            pipeline, input=input, positions=positions, cluster_id=cluster_id
+        )
         return IssuedToken.read(self._connection.ask(question), self.token)
 
     def merge(self, tokens: Iterable[AnyToken]) -> Token:
@@ -127,6 +135,31 @@ class Client:
         `rejected` has their indexes. TooLarge: more than 10,000, or with too many gaps.
         """
         return self.token(self._connection.ask(questions.merge(tokens)).text("token"))
+
+    @contextmanager
+    def track(
+        self,
+        producer: "Producer",
+        pipeline: str,
+        *,
+        on_delivery: "OnDelivery | None" = None,
+        timeout_s: float = START_TIMEOUT_S,
+    ) -> Iterator["Tracked"]:
+        """Cover what the block produces to the pipeline's inputs with one token.
+
+        The producer is your own; what goes through the block's `produce` is tracked, and `token`
+        covers exactly that. NotFound: no such pipeline. KafkaAway: the producer's Kafka does not
+        answer within `timeout_s`. Needs confluent-kafka, which the extra [kafka] brings.
+        """
+        from waybill.tracking import Tracked, cluster_of
+
+        known = self.pipeline(pipeline)
+        cluster_id = cluster_of(producer, known, timeout_s)
+        tracked = Tracked(self, producer, known, cluster_id, on_delivery)
+        try:
+            yield tracked
+        finally:
+            tracked.close()
 
     def outcome(self, token: AnyToken) -> Outcome:
         """What the token's status says now, `unknown` too.

@@ -12,10 +12,13 @@ WaybillError
 │   ├── Expired            410: the token is older than tokens live
 │   ├── TooLarge           413: send less at once
 │   └── NotReady           429, 502, 503, 504: try again after `retry_after_s`
+├── KafkaAway              the Kafka of a tracked producer does not answer
+├── NotDelivered           a tracked producer did not deliver its records; `failed` says which
 ├── PipelineFailed         a pipeline waited for is Failed: `pipeline.error` says why
 └── WaitEnded              the time given to a wait is over
     ├── StillInProgress    the token's `outcome` is not final yet
     ├── StillUnknown       nobody can judge the token now; `outcome` is unknown
+    ├── StillUndelivered   a tracked producer has no acknowledgement of all its records yet
     └── PhaseNotReached    the `pipeline` is in another phase
 """
 
@@ -23,7 +26,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from waybill.models import Fault, Rejected
+    from waybill.models import FailedRecord, Fault, Rejected
     from waybill.outcomes import Outcome
     from waybill.pipelines import Pipeline
 
@@ -106,6 +109,22 @@ class NotReady(ProblemError):
     """Not now."""
 
 
+class KafkaAway(WaybillError):
+    """The Kafka of a tracked producer does not answer."""
+
+
+class NotDelivered(WaybillError):
+    """Records of a tracked producer that no token can cover."""
+
+    def __init__(self, *, failed: "tuple[FailedRecord, ...]") -> None:
+        more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+        super().__init__(
+            f"there is no token, for {failed[0]}{more}: produce what `take_failed` gives again,"
+            " then ask for the token"
+        )
+        self.failed = failed
+
+
 class PipelineFailed(WaybillError):
     """A pipeline waited for came to Failed."""
 
@@ -132,6 +151,17 @@ class StillUnknown(WaitEnded):
     def __init__(self, message: str, *, outcome: "Outcome") -> None:
         super().__init__(message)
         self.outcome = outcome
+
+
+class StillUndelivered(WaitEnded):
+    """A tracked producer has no acknowledgement of so many of its records yet."""
+
+    def __init__(self, *, outstanding: int, timeout_s: float) -> None:
+        super().__init__(
+            f"{outstanding} of the tracked records were not acknowledged within {timeout_s:g} s:"
+            " ask for the token again"
+        )
+        self.outstanding = outstanding
 
 
 class PhaseNotReached(WaitEnded):

@@ -121,6 +121,20 @@ class IssuedTokenOf(Generic[Held]):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRecord:
+    """A record that a tracked producer did not deliver to a place that is known."""
+
+    topic: str
+    partition: int | None
+    key: bytes | str | None
+    reason: str
+
+    def __str__(self) -> str:
+        key = "" if self.key is None else f" with key {self.key!r}"
+        return f"a record for {self.topic}{key}: {self.reason}"
+
+
 class IssuedToken(IssuedTokenOf[Token]):
     """What `Client.token_for` makes."""
 
