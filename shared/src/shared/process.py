@@ -1,10 +1,13 @@
-"""The life of a process: signals set a flag, a second one forces."""
+"""The life of a process: what a person must correct is its last word, and signals set a flag."""
 
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from shared.errors import UserError
 
 
 @contextmanager
@@ -24,3 +27,14 @@ def shutdown_on_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def run(main: Callable[[], int | None]) -> int:
+    """The exit code of `main`: 2, and a line each, where settings or files must be corrected."""
+    try:
+        return main() or 0
+    except UserError as error:
+        for problem in error.problems:
+            fix = f" ({problem.hint})" if problem.hint else ""
+            print(f"cannot run: {problem.message}{fix}", file=sys.stderr)
+        return 2

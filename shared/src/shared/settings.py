@@ -2,10 +2,13 @@
 
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from shared.errors import UserError
+from shared.events import Problem
 
 DEFAULT_TENANT = "default"
 
@@ -43,3 +46,20 @@ class ServiceSettings(BaseSettings):
 
     def group(self, service: str) -> str:
         return f"{self.topic_prefix}.{service}"
+
+
+Settings = TypeVar("Settings", bound=ServiceSettings)
+
+
+def read_settings(kind: type[Settings]) -> Settings:
+    """The settings as the environment has them; UserError names each variable that is wrong."""
+    try:
+        return kind()
+    except ValidationError as error:
+        raise UserError([_problem(each["loc"], each["msg"]) for each in error.errors()]) from error
+
+
+def _problem(loc: tuple[int | str, ...], message: str) -> Problem:
+    """Of one variable, or of several together, which name themselves."""
+    variable = f"WAYBILL_{str(loc[0]).upper()}: " if loc else ""
+    return Problem(message=variable + message.removeprefix("Value error, "))

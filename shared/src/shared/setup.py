@@ -11,9 +11,10 @@ from pydantic import Field
 
 from shared import logs
 from shared.api_keys import ensure_file
-from shared.errors import Retryable, UserError
+from shared.errors import Retryable
 from shared.key_ring import ensure_key_ring
-from shared.settings import ServiceSettings
+from shared.process import run
+from shared.settings import ServiceSettings, read_settings
 from shared.topics import create_topics
 
 logger = logging.getLogger("setup")
@@ -24,14 +25,14 @@ class SetupSettings(ServiceSettings):
 
 
 def main() -> int:
-    settings = SetupSettings()
+    settings = read_settings(SetupSettings)
     logs.configure("setup", settings.log_format)
     prefix, replication = settings.topic_prefix, settings.setup_replication
     try:
         ring = ensure_key_ring(settings.token_keys_file)
         keys = settings.api_keys_file is not None and ensure_file(settings.api_keys_file)
         topics = create_topics(settings.kafka, prefix, replication=replication)
-    except (UserError, Retryable, OSError) as error:
+    except (Retryable, OSError) as error:
         logger.error("cannot set up", extra={"reason": str(error)})
         return 1
     logger.info("set up", extra={"key_ring": ring, "api_keys_file": keys, "topics": len(topics)})
@@ -39,4 +40,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

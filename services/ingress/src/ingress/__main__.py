@@ -19,15 +19,15 @@ from ingress.settings import Settings
 from shared import logs, metrics
 from shared.authentication import KeysInForce, keys_in_force
 from shared.clock import SystemClock
-from shared.errors import UserError
 from shared.events import PipelineRecord
 from shared.follower import TopicFollower
 from shared.health import Health
 from shared.http import create_app
 from shared.kafka import make_admin
 from shared.pipelines import PipelineDirectory
-from shared.process import shutdown_on_signals
+from shared.process import run, shutdown_on_signals
 from shared.serving import serve
+from shared.settings import read_settings
 from shared.tokens import KeyRing, load_key_ring
 from shared.version import VERSION
 
@@ -35,15 +35,11 @@ logger = logging.getLogger("ingress")
 
 
 def main() -> int:
-    settings = Settings()
+    settings = read_settings(Settings)
     logs.configure("ingress", settings.log_format)
     logger.info("starting", extra={"version": VERSION, "port": settings.ingress_port})
-    try:
-        ring = load_key_ring(settings.token_keys_file)
-        keys = keys_in_force(settings.api_keys_file)
-    except UserError as error:
-        logger.error("cannot start", extra={"reason": str(error)})
-        return 2
+    ring = load_key_ring(settings.token_keys_file)
+    keys = keys_in_force(settings.api_keys_file)
     servers: list[uvicorn.Server] = []
     faults: list[str] = []
 
@@ -99,4 +95,4 @@ def build(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

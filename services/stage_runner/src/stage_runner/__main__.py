@@ -1,6 +1,7 @@
 """The stage runner: wires Kafka, drivers and the runner together, and turns the loop."""
 
 import logging
+import sys
 import uuid
 from contextlib import ExitStack
 from functools import partial
@@ -12,7 +13,8 @@ from shared.errors import Retryable
 from shared.health import Health
 from shared.kafka import Membership, make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
-from shared.process import shutdown_on_signals
+from shared.process import run, shutdown_on_signals
+from shared.settings import read_settings
 from stage_runner.adapters.drivers import DriverProcesses
 from stage_runner.adapters.kafka import CommandQueue, KafkaPublisher, KafkaTopics
 from stage_runner.adapters.loop import Loop
@@ -27,7 +29,7 @@ RETRY_S = 1.0
 
 
 def main() -> None:
-    settings = StageRunnerSettings()
+    settings = read_settings(StageRunnerSettings)
     logs.configure("stage_runner", settings.log_format)
     logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
     clock = SystemClock()
@@ -74,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

@@ -7,9 +7,9 @@ import uvicorn
 
 from shared import logs
 from shared.authentication import keys_in_force
-from shared.errors import UserError
-from shared.process import shutdown_on_signals
+from shared.process import run, shutdown_on_signals
 from shared.serving import serve
+from shared.settings import read_settings
 from shared.tokens import load_key_ring
 from shared.version import VERSION
 from status.adapters.service import Service
@@ -19,15 +19,11 @@ logger = logging.getLogger("status")
 
 
 def main() -> int:
-    settings = Settings()
+    settings = read_settings(Settings)
     logs.configure("status", settings.log_format)
     logger.info("starting", extra={"version": VERSION, "port": settings.status_port})
-    try:
-        ring = load_key_ring(settings.token_keys_file)
-        keys = keys_in_force(settings.api_keys_file)
-    except UserError as error:
-        logger.error("cannot start", extra={"reason": str(error)})
-        return 2
+    ring = load_key_ring(settings.token_keys_file)
+    keys = keys_in_force(settings.api_keys_file)
     servers: list[uvicorn.Server] = []
 
     def end() -> None:
@@ -47,4 +43,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -1,6 +1,7 @@
 """The token tracker: wires Kafka and Redis to the tracker, and turns the loop."""
 
 import logging
+import sys
 import time
 from contextlib import ExitStack
 
@@ -13,7 +14,8 @@ from shared.errors import Retryable
 from shared.health import Health
 from shared.kafka import Membership, make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
-from shared.process import shutdown_on_signals
+from shared.process import run, shutdown_on_signals
+from shared.settings import read_settings
 from shared.slots import Keys
 from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJournal
 from token_tracker.adapters.lag import LagWatch
@@ -29,7 +31,7 @@ REDIS_TIMEOUT_S = 5.0
 
 
 def main() -> None:
-    settings = TokenTrackerSettings()
+    settings = read_settings(TokenTrackerSettings)
     logs.configure("token_tracker", settings.log_format)
     logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
     keys = keys_in_force(settings.api_keys_file)
@@ -96,4 +98,4 @@ class Rounds:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))
