@@ -15,6 +15,7 @@ from shared.kafka import Membership, make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
 from shared.process import run, shutdown_on_signals
 from shared.settings import read_settings
+from shared.version import VERSION
 from stage_runner.adapters.drivers import DriverProcesses
 from stage_runner.adapters.kafka import CommandQueue, KafkaPublisher, KafkaTopics
 from stage_runner.adapters.loop import Loop
@@ -31,7 +32,8 @@ RETRY_S = 1.0
 def main() -> None:
     settings = read_settings(StageRunnerSettings)
     logs.configure("stage_runner", settings.log_format)
-    logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
+    port = settings.stage_runner_port
+    logger.info("starting", extra={"version": VERSION, "port": port})
     clock = SystemClock()
     keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka)
@@ -61,7 +63,6 @@ def main() -> None:
             release=ownership.release,
             membership=Membership(admin),
         )
-        port = settings.stage_runner_port
         stack.enter_context(serve_monitor(settings.host, port, "stage_runner", health, keys))
         stop = stack.enter_context(shutdown_on_signals())
         loop = Loop(runner, ownership, commands, drivers)

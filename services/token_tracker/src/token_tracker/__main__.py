@@ -17,6 +17,7 @@ from shared.monitor import serve_monitor
 from shared.process import run, shutdown_on_signals
 from shared.settings import read_settings
 from shared.slots import Keys
+from shared.version import VERSION
 from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJournal
 from token_tracker.adapters.lag import LagWatch
 from token_tracker.adapters.redis import RedisStore
@@ -33,7 +34,8 @@ REDIS_TIMEOUT_S = 5.0
 def main() -> None:
     settings = read_settings(TokenTrackerSettings)
     logs.configure("token_tracker", settings.log_format)
-    logger.info("starting", extra={"settings": settings.model_dump(mode="json")})
+    port = settings.token_tracker_port
+    logger.info("starting", extra={"version": VERSION, "port": port})
     keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka)
     store = RedisStore(
@@ -61,7 +63,6 @@ def main() -> None:
             membership=Membership(admin),
         )
         lag = stack.enter_context(LagWatch(admin, prefix))
-        port = settings.token_tracker_port
         stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health, keys))
         stop = stack.enter_context(shutdown_on_signals())
         rounds = Rounds(tracker, lag, save_interval_s=settings.token_tracker_snapshot_interval_s)
