@@ -63,9 +63,7 @@ def test_a_producer_of_another_kafka_gets_no_token(client: Client, orders: Pipel
     other = Producer({"bootstrap.servers": "simulated", "test.mock.num.brokers": 1, "log_level": 0})
     with client.track(other, pipeline=orders.name) as tracked:
         tracked.produce(orders.topic, payload(1), partition=0)
-        with pytest.raises(
-            Invalid, match=r"of Kafka cluster mockCluster.* the pipeline reads from"
-        ):
+        with pytest.raises(Invalid, match=r"of Kafka cluster mockCluster"):
             tracked.token(timeout_s=DELIVERY_S)
 
 
