@@ -128,6 +128,7 @@ class FailedRecord:
     topic: str
     partition: int | None
     key: bytes | str | None
+    value: bytes | str | None = field(repr=False)
     reason: str
 
     def __str__(self) -> str:

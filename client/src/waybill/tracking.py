@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from waybill.errors import KafkaAway, NotDelivered, StillUndelivered, WaybillError
 from waybill.models import FailedRecord, Span
@@ -52,10 +52,10 @@ class Deliveries:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         with self._changed:
             self._outstanding -= 1
-            if error or topic is None or partition is None or offset is None or offset < 0:
-                self._failed.append(_failed(error, message))
-            else:
+            if error is None and topic and partition is not None and _is_place(offset):
                 _extend(self._runs.setdefault((topic, partition), []), offset)
+            else:
+                self._failed.append(_failed(error, message))
             self._changed.notify_all()
 
     def take_failed(self) -> tuple[FailedRecord, ...]:
@@ -153,7 +153,7 @@ class _Tracking:
         self._deliveries.announce(1)
         try:
             self._producer.produce(topic=topic, on_delivery=report, **record)
-        except BaseException:
+        except Exception:
             self._deliveries.announce(-1)
             raise
 
@@ -254,11 +254,14 @@ def cluster_of(producer: "Producer", pipeline: Pipeline, timeout_s: float) -> st
         raise TypeError(f"track takes a confluent_kafka.Producer, not a {kind}")
     topic = next(iter(topic_ids_of(pipeline)))
     try:
-        return str(producer.list_topics(topic, timeout=timeout_s).cluster_id)
+        cluster_id = producer.list_topics(topic, timeout=timeout_s).cluster_id
     except kafka.KafkaException as error:
         raise KafkaAway(
             f"the producer's Kafka did not answer within {timeout_s:g} s: {error.args[0].str()}"
         ) from error
+    if not cluster_id:
+        raise WaybillError("the producer's Kafka has no id: make tokens of positions yourself")
+    return str(cluster_id)
 
 
 def _library() -> ModuleType:
@@ -271,11 +274,16 @@ def _library() -> ModuleType:
     return confluent_kafka
 
 
+def _is_place(offset: int | None) -> TypeGuard[int]:
+    return offset is not None and offset >= 0
+
+
 def _failed(error: "KafkaError | None", message: "Message") -> FailedRecord:
     return FailedRecord(
         topic=message.topic() or "",
         partition=message.partition(),
         key=message.key(),
+        value=message.value(),
         reason=NO_OFFSET if error is None else error.str(),
     )
 

@@ -132,7 +132,7 @@ def test_a_record_that_was_not_delivered_gives_no_token(
         ) as no:
             tracked.token(timeout_s=10)
         (failed,) = no.value.failed
-        assert (failed.topic, failed.key) == (TOPIC, b"ada")
+        assert (failed.topic, failed.key, failed.value) == (TOPIC, b"ada", b"purged")
         with pytest.raises(NotDelivered):
             tracked.token(timeout_s=10)
         assert server.asked("POST", "/v1/tokens") == []

@@ -39,7 +39,8 @@ def losses(
         told = [*_before_start(each), *_set_aside(each, (*required, *removed), view)]
         if ended is not None:
             told.append((ended, _never(each, required, view)))
-        yield from _lost(each, told)
+        if told:
+            yield from _lost(each, told)
 
 
 def whole(span: Span, base: int) -> Span:
@@ -49,6 +50,8 @@ def whole(span: Span, base: int) -> Span:
 
 def left_of(span: Span, reached: Vector, missing: Missing) -> tuple[Span, ...]:
     """What of `span` is still to come to a sink."""
+    if span.end <= reached.get(span.key, 0):
+        return ()
     lost = (gone for _, gone in missing.of(span.key, reached))
     return without(beyond([span], reached), lost)
 
@@ -59,7 +62,7 @@ def misses(span: Span, reached: Vector, missing: Missing) -> bool:
 
 
 def _before_start(each: Asked) -> Iterator[Told]:
-    if each.span.start is not None:
+    if each.span.start is not None and each.span.start < each.base:
         yield "before_start", _span(each.span, 0, each.base)
 
 
