@@ -187,6 +187,19 @@ def test_for_refuses_what_makes_no_sense(
     assert server.requests == []
 
 
+def test_stages_of_several_pipelines_are_told_apart(
+    server: ScriptedServer, command: Command
+) -> None:
+    parts = [
+        {"pipeline": name, "outcome": "complete", "stages": COMPLETE["stages"], "lost": []}
+        for name in ("orders", "clicks")
+    ]
+    server.answer("GET", TOKEN_PATH, Reply(json={"outcome": "complete", "parts": parts}))
+    shown = command("token", "show", "wb1.abc").stdout
+    assert "orders.load" in shown
+    assert "clicks.load" in shown
+
+
 def test_merge_prints_one_token(server: ScriptedServer, command: Command) -> None:
     server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.m"}))
     result = command("token", "merge", "wb1.a", "wb1.b")

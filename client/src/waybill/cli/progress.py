@@ -4,6 +4,7 @@ On a terminal one block that is redrawn; elsewhere one line per change. Never pr
 """
 
 import sys
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -55,8 +56,13 @@ class Progress:
 
 
 def progress_rows(outcome: Outcome) -> list[Row]:
-    """A row per sink: stage, sink, state, and whatever more is known."""
-    return [_row(stage, sink) for stage in outcome.stages for sink in (stage.sinks or (None,))]
+    """A row per sink: stage (of several pipelines with its name), sink, state, and what is known."""
+    stages = [
+        replace(stage, stage=f"{part.pipeline}.{stage.stage}")
+        for part in outcome.parts
+        for stage in part.stages
+    ] or outcome.stages
+    return [_row(stage, sink) for stage in stages for sink in (stage.sinks or (None,))]
 
 
 def _row(stage: StageProgress, sink: SinkProgress | None) -> Row:
