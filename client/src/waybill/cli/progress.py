@@ -56,7 +56,7 @@ class Progress:
 
 
 def progress_rows(outcome: Outcome) -> list[Row]:
-    """A row per sink: stage (of several pipelines with its name), sink, state, and what is known."""
+    """A row per sink: stage, of several pipelines with its name, sink, state, and what is known."""
     stages = [
         replace(stage, stage=f"{part.pipeline}.{stage.stage}")
         for part in outcome.parts
