@@ -161,6 +161,24 @@ class KafkaAdmin:
         """One past the last record written, open transactions included."""
         return self._offsets(topic, partitions, OffsetSpec.latest())
 
+    def ends_of(self, topics: Iterable[TopicIdentity]) -> dict[str, dict[int, int]]:
+        """As `ends`, of many topics at once and by name, without those that do not answer now."""
+        topics = list(topics)
+        places = [TopicPartition(topic.name, p) for topic in topics for p in topic.partitions]
+        asked = self.client.list_offsets(
+            dict.fromkeys(places, OffsetSpec.latest()), request_timeout=ADMIN_TIMEOUT_S
+        )
+        found: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
+        silent: set[str] = set()
+        for at, future in asked.items():
+            try:
+                found[at.topic][at.partition] = _offset(future, at.topic)
+            except Retryable:
+                silent.add(at.topic)
+        for topic in silent:
+            self._find_leaders(topic)
+        return {topic: ends for topic, ends in found.items() if topic not in silent}
+
     def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """How far a reader of committed records can see: up to the first open transaction."""
         committed = IsolationLevel.READ_COMMITTED

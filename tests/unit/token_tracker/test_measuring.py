@@ -4,13 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from builders import TENANT, UID, make_commit, make_definition, make_fact, make_range
+from builders import (
+    TENANT,
+    UID,
+    make_commit,
+    make_definition,
+    make_fact,
+    make_range,
+    make_sink,
+    make_stage,
+)
 from scraping import Scrape, read_scrape
 from shared import metrics
 from shared.events import Commit, Fact
 from shared.slots import Slot
 from token_tracker.core import apply_fact
 from token_tracker.measuring import measure
+from unit.token_tracker.test_app import Bench
 
 SINK = {"pipeline": "orders", "stage": "enrich", "sink": "lake"}
 
@@ -61,6 +71,29 @@ def test_a_batch_that_another_driver_wrote_has_no_time(measured: Measured) -> No
 
     assert shown().value("waybill_batches_total", **SINK) == 1
     assert shown().value("waybill_batch_seconds_count", **SINK) is None
+
+
+def test_a_sink_that_was_removed_is_shown_no_more(measured: Measured) -> None:
+    measured.take(make_fact(batch(sequence=0)))
+    measured.take(make_fact(make_definition(make_stage(sinks=(make_sink("copy"),))), generation=2))
+    measured.take(make_fact(batch(sequence=1)))
+
+    assert not shown().names(**SINK)
+
+
+def test_slots_that_redis_has_lost_are_counted() -> None:
+    bench = Bench()
+    bench.append(make_fact(make_definition()))
+    bench.feed()
+    before = shown().value("waybill_slot_rebuilds_total") or 0
+    bench.tracker.flush()  # finds no slot yet
+    bench.tracker.flush()
+    assert shown().value("waybill_slot_rebuilds_total") == before
+
+    bench.store.slots.clear()
+    bench.tracker.confirm()
+
+    assert shown().value("waybill_slot_rebuilds_total") == before + 1
 
 
 def test_a_deleted_pipeline_is_shown_no_more_and_its_late_commits_neither(

@@ -18,7 +18,7 @@ from shared.events import Fact, LifecycleEvent, Snapshot
 from shared.slots import SLOT_VERSION, Progress, Slot, saved_from_json
 from token_tracker.core import apply_fact, apply_lifecycle
 from token_tracker.core.snapshots import snapshot_text
-from token_tracker.measuring import count_rebuilds, measure, measure_delay
+from token_tracker.measuring import count_lost_slot, measure, measure_delay
 
 logger = logging.getLogger(__name__)
 
@@ -213,13 +213,14 @@ class Tracker:
             if result in (WriteResult.LOST, WriteResult.STALE):
                 held.lost = True
                 lost += 1
+                if held.mark:  # else it is new, and nobody has lost it
+                    count_lost_slot()
             elif not confirm:
                 held.fresh.clear()
                 held.changed = held.lost = False
                 held.mark = write.mark
         if lost:
             partition.rebuild_from = self._journal.end(number)
-            count_rebuilds(lost)
             logger.info(
                 "slots are missing and will be written whole",
                 extra={"partition": number, "slots": lost},

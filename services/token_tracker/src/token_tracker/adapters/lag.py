@@ -80,14 +80,11 @@ class LagWatch:
         metrics.count("waybill_lag_failures_total")
 
     def _ends(self, found: Iterable[Standing]) -> Ends:
-        names = {name for standing in found for name in standing.topics}
-        ends = {}
-        for name, identity in self._admin.identify(names).items():
-            try:
-                ends[identity.topic_id] = self._admin.ends(name, identity.partitions)
-            except Retryable as error:
-                logger.warning("lag is unknown", extra={"topic": name, "reason": str(error)})
-        return ends
+        topics = self._admin.identify(name for standing in found for name in standing.topics)
+        if not topics:
+            return {}
+        ends = self._admin.ends_of(topics.values())
+        return {topics[name].topic_id: of_topic for name, of_topic in ends.items()}
 
     def _write(self, groups: dict[str, Offsets]) -> None:
         now = time.monotonic()
