@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 Offsets = Mapping[tuple[str, int], int]
 """By topic and partition."""
 
-TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 5.0  # lag is not looked at meanwhile
 
 
 class ConsumerGroups:

@@ -101,13 +101,13 @@ class LagWatch:
         for group in failed:
             del self._written[group]
         self._deleted -= groups.keys()
-        _report("offsets of a group are not written", failed)
+        _report("groups are not written", failed)
 
     def _delete(self, groups: set[str]) -> None:
         gone = groups - self._deleted
         failed = self._groups.delete(gone)
         self._deleted |= gone - failed.keys()
-        _report("a group is not deleted", failed)
+        _report("groups are not deleted", failed)
 
     def _group(self, pipeline: str, stage: str) -> str:
         return f"{self._prefix}.{pipeline}.{stage}"
@@ -159,6 +159,8 @@ def _set_aside(found: Iterable[Standing]) -> dict[tuple[str, ...], float]:
 
 
 def _report(what: str, failed: Mapping[str, str]) -> None:
-    for group, reason in failed.items():
-        metrics.count("waybill_group_failures_total")
-        logger.warning(what, extra={"group": group, "reason": reason})
+    """One line, however many: it is mostly one cause, and all are tried again."""
+    if failed:
+        metrics.count("waybill_group_failures_total", len(failed))
+        group, reason = next(iter(failed.items()))
+        logger.warning(what, extra={"groups": len(failed), "group": group, "reason": reason})
