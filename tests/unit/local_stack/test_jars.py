@@ -143,6 +143,13 @@ def test_interrupted_download_leaves_nothing(fake_ivy: FakeIvy) -> None:
     assert left_over() == []
 
 
+def test_what_a_killed_download_left_is_removed_by_the_next(fake_ivy: FakeIvy) -> None:
+    wanted = make_set("one", "two")
+    (root() / f".{wanted.name}-killed" / "jars").mkdir(parents=True)
+    retrieve(wanted, java=fake_ivy(), progress=ignore)
+    assert left_over() == [wanted.folder.name]
+
+
 def test_two_processes_at_once_download_once(fake_ivy: FakeIvy, tmp_path: Path) -> None:
     java, wanted = fake_ivy(), make_set("one", "two")
     context = multiprocessing.get_context("fork")

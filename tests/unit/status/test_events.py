@@ -65,3 +65,11 @@ def test_a_stream_goes_on_with_what_happens_next(monkeypatch: pytest.MonkeyPatch
     assert second is not None
     assert (first.event.phase, silence, second.event.phase) == ("Starting", None, "Running")
     assert more == []
+
+
+def test_pipelines_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIPELINES_MAX", 1)
+    events = Events(streams_max=1)
+    events.take(life())
+    events.take(replace(life(), pipeline_uid="uid-2"))
+    assert events.of(KEY) == []

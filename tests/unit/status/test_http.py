@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from scraping import Scrape, read_scrape
 from shared.events import Reply
 from shared.health import Health
-from shared.http import create_app
+from shared.http import UNKNOWN_HINT, create_app
 from shared.settings import DEFAULT_TENANT
 from shared.tokens import LIFE_MS, Token, seal
 from status.adapters.http import (
@@ -113,12 +113,14 @@ def test_all_that_is_no_token_of_ours_is_one_404(client: TestClient) -> None:
             **answer.json(),
             "type": "urn:waybill:problem:token_not_found",
             "detail": "no such token",
+            "hint": UNKNOWN_HINT,
         }
 
 
 def test_an_old_token_has_expired(client: TestClient) -> None:
     answer = client.get(path(token(span(0, 5), issued_at=NOW - LIFE_MS - 1)))
     assert answer.status_code == 410
+    assert "a new token" in answer.json()["hint"]
 
 
 def test_a_long_token_is_asked_by_a_query(client: TestClient) -> None:

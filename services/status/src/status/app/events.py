@@ -14,6 +14,7 @@ from status.core.views import PipelineKey
 
 KEPT_MS = 24 * 3_600_000  # of the topic's 30 days, which are mostly heartbeats
 EVENTS_MAX = 500  # per pipeline, the newest
+PIPELINES_MAX = 10_000  # then the one that was first heard of is forgotten: it is long deleted
 SILENCE_S = 15.0  # then a comment says that the connection lives
 
 
@@ -55,6 +56,8 @@ class Events:
         story.same_at = story.same_at + 1 if event.at == story.last_at else 0
         story.last_at = event.at
         story.told.append(Told(id=f"{event.at}.{story.same_at}", kind=kind, event=event))
+        if len(self._stories) > PIPELINES_MAX:
+            del self._stories[next(iter(self._stories))]
         self._changed.notify()
 
     def of(self, pipeline: PipelineKey) -> list[Told]:
