@@ -51,15 +51,24 @@ def doctor(output: OutputOption = Output.TABLE) -> None:
     Exit codes: 0 nothing is wrong (there may be warnings) · 1 something is
     """
     findings: list[Finding] = []
-    with render.busy("looking"):
-        for finding in _findings(Path.cwd()):
-            findings.append(finding)
-            if output is Output.TABLE:
-                _tell(finding)
+    for finding in _shown(_findings(Path.cwd())):
+        findings.append(finding)
+        if output is Output.TABLE:
+            _tell(finding)
     healthy = all(finding.verdict != "wrong" for finding in findings)
     if output is Output.JSON:
         render.as_json({"healthy": healthy, "checks": [asdict(finding) for finding in findings]})
     raise typer.Exit(ExitCode.OK if healthy else ExitCode.ERROR)
+
+
+def _shown(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Busy while each is looked for, and not while it is told: a spinner takes stdout with it."""
+    while True:
+        with render.busy("looking"):
+            finding = next(findings, None)
+        if finding is None:
+            return
+        yield finding
 
 
 def _findings(folder: Path) -> Iterator[Finding]:
