@@ -97,6 +97,8 @@ def test_a_state_folder_is_none_yet_damaged_foreign_or_of_another_version(
 ) -> None:
     (tmp_path / "new").mkdir()
     assert found(checks.check_state_folder(tmp_path / "new" / "er")) == OK
+    (tmp_path / "new" / ".waybill").touch()
+    assert found(checks.check_state_folder(tmp_path / "new")) == WRONG
     save(state)
     assert found(checks.check_state_folder(tmp_path)) == OK
     save(replace(state, version="0.0.7"))

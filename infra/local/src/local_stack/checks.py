@@ -167,11 +167,11 @@ def check_shared_memory() -> Check:
 
 
 def check_state_folder(folder: Path) -> Check:
+    there = state_folder(folder)
+    if there.is_file():
+        return _wrong("state folder", f"{there} is a file", "move it away")
     home = find_state_folder(folder)
     if home is None:
-        there = state_folder(folder)
-        if there.exists():
-            return _wrong("state folder", f"{there} is a file", "move it away")
         if not os.access(folder, os.W_OK):
             return _wrong("state folder", f"{folder} cannot be written to", "work in another one")
         return _ok("state folder", f"none yet; `waybill up` makes {there}")
