@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from local_stack import jars
 from local_stack.errors import StackError
 from local_stack.jars import (
     KAFKA,
@@ -141,6 +142,17 @@ def test_interrupted_download_leaves_nothing(fake_ivy: FakeIvy) -> None:
         retrieve(wanted, java=fake_ivy(), progress=interrupt)
     assert not wanted.present
     assert left_over() == []
+
+
+def test_interrupted_retrieval_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jars, "retrieve", interrupt)
+    assert jars.main([]) == 130
+    assert capsys.readouterr().err.startswith("interrupted: ")
 
 
 def test_what_a_killed_download_left_is_removed_by_the_next(fake_ivy: FakeIvy) -> None:

@@ -233,3 +233,4 @@ def test_wait_ends_with_the_code_of_the_phase(
     result = command("wait", "orders", *arguments)
     assert result.exit_code == code
     assert result.stdout == (f"orders {phase}\n" if code == 0 else "")
+    assert ("`waybill describe orders` says why" in result.stderr) == (code != 0)

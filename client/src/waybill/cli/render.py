@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from waybill.errors import ProblemError, Unreachable, WaybillError
+from waybill.errors import (
+    PhaseNotReached,
+    PipelineFailed,
+    ProblemError,
+    Unreachable,
+    WaybillError,
+)
 from waybill.models import Fault
 
 if TYPE_CHECKING:
@@ -78,6 +84,10 @@ def as_json(value: object) -> None:
 def failure(error: WaybillError) -> None:
     """What went wrong, the hint, and the request id to ask an operator about."""
     complain(words("error:", str(error)))
+    if isinstance(error, PipelineFailed | PhaseNotReached):
+        complain(
+            words("hint:", f"`waybill describe {error.pipeline.name}` says why, and what to do")
+        )
     if isinstance(error, Unreachable):
         complain(words("hint:", "`waybill doctor` says what is wrong"))
     if isinstance(error, ProblemError):

@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,6 +238,9 @@ def main(arguments: Sequence[str]) -> int:
     except StackError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted: the next run begins this set of jars anew", file=sys.stderr)
+        return 128 + signal.SIGINT
     return 0
 
 
