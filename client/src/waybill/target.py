@@ -46,7 +46,7 @@ def _from_context(environment: Mapping[str, str]) -> Target | None:
         return None  # whatever the file holds
     contexts = read_contexts(environment)
     name = named or contexts.used
-    source = f"from {CONTEXT_VARIABLE}" if named else "in use"
+    source = f"by --context or {CONTEXT_VARIABLE}" if named else "in use"
     url = contexts.url_of(name, source)
     return None if url is None else Target(url=url, source=f"context {name}, {source}")
 

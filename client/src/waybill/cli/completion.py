@@ -27,7 +27,9 @@ class Shell(StrEnum):
 def completion(
     shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="the shell to set up")],
 ) -> None:
-    """Print the lines that make a shell complete commands, options and names.
+    """Print what lets a shell complete words.
+
+    It completes commands, options, and the names of pipelines, contexts and logs.
 
     \b
     Example:

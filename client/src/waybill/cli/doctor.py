@@ -39,9 +39,10 @@ class Finding:
 
 
 def doctor(output: OutputOption = Output.TABLE) -> None:
-    """Find out what is wrong: with this machine, the local stack, the Waybill in use.
+    """Find out what is wrong, and what to do about it.
 
-    Starts nothing. Each line says ok, warn or wrong; below a warning or a fault stands what to do.
+    Asks this machine, the local stack and the Waybill in use; starts nothing. Each line
+    says ok, warn or wrong; below a warning or a fault stands what to do.
 
     \b
     Example:

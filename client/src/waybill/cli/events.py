@@ -29,10 +29,11 @@ def events(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what happened to a pipeline in the last day: starts, phases, failures, obstacles.
+    """Show what happened to a pipeline in the last day.
 
-    With --follow it goes on until Ctrl-C, also over a restart of Waybill. With -o json, each event
-    is a line of its own.
+    Starts, changes of its phase, failures with their hint, and what it had to wait for. With
+    --follow it goes on until Ctrl-C, also over a restart of Waybill. With -o json, each event is a
+    line of its own.
 
     \b
     Example:

@@ -43,9 +43,10 @@ def logs(
     ] = LINES,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the logs of the local stack: of its services, or of a pipeline's driver.
+    """Show what services and pipelines' drivers have written.
 
-    Also of a stack that has ended. Without a name, all logs, each line behind its name.
+    Of the local stack, also of one that has ended. Without a name, all logs, each
+    line behind its name.
 
     \b
     Example:
