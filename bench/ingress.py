@@ -15,7 +15,7 @@ from bench.contest import Contest, Turns
 from bench.facts import publish, record, stage_of
 from bench.peers import echo
 from bench.surroundings import Surroundings, await_ready, peer, service
-from shared.kafka import make_admin
+from shared.kafka import TopicIdentity, make_admin
 from shared.topics import create_missing
 
 NDJSON = "application/x-ndjson"
@@ -53,7 +53,10 @@ def ready_ingress(around: Surroundings) -> Iterator[str]:
     """Ingress, with a pipeline that nobody runs."""
     admin = make_admin(around.kafka)
     create_missing(admin.client, [NewTopic(TOPIC, PARTITIONS, 1)])
-    stage = stage_of(TOPIC, admin.identify([TOPIC])[TOPIC].topic_id)
+    known: dict[str, TopicIdentity] = {}
+    while TOPIC not in known:  # what was created a moment ago may not be told of yet
+        known = admin.identify([TOPIC])
+    stage = stage_of(TOPIC, known[TOPIC].topic_id)
     publish(around, record(str(uuid.uuid4()), name="orders", manifest=MANIFEST, stage=stage))
     with service("ingress", around) as url:
         await_ready(url)

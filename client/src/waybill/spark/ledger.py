@@ -18,6 +18,7 @@ from waybill.spark.fencing import (
     Write,
     bases_of,
     decide,
+    taken,
 )
 from waybill.spark.settling import left_out, union
 from waybill.spark.sinks import Sink, Written
@@ -29,11 +30,15 @@ class Batch:
 
     batch_id: int
     lineage: str
-    ranges: tuple[Range, ...]
+    runs: tuple[Range, ...]
     started_at: int
 
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        return taken(self.runs)
 
-BEFORE_ALL = Batch(batch_id=-1, lineage="", ranges=(), started_at=0)
+
+BEFORE_ALL = Batch(batch_id=-1, lineage="", runs=(), started_at=0)
 
 
 class Ledger:
@@ -90,8 +95,8 @@ class Ledger:
         aside = left_out(self._inputs, self._bases, begin)
         self._written = self.sink.write(None, replace(fence, set_aside=aside))
 
-    def decide(self, runs: tuple[Range, ...]) -> Write | AlreadyDone | Diverged:
-        return decide(self.fence, runs, self._bases)
+    def decide(self, batch: Batch) -> Write | AlreadyDone | Diverged:
+        return decide(self.fence, batch.runs, self._bases)
 
     def write(self, rows: pa.Table, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""
@@ -112,7 +117,7 @@ class Ledger:
             else Batch(
                 batch_id=fence.batch_id,
                 lineage=fence.lineage,
-                ranges=(),
+                runs=(),
                 started_at=self._clock.now_ms(),
             )
         )

@@ -26,7 +26,6 @@ from waybill.spark.fencing import (
     StageInput,
     Write,
     batch_runs,
-    taken,
 )
 from waybill.spark.ledger import BEFORE_ALL, Batch, Ledger
 from waybill.spark.resuming import GoOn, resume
@@ -163,16 +162,8 @@ class TrackedStage:
             self._closed = True
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
-        runs = batch_runs(
-            self._inputs, self._checkpoint.starts(batch_id), self._checkpoint.ends(batch_id)
-        )
-        batch = Batch(
-            batch_id=batch_id,
-            lineage=self._checkpoint.lineage(),
-            ranges=taken(runs),
-            started_at=self._clock.now_ms(),
-        )
-        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, runs)]
+        batch = self._describe(batch_id)
+        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
         if not batch.ranges:
             return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
         reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
@@ -185,8 +176,18 @@ class TrackedStage:
             else:
                 ledger.report()
 
-    def _must_write(self, ledger: Ledger, runs: tuple[Range, ...]) -> bool:
-        match ledger.decide(runs):
+    def _describe(self, batch_id: int) -> Batch:
+        starts = self._checkpoint.starts(batch_id)
+        ends = self._checkpoint.ends(batch_id)
+        return Batch(
+            batch_id=batch_id,
+            lineage=self._checkpoint.lineage(),
+            runs=batch_runs(self._inputs, starts, ends),
+            started_at=self._clock.now_ms(),
+        )
+
+    def _must_write(self, ledger: Ledger, batch: Batch) -> bool:
+        match ledger.decide(batch):
             case Write():
                 return True
             case AlreadyDone():
@@ -254,7 +255,7 @@ class TrackedStage:
             Batch(
                 batch_id=model.batch_id if model else BEFORE_ALL.batch_id,
                 lineage=model.lineage if model else BEFORE_ALL.lineage,
-                ranges=missing,
+                runs=missing,
                 started_at=self._clock.now_ms(),
             ),
         )
