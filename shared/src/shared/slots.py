@@ -150,6 +150,10 @@ class Keys:
         """A sorted set of Progress as JSON, scored by its order."""
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:history:{sink}"
 
+    def kept(self) -> str:
+        """A hash with a field for each partition that a tracker holds: gone when Redis forgot."""
+        return f"{self.prefix}:kept"
+
     def wake(self) -> str:
         """The channel that carries `tenant/uid` whenever a slot has changed."""
         return f"{self.prefix}:wake"

@@ -289,7 +289,7 @@ def test_skipped_message_moves_the_position(bench: Bench) -> None:
 
 def test_released_partition_is_no_longer_touched(bench: Bench) -> None:
     bench.tracker.release(0)
-    assert bench.tracker.owns() == 0
+    assert not bench.tracker.partitions()
     bench.append(commit(5, sequence=1))
     bench.feed()
     bench.tracker.handle_lifecycle(0, make_lifecycle())

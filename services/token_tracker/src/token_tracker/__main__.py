@@ -50,7 +50,7 @@ def main() -> None:
         {
             "kafka": admin.reachable,
             "redis": store.reachable,
-            "assignment": lambda: None if tracker.owns() else "waiting for partitions",
+            "assignment": lambda: None if tracker.partitions() else "waiting for partitions",
         }
     )
     with ExitStack() as stack:
@@ -65,7 +65,8 @@ def main() -> None:
         lag = stack.enter_context(LagWatch(admin, prefix))
         stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health, keys))
         stop = stack.enter_context(shutdown_on_signals())
-        rounds = Rounds(tracker, lag, save_interval_s=settings.token_tracker_snapshot_interval_s)
+        interval_s = settings.token_tracker_snapshot_interval_s
+        rounds = Rounds(tracker, store, lag, save_interval_s=interval_s)
         while not stop.is_set():
             health.beat()
             try:
@@ -81,18 +82,21 @@ def main() -> None:
 class Rounds:
     """What the loop does in each turn, and now and then: confirm every slot, save snapshots."""
 
-    def __init__(self, tracker: Tracker, lag: LagWatch, *, save_interval_s: float) -> None:
+    def __init__(
+        self, tracker: Tracker, store: RedisStore, lag: LagWatch, *, save_interval_s: float
+    ) -> None:
         self._tracker = tracker
+        self._store = store
         self._lag = lag
         self._save_interval_s = save_interval_s
         self._confirm_at = self._save_at = 0.0
 
     def due(self, now: float) -> None:
         self._lag.show(self._tracker.slots())
-        self._tracker.flush()
-        if now >= self._confirm_at:
+        if now >= self._confirm_at or self._store.forgot(self._tracker.partitions()):
             self._tracker.confirm()
             self._confirm_at = now + CONFIRM_INTERVAL_S
+        self._tracker.flush()
         if now >= self._save_at:
             self._tracker.save()
             self._save_at = now + self._save_interval_s

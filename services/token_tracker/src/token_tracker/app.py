@@ -182,8 +182,9 @@ class Tracker:
             for held in partition.pipelines.values():
                 held.unsaved = False
 
-    def owns(self) -> int:
-        return len(self._partitions)
+    def partitions(self) -> frozenset[int]:
+        """Those that this tracker holds."""
+        return frozenset(self._partitions)
 
     def slots(self) -> tuple[Slot, ...]:
         """Of the partitions whose facts have all been applied, back to their takeover at least."""

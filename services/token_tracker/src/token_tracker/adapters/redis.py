@@ -5,7 +5,7 @@ with the one in the slot, so a restored dump or a promoted replica is seen as lo
 a slot in the same server has another mark than what was written last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import redis
@@ -56,6 +56,20 @@ class RedisStore:
             return [WriteResult(answer.decode()) for answer in pipeline.execute()]
         except redis.RedisError as error:
             raise Retryable(f"redis: {error}") from error
+
+    def forgot(self, partitions: Iterable[int]) -> bool:
+        """Whether Redis was emptied since this was asked last; the first time, too.
+
+        One small read, for every turn of the loop. What an older copy forgot, `confirm` finds out.
+        """
+        fields = [str(partition) for partition in partitions]
+        try:
+            if not fields or all(self._client.hmget(self._keys.kept(), fields)):
+                return False
+            self._client.hset(self._keys.kept(), mapping=dict.fromkeys(fields, 1))
+        except redis.RedisError as error:
+            raise Retryable(f"redis: {error}") from error
+        return True
 
     def reachable(self) -> str | None:
         try:
