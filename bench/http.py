@@ -2,8 +2,6 @@
 
 import http.client
 import json
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 TIMEOUT_S = 60.0
@@ -14,15 +12,7 @@ class Http:
     def __init__(self, url: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._connection.close()
 
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> object:

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import count
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -85,8 +85,8 @@ class Tokens:
             "topic": topic,
             "topic_id": make_admin(around.kafka).identify([topic])[topic].topic_id,
         }
-        self._ingress = stack.enter_context(Http(pipeline.ingress))
-        self._status = stack.enter_context(Http(pipeline.status))
+        self._ingress = stack.enter_context(closing(Http(pipeline.ingress)))
+        self._status = stack.enter_context(closing(Http(pipeline.status)))
 
     def await_complete(self, partition: int, offset: int) -> None:
         position = {**self._topic, "partition": partition, "offset": offset}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -72,7 +72,7 @@ def waybill(around: Surroundings) -> Iterator[Waybill]:
         for url in urls.values():
             await_ready(url)
         manifest = MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=QUERY)
-        with Http(urls["ingress"]) as ingress, Http(urls["status"]) as status:
+        with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
             path = f"/v1/pipelines/{name}"
             started = ingress.ask("PUT", path, manifest.encode(), "application/yaml")
             assert isinstance(started, dict)

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from confluent_kafka import Producer
 
@@ -69,7 +69,10 @@ def asking(pipeline: Waybill) -> Iterator[None]:
     enough = threading.Event()
 
     def ask() -> None:
-        with Http(pipeline.ingress) as ingress, Http(pipeline.status) as status:
+        with (
+            closing(Http(pipeline.ingress)) as ingress,
+            closing(Http(pipeline.status)) as status,
+        ):
             while not enough.is_set():
                 made = ingress.post("/v1/tokens", {"pipeline": pipeline.name, "input": "orders"})
                 assert isinstance(made, dict)

@@ -4,7 +4,7 @@ import random
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from bench.contest import Contest, Turns
 from bench.facts import Facts
@@ -20,7 +20,7 @@ SEED = 11
 @contextmanager
 def many_against_few(around: Surroundings) -> Iterator[Turns]:
     with ExitStack() as stack:
-        status = stack.enter_context(Http(running(around, stack)))
+        status = stack.enter_context(closing(Http(running(around, stack))))
         facts = Facts(around)
         facts.begin()
         facts.commit()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import redis
 
@@ -21,7 +21,7 @@ TIMEOUT_S = 120.0
 @contextmanager
 def applied_against_hset(around: Surroundings) -> Iterator[Turns]:
     with ExitStack() as stack:
-        status = stack.enter_context(Http(running(around, stack)))
+        status = stack.enter_context(closing(Http(running(around, stack))))
         pipelines = [Facts(around) for _ in range(PIPELINES)]
         for pipeline in pipelines:
             pipeline.begin()

@@ -6,7 +6,7 @@ import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import redis
 from confluent_kafka import Consumer, TopicPartition
@@ -104,7 +104,7 @@ def many_waiters(around: Surroundings) -> Iterator[Turns]:
         await_ready(bare)
         facts = Facts(around)
         facts.begin()
-        fire = stack.enter_context(Http(bare))
+        fire = stack.enter_context(closing(Http(bare)))
 
         def ours() -> float:
             token = facts.token(facts.commits + 1)

@@ -33,9 +33,9 @@ def test_missing_settings_of_a_site_are_named(
 @pytest.mark.parametrize(
     ("said", "fix"),
     [
-        ("Host repository.example not found. url=https://repository.example/a.jar", "the network"),
+        ("Host repository.example not found. url=https://repository.example/a", "the network"),
         (
-            "Server access error at url http://127.0.0.1:9/a.jar (java.net.ConnectException: no)",
+            "Server access error at url http://127.0.0.1:9/a (java.net.ConnectException: no)",
             "the addresses in the settings file",
         ),
         ("java.text.ParseException: failed to load settings from file:/m.xml: no end", "correct"),
