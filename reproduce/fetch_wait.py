@@ -111,6 +111,7 @@ def main() -> None:
 
 def session(jars: Path | None) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     if jars is None:
         builder = builder.config("spark.jars.packages", CONNECTOR)
     else:
