@@ -222,6 +222,37 @@ def test_a_malformed_question_for_a_token_names_the_place(
     assert place in [error["path"] for error in answer.json()["errors"]]
 
 
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (
+            {"pipelin": "orders", "input": "orders", "cluster_id": "c"},
+            (
+                "pipelin: unknown field: did you mean 'pipeline'?"
+                " fields: pipeline, input, positions, cluster_id, merge"
+            ),
+        ),
+        (
+            {"pipeline": "orders", "positions": [{"topic": "t", "partition": 0, "offst": 3}]},
+            (
+                "positions.0.offst: unknown field: did you mean 'offset'?"
+                " fields: topic, topic_id, partition, offset, start, end"
+            ),
+        ),
+        (
+            {"pipeline": "orders", "positions": [{"topic": "t", "offset": 3}]},
+            "positions.0.partition: is missing",
+        ),
+        ({"pipeline": "orders", "input": 3}, "input: Input should be a valid string"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named_with_the_nearest_right_one(
+    client: TestClient, body: dict[str, object], detail: str
+) -> None:
+    answer = client.post("/v1/tokens", json=body)
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
 def test_tokens_become_one(client: TestClient) -> None:
     first, second = sealed_token(span(0, 0, 3)), sealed_token(span(0, 3, 5))
     answer = client.post("/v1/tokens", json={"merge": [first, second]})

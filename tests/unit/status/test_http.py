@@ -157,6 +157,8 @@ def test_a_query_has_its_limits(client: TestClient) -> None:
     assert client.post("/v1/tokens/query", json=too_many).status_code == 413
     assert client.post("/v1/tokens/query", json={"tokens": ["x" * 300_000]}).status_code == 413
     assert client.post("/v1/tokens/query", json={"tokens": "x"}).status_code == 422
+    misspelt = client.post("/v1/tokens/query", json={"tokens": [], "token": "x"})
+    assert "token: unknown field: did you mean 'tokens'?" in misspelt.json()["detail"]
     assert client.post("/v1/tokens/query", json={"tokens": ["x" * 262_145]}).status_code == 413
     assert client.post("/v1/tokens/query", json={"tokens": []}).json() == {"outcomes": []}
 

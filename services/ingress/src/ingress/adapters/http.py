@@ -5,9 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import ValidationError
 
 from ingress.adapters.models import OperationAnswer, RecordsAnswer, TokenAnswer, TokenRequest
 from ingress.app.commands import Action, Beginning, Commands
@@ -17,6 +15,7 @@ from ingress.app.records import Format, Records, as_json
 from ingress.app.tokens import Tokens
 from ingress.core.refusals import Refusal
 from shared import metrics
+from shared.bodies import body_of
 from shared.http import Problem, problem_response, read_body, request_id
 from shared.operations import Operation
 from shared.yaml_source import SIZE_BYTES_MAX
@@ -118,10 +117,7 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
     )
     async def post_token(request: Request) -> Response:
         raw = await read_body(request, bytes_max=body_bytes_max)
-        try:
-            wanted = TokenRequest.model_validate_json(raw)
-        except ValidationError as error:
-            raise RequestValidationError(error.errors(include_context=False)) from error
+        wanted = body_of(TokenRequest, raw)
         born, sealed = await _born(tokens, merges, wanted)
         metrics.count("waybill_tokens_issued_total", born=born)
         return JSONResponse(

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import ValidationError
 
 from shared import metrics
+from shared.bodies import body_of
 from shared.errors import TokenExpired, TokenRefused
 from shared.http import (
     Problem,
@@ -174,10 +173,7 @@ async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
 
 async def _asked(request: Request, bytes_max: int) -> list[str]:
     raw = await read_body(request, bytes_max=bytes_max)
-    try:
-        asked = QueryBody.model_validate_json(raw).tokens
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_context=False)) from error
+    asked = body_of(QueryBody, raw).tokens
     if len(asked) > TOKENS_MAX:
         detail = f"{len(asked)} tokens in one query, {TOKENS_MAX} is the most: ask in parts"
         raise Problem(413, "too_many_tokens", detail, tokens_max=TOKENS_MAX)
