@@ -30,28 +30,39 @@ def test_missing_settings_of_a_site_are_named(
         list(ivy.retrieve(["org.example:one:1.0"], run))
 
 
+AWAY = "Server access error at url http://127.0.0.1:9/a (java.net.ConnectException: no)"
+NOTHING = "nothing, or nothing without a login, at https://repository.example/a.jar"
+
+
 @pytest.mark.parametrize(
-    ("said", "fix"),
+    ("said", "named", "why", "fix"),
     [
-        ("Host repository.example not found. url=https://repository.example/a", "the network"),
-        (
-            "Server access error at url http://127.0.0.1:9/a (java.net.ConnectException: no)",
-            "the addresses in the settings file",
-        ),
-        ("java.text.ParseException: failed to load settings from file:/m.xml: no end", "correct"),
-        ("error (PKIX path building failed: unable to find valid certification)", "SSL_CERT_FILE"),
+        ("Host a not found. url=https://a/b", False, None, "check the network; behind a proxy"),
+        (AWAY, False, None, "Ivy settings in WAYBILL_IVY_SETTINGS"),
+        (AWAY, True, None, "the addresses and credentials in the settings file"),
+        ("https://repository.example/a.jar", True, NOTHING, "credentials in the settings file"),
+        ("failed to load settings from file:/m.xml: no end", True, None, "correct the settings"),
+        ("error (PKIX path building failed: no path)", True, None, "SSL_CERT_FILE"),
     ],
 )
 def test_failed_download_says_what_ivy_said_and_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, fix: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    said: str,
+    named: bool,
+    why: str | None,
+    fix: str,
 ) -> None:
     script = tmp_path / "java"
     script.write_text(f"#!/bin/sh\necho '\t{said}'\necho '\t\t:: a#b;1: not found'\nexit 1\n")
     script.chmod(0o700)
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    if named:
+        (tmp_path / "mirror.xml").touch()
+        monkeypatch.setenv(ivy.SITE_SETTINGS, str(tmp_path / "mirror.xml"))
     java = Java(path=script, version="17", bundled=False)
     run = ivy.Run(java=java, cache=tmp_path, work=tmp_path, transitive=False)
     with pytest.raises(StackError) as raised:
         list(ivy.retrieve(["org.example:one:1.0"], run))
-    assert raised.value.why == said
+    assert raised.value.why == (why or said)
     assert fix in raised.value.fix

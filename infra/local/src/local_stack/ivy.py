@@ -21,23 +21,25 @@ JARS = "jars"
 FLAT = "[artifact]-[revision].[ext]"
 BY_COORDINATE = "[organisation]/[artifact]/[revision].[ext]"
 OUTPUT_LINES_SHOWN = 3
-SIGNS = (
-    ("failed to load settings", f"correct the settings file that {SITE_SETTINGS} names"),
-    ("PKIX", "set SSL_CERT_FILE to the file with your company's certificates"),
-    (
-        "not found. url=",
-        f"check the network; behind a company's mirror, name its Ivy settings in {SITE_SETTINGS}",
-    ),
-    (
-        "Server access error",
-        f"check the network and the addresses in the settings file that {SITE_SETTINGS} names",
-    ),
-    (
-        "Unauthorized",
-        f"put the repository's credentials into the settings file that {SITE_SETTINGS} names",
-    ),
+CORRECT_SETTINGS = f"correct the settings file that {SITE_SETTINGS} names"
+CORRECT_MIRROR = (
+    "check the network, and the addresses and credentials in the settings file that"
+    f" {SITE_SETTINGS} names"
 )
-"""What Ivy says when it fails, most telling first, and what to do about it."""
+NAME_MIRROR = (
+    "check the network; behind a proxy, name it in JAVA_TOOL_OPTIONS, and a company's mirror by its"
+    f" Ivy settings in {SITE_SETTINGS}"
+)
+TRUST = "set SSL_CERT_FILE to the file with your company's certificates"
+SIGNS: tuple[tuple[str, str | None], ...] = (
+    ("failed to load settings", CORRECT_SETTINGS),
+    ("PKIX", TRUST),
+    ("not found. url=", None),
+    ("Server access error", None),
+    ("://", None),
+)
+"""What Ivy says when it fails, most telling first, and what to do if not what always helps. An
+address alone is one at which it found nothing: with a login missing it says no more."""
 
 _DOWNLOADED = re.compile(r"\[SUCCESSFUL \] (\S+)#(\S+);([^!]+)!")
 # Where every jar is named there is nothing to learn from POMs, and sha256 says more than the
@@ -161,12 +163,15 @@ def _ended(process: subprocess.Popen[str]) -> bool:
 def _failure(output: list[str]) -> StackError:
     said = [line.strip(" \t:") for line in output if line.strip(" \t.:")]
     sign, fix = next(
-        (found for found in SIGNS if any(found[0] in line for line in said)),
-        ("", f"check the network, or name a mirror's settings file in {SITE_SETTINGS}"),
+        (found for found in SIGNS if any(found[0] in line for line in said)), ("", None)
     )
-    reasons = list(dict.fromkeys(line for line in said if sign in line))
+    reasons = list(dict.fromkeys(_reason(line) for line in said if sign in line))
     return StackError(
         "the jars could not be downloaded",
         why="\n       ".join(reasons[-OUTPUT_LINES_SHOWN:]) or "Ivy said nothing",
-        fix=fix,
+        fix=fix or (CORRECT_MIRROR if os.environ.get(SITE_SETTINGS) else NAME_MIRROR),
     )
+
+
+def _reason(line: str) -> str:
+    return f"nothing, or nothing without a login, at {line}" if line.startswith("http") else line

@@ -184,7 +184,8 @@ def _download(wanted: JarSet, java: Java, progress: Callable[[Progress], None]) 
             # Good jars are a second copy now; bad ones must not be found again.
             shutil.rmtree(ivy_cache, ignore_errors=True)
         (work / ivy.JARS).rename(wanted.folder)
-    progress(Progress(name=wanted.name, done=total, total=total))
+    size = sum(path.stat().st_size for path in wanted.class_path)
+    progress(Progress(name=wanted.name, done=total, total=total, bytes=size))
 
 
 @contextmanager
