@@ -70,16 +70,28 @@ def start_jvm(options: JvmOptions, conf: Mapping[str, str]) -> SparkJvm:
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder) / "connection"
         draft = None if options.archive.exists() else _draft_of(options.archive)
-        process = subprocess.Popen(
-            _command(options, conf, draft),
+        process = _launch(_command(options, conf, draft), info)
+        try:
+            port, secret = _await_connection(process, options.java, info)
+        except JvmFailed:
+            process.communicate()  # it has ended: only the pipe to it is left
+            raise
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+    return SparkJvm(process, options.archive, draft)
+
+
+def _launch(command: list[str], info: Path) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
             stdin=subprocess.PIPE,
             env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
             preexec_fn=die_with_parent,  # noqa: PLW1509 - system calls only, from a thread that stays
         )
-        port, secret = _await_connection(process, info)
-    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
-    os.environ["PYSPARK_GATEWAY_SECRET"] = secret
-    return SparkJvm(process, options.archive, draft)
+    except OSError as error:
+        what = f"{command[0]} (WAYBILL_STAGE_RUNNER_JAVA) cannot be run: {error.strerror}"
+        raise JvmFailed(what) from error
 
 
 def _draft_of(archive: Path) -> Path:
@@ -119,12 +131,13 @@ def _command(options: JvmOptions, conf: Mapping[str, str], draft: Path | None) -
     ]
 
 
-def _await_connection(process: subprocess.Popen[bytes], info: Path) -> tuple[int, str]:
+def _await_connection(process: subprocess.Popen[bytes], java: Path, info: Path) -> tuple[int, str]:
     deadline = time.monotonic() + START_TIMEOUT_S
     while not info.exists():
         if process.poll() is not None:
             raise JvmFailed(
-                f"java ended with exit code {process.returncode} before Spark was there"
+                f"{java} ended with exit code {process.returncode} before Spark was there:"
+                " it must be Java 17 or newer, and have room for its heap"
             )
         if time.monotonic() > deadline:
             process.kill()
