@@ -22,7 +22,7 @@ from shared.kafka import make_consumer, make_producer, produce_and_wait
 from shared.topics import create_missing
 
 COMMITS = 50  # in each turn of R7
-WAITERS = 1_000
+WAITERS = 10_000
 PARKED_S = 0.05  # until a request that was sent is surely held
 BYTES_MAX = 65_536
 TIMEOUT_S = 120.0

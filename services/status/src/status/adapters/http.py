@@ -2,11 +2,13 @@
 
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
+from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, FastAPI, Query, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from shared import metrics
@@ -27,16 +29,16 @@ from status.adapters.models import (
     QueryAnswer,
     QueryBody,
 )
+from status.adapters.streams import EVENT_STREAM, EventStream
 from status.app.hub import TooManyWaiters
 from status.app.operations import Replies
-from status.app.tokens import Change, Tokens
+from status.app.question import Change
+from status.app.tokens import Tokens
 from status.core.outcomes import Kind, Outcome
 
 WAIT_S_MAX = 60
 TOKENS_MAX = 1_000
 PATH_TOKEN_CHARACTERS_MAX = 4_096  # proxies cut longer addresses
-EVENT_STREAM: Final = "text/event-stream"
-STREAM_HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 QUERY_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -46,6 +48,17 @@ QUERY_BODY: Final[dict[str, Any]] = {
 UNKNOWN_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
     503: {"description": "outcome `unknown`: nobody can judge the token now, ask again"}
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Event:
+    """A change as a stream tells it; the digest says whether somebody was told the same before."""
+
+    digest: str
+    text: bytes
+
+
+_events: Final[WeakKeyDictionary[Change, _Event]] = WeakKeyDictionary()
 
 Wait = Annotated[
     float,
@@ -150,25 +163,35 @@ async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
     """The first change is awaited here, so that a refusal is still an answer of its own."""
     first = await anext(changes)
 
-    async def events() -> AsyncIterator[bytes]:
+    async def events() -> AsyncGenerator[bytes, None]:
         digest = told.rpartition(".")[2]
         change: Change | None = first
         while True:
             if change is None:
                 yield KEEPALIVE_COMMENT
             else:
-                data = _json(change.outcome)
-                before, digest = digest, f"{zlib.crc32(data.encode()):08x}"
+                before, event = digest, _event(change)
+                digest = event.digest
                 if digest != before:
                     metrics.count("waybill_outcomes_total", outcome=change.outcome.outcome)
-                    event_id = f"{change.version}.{digest}"
-                    yield format_sse_event(event="outcome", data_str=data, id=event_id)
+                    yield event.text
             try:
                 change = await anext(changes)
             except StopAsyncIteration:
                 return
 
-    return StreamingResponse(events(), media_type=EVENT_STREAM, headers=STREAM_HEADERS)
+    return EventStream(events())
+
+
+def _event(change: Change) -> _Event:
+    """Written once, for all who are told the same change."""
+    event = _events.get(change)
+    if event is None:
+        data = _json(change.outcome)
+        digest = f"{zlib.crc32(data.encode()):08x}"
+        text = format_sse_event(event="outcome", data_str=data, id=f"{change.version}.{digest}")
+        event = _events[change] = _Event(digest=digest, text=text)
+    return event
 
 
 async def _asked(request: Request, bytes_max: int) -> list[str]:

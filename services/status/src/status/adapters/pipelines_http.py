@@ -1,16 +1,15 @@
 """Routes of status about pipelines: how they are, and what happens to them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from shared.errors import Retryable
 from shared.http import Problem
 from shared.suggestions import hint_of_names
-from status.adapters.http import EVENT_STREAM, STREAM_HEADERS
 from status.adapters.models import (
     EventAnswer,
     EventsAnswer,
@@ -18,6 +17,7 @@ from status.adapters.models import (
     PipelinesAnswer,
     SummaryAnswer,
 )
+from status.adapters.streams import EVENT_STREAM, EventStream
 from status.app.events import Events, Told
 from status.app.pipelines import Pipelines
 
@@ -58,9 +58,7 @@ def events_router(
             raise Retryable("what happened is still being read: this process has just started")
         if EVENT_STREAM in request.headers.get("accept", ""):
             told = events.follow(key, request.headers.get("last-event-id", ""))
-            return StreamingResponse(
-                _event_lines(told), media_type=EVENT_STREAM, headers=STREAM_HEADERS
-            )
+            return EventStream(_event_lines(told))
         items = [_event(each) for each in events.of(key)]
         return JSONResponse(EventsAnswer(items=items).model_dump(mode="json"))
 
@@ -72,7 +70,7 @@ def _event(told: Told) -> EventAnswer:
     return EventAnswer.model_validate({**fields, "next_attempt_at": told.event.next_at})
 
 
-async def _event_lines(told: AsyncIterator[Told | None]) -> AsyncIterator[bytes]:
+async def _event_lines(told: AsyncIterator[Told | None]) -> AsyncGenerator[bytes, None]:
     async for each in told:
         if each is None:
             yield KEEPALIVE_COMMENT

@@ -6,7 +6,6 @@ Promise: an outcome other than `unknown` follows from a slot that its server vou
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from shared.clock import Clock
 from shared.errors import Retryable, TokenRefused
@@ -14,24 +13,18 @@ from shared.pipelines import InputOwner
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Progress
 from shared.tokens import KeyRing, Token, open_token
-from status.app.details import NEWEST, find_batch
-from status.app.hub import Hub, Watch
+from status.app.answers import described, judged
+from status.app.details import NEWEST
+from status.app.hub import Hub
 from status.app.ports import Owners, Sight, SlotStore
+from status.app.question import Change
 from status.app.signal import Signal
-from status.core.judge import Claim, ClaimPart, judge
-from status.core.outcomes import FINAL, Judgement, Outcome, describe, kind_of, unknown
+from status.core.judge import Claim, ClaimPart
+from status.core.outcomes import Outcome, unknown
 from status.core.views import PipelineKey, View, view_of
 
 DIRECTORY_LAG_MS_MAX = 30_000  # a token this young may know a pipeline before we do
 PING_S = 15.0  # below the idle time-outs of proxies
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """An outcome as it was at some version of the slots it follows from."""
-
-    outcome: Outcome
-    version: str
 
 
 class Tokens:
@@ -76,17 +69,14 @@ class Tokens:
         claims = await self._claims_in_time(token, deadline)
         if claims is None:
             return unknown(token, "pipeline_not_known_yet")
-        async with self._hub.watch([claim.pipeline for claim in claims]) as watch:
-            while True:
-                judgements = _judged(claims, watch)
+        async with self._hub.watch(token, claims) as question:
+            change = question.change
+            while change is None or not change.outcome.final:
                 left_s = deadline - _now_s()
-                over = left_s <= 0 or self._hub.closing
-                if over or kind_of(judgements) in FINAL:
-                    outcome = await self._described(token, judgements, watch)
-                    if over or outcome.final:
-                        return outcome
-                    left_s = min(left_s, self._hub.tick_s)
-                await watch.changed(left_s)
+                if left_s <= 0 or self._hub.closing:
+                    return await question.outcome(self._store)
+                change = await question.after(change, left_s) or change
+            return change.outcome
 
     async def follow(self, token: Token) -> AsyncIterator[Change | None]:
         """The outcome now and after each change, up to a final one; None when it is quiet."""
@@ -94,21 +84,12 @@ class Tokens:
         if claims is None:
             yield Change(outcome=unknown(token, "pipeline_not_known_yet"), version="0")
             return
-        async with self._hub.watch([claim.pipeline for claim in claims]) as watch:
-            changed = True
-            while not self._hub.closing:
-                if changed:
-                    judgements = _judged(claims, watch)
-                    outcome = await self._described(token, judgements, watch)
-                    yield Change(outcome=outcome, version=_version(claims, watch))
-                    if outcome.final:
-                        return
-                    undescribed = outcome.outcome != kind_of(judgements)
-                changed = await watch.changed(self._hub.tick_s if undescribed else PING_S)
-                if undescribed:
-                    changed = True
-                elif not changed:
-                    yield None
+        async with self._hub.watch(token, claims) as question:
+            change: Change | None = None
+            while change is None or not (change.outcome.final or self._hub.closing):
+                newer = await question.after(change, PING_S)
+                change = newer or change
+                yield newer
 
     async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":
         now_ms = self._clock.now_ms
@@ -122,32 +103,7 @@ class Tokens:
     async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
         if claims is None:
             return unknown(token, "pipeline_not_known_yet")
-        return await self._described(token, _judged(claims, sight), sight)
-
-    async def _described(
-        self, token: Token, judgements: Sequence[Judgement], sight: Sight
-    ) -> Outcome:
-        batches: dict[tuple[PipelineKey, str], Progress | None] = {}
-        try:
-            for judgement in judgements:
-                pipeline = judgement.pipeline
-                sinks = [sink for stage in judgement.stages for sink in stage.sinks]
-                for sink in (s for s in sinks if s.brought):
-                    found = await find_batch(self._store, sight, pipeline, sink.key, sink.wanted)
-                    if found is None and await self._replaced(pipeline, sight):
-                        return unknown(token, "slot_missing", judgement.name)
-                    batches[pipeline, sink.key] = found
-        except Retryable:
-            name = judgements[0].name if len(judgements) == 1 else None
-            return unknown(token, "redis_away", name)
-        return describe(token, judgements, batches)
-
-    async def _replaced(self, pipeline: PipelineKey, sight: Sight) -> bool:
-        """Whether Redis lost the slot since it was read: then its history says nothing of it."""
-        stamp = (await self._store.stamps([pipeline])).get(pipeline)
-        if stamp is None or stamp.run_id != stamp.server_run_id:
-            return True
-        return stamp.version < sight.view(pipeline).version
+        return await described(self._store, token, judged(claims, sight), sight)
 
     def _claims_or_refusal(self, token: Token) -> list[Claim] | TokenRefused | None:
         try:
@@ -199,14 +155,6 @@ class _Snapshot:
             known = await self._store.newest(pipeline, sink, NEWEST)
             self._newest[pipeline, sink] = known
         return known
-
-
-def _judged(claims: Sequence[Claim], sight: Sight) -> list[Judgement]:
-    return [judge(claim, sight.view(claim.pipeline)) for claim in claims]
-
-
-def _version(claims: Sequence[Claim], watch: Watch) -> str:
-    return "-".join(str(watch.view(claim.pipeline).version) for claim in claims)
 
 
 def _now_s() -> float:

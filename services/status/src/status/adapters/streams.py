@@ -1,0 +1,42 @@
+"""Server-sent events over HTTP: what streams of status have in common."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from fastapi.responses import Response
+from starlette.types import Receive, Scope, Send
+
+EVENT_STREAM: Final = "text/event-stream"
+HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+class EventStream(Response):
+    """Sends `events` as they come, until they end or the reader has gone.
+
+    One task beside the request's own; Starlette's streams have two, and a group that is cancelled
+    at the end of each: a third of the time that it takes to wake thousands.
+    """
+
+    media_type = EVENT_STREAM
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(headers=HEADERS)
+        del self.headers["content-length"]
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with asyncio.TaskGroup() as group:
+            telling = group.create_task(self._tell(send))
+            while (await receive())["type"] != "http.disconnect":  # or all has been told
+                pass
+            telling.cancel()
+
+    async def _tell(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(start)
+        async with aclosing(self._events) as events:
+            async for event in events:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

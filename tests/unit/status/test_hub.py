@@ -1,0 +1,198 @@
+"""Many who wait: each hears of its own changes, none sleeps on, and they cost little."""
+
+import asyncio
+import gc
+import random
+import tracemalloc
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import cast
+
+import pytest
+
+from shared.events import to_vector
+from shared.slots import Progress, Slot
+from shared.tokens import Token
+from status.app.feeds import Feed
+from status.app.hub import Hub
+from status.app.question import Change, Question
+from status.app.tokens import Tokens
+from status.core.outcomes import Kind
+from unit.status.fakes import (
+    LOAD,
+    FakeOwners,
+    FakeStore,
+    FixedClock,
+    progress,
+    record,
+    slot,
+    span,
+    token,
+)
+from unit.status.test_tokens import DONE, RING, SHORT, WAIT_S, World, in_a_world, settled
+
+SEEDS = range(30)
+COMMITS = 60
+WAITERS = 500
+BYTES_OF_A_WAITER_MAX = 10_000  # most of it are Python's: a task, two generators, a timer
+
+
+class Growing(FakeStore):
+    """Keeps every batch, as the tracker does."""
+
+    def commit(self, content: Slot, *, version: int) -> None:
+        kept = self.histories
+        for key, state in content.sinks.items():
+            batches, ends = kept.setdefault(key, []), [*to_vector(state.reached).values()]
+            if not batches or ends != [*to_vector(batches[-1].reached).values()]:
+                batches.append(progress(version, *ends, sink=key))
+        self.histories = {}
+        self.put(content, version=version)
+        self.histories = kept
+
+
+class Reader:
+    """Follows a token and keeps what it was told."""
+
+    def __init__(self, tokens: Tokens, asked: Token) -> None:
+        self.asked = asked
+        self.told: list[Change] = []
+        self.task = asyncio.create_task(self._read(tokens))
+
+    async def _read(self, tokens: Tokens) -> None:
+        changes = cast(AsyncGenerator[Change | None, None], tokens.follow(self.asked))
+        async with aclosing(changes):
+            async for change in changes:
+                if change is not None:
+                    self.told.append(change)
+
+    async def leave(self) -> None:
+        self.task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.task
+
+
+async def quiet() -> None:
+    for _ in range(100):
+        await settled()
+
+
+def remembered() -> int:
+    """What is left in this process of tokens and pipelines that were awaited."""
+    gc.collect()
+    return sum(type(each) in (Question, Feed) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whoever_waits_is_told_what_has_become_of_its_token(seed: int) -> None:
+    """Among commits at any moment and readers that come and go. No look at the stamps helps out."""
+    dice = random.Random(seed)
+
+    async def scene() -> None:
+        store, clock = Growing(), FixedClock()
+        hub = Hub(store, clock, waiters_max=WAITERS, tick_s=10 * WAIT_S)
+        tokens = Tokens(owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=clock)
+        feeding = asyncio.create_task(hub.run())
+        readers: list[Reader] = []
+        ends = {"copy": [0, 0], "lake": [0, 0]}
+        for version in range(1, COMMITS):
+            for _ in range(dice.randrange(4)):
+                start, partition = dice.randrange(40), dice.randrange(2)
+                asked = token(span(start, start + dice.randrange(1, 9), partition))
+                readers.append(Reader(tokens, asked))
+            if dice.random() < 0.3 and readers:
+                await readers.pop(dice.randrange(len(readers))).leave()
+            ends[dice.choice(["copy", "lake"])][dice.randrange(2)] += dice.randrange(4)
+            reached = {sink: (first, second) for sink, (first, second) in ends.items()}
+            store.commit(slot(**reached), version=version)
+            for _ in range(dice.randrange(12)):
+                await asyncio.sleep(0)
+        await quiet()
+        for reader, now in zip(
+            readers, await tokens.now([reader.asked for reader in readers]), strict=True
+        ):
+            assert reader.told[-1].outcome == now
+        store.commit(slot(copy=(60, 60), lake=(60, 60)), version=COMMITS)
+        await asyncio.gather(*(reader.task for reader in readers))
+        assert {reader.told[-1].outcome.outcome for reader in readers} == {Kind.COMPLETE}
+        feeding.cancel()
+
+    asyncio.run(asyncio.wait_for(scene(), WAIT_S))
+    assert remembered() == 0
+
+
+def test_equal_tokens_share_one_answer() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=1)
+        readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(100)]
+        await quiet()
+        w.store.put(DONE, version=2)
+        await asyncio.gather(*(reader.task for reader in readers))
+        assert {tuple(reader.told) for reader in readers} == {tuple(readers[0].told)}
+        assert w.store.history_reads == 3, "copy once, then copy and lake"
+
+    in_a_world(test)
+
+
+def test_a_commit_asks_only_those_whose_records_it_brings() -> None:
+    async def test(w: World) -> None:
+        w.store.put(slot(copy=(99,), lake=(0,)), version=1)
+        readers = [Reader(w.tokens, token(span(at, at + 2))) for at in range(20)]
+        await quiet()
+        assert w.store.history_reads == 1
+        asked: list[int] = []
+        for version, end in enumerate([0, 1, 1, 2, 10], start=2):
+            before = sum(len(reader.told) for reader in readers)
+            w.store.put(slot(copy=(99,), lake=(end,)), version=version)
+            await quiet()
+            asked.append(sum(len(reader.told) for reader in readers) - before)
+        assert asked == [0, 1, 0, 2, 9]
+        assert w.store.history_reads == 1 + 1 + 2 + 2, "none of a commit that brings nothing"
+        for reader in readers:
+            await reader.leave()
+
+    in_a_world(test)
+
+
+def test_a_fault_of_ours_is_told_to_all_who_wait_for_that_token() -> None:
+    async def test(w: World) -> None:
+        w.store.put(slot(copy=(5,), lake=(0,)), version=1)
+        readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(3)]
+        await quiet()
+        w.store.put(DONE, version=2)
+        w.store.histories[LOAD] = [cast(Progress, None)]
+        found = await asyncio.gather(*(r.task for r in readers), return_exceptions=True)
+        assert [type(each) for each in found] == [AttributeError] * 3
+        w.store.put(DONE, version=3)
+        assert (await w.tokens.wait(token(span(0, 5)), WAIT_S)).outcome == Kind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_many_waiters_cost_little_and_leave_nothing() -> None:
+    async def test(w: World) -> None:
+        w.store.put(slot(copy=(99,), lake=(0,)), version=1)
+        gc.collect()
+        tracemalloc.start()
+        readers = [Reader(w.tokens, token(span(n % 50, n % 50 + 9))) for n in range(WAITERS)]
+        await quiet()
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        for version in range(2, 200):
+            w.store.put(slot(copy=(99,), lake=(0, version)), version=version)
+            await settled()
+        gc.collect()
+        later, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < WAITERS * BYTES_OF_A_WAITER_MAX
+        assert later < held * 1.1, "commits that concern nobody leave nothing"
+        while readers:
+            await readers.pop().leave()
+        assert remembered() <= 2, "the last one of each may stand in a local variable"
+        before = w.store.reads
+        w.store.put(DONE, version=200)
+        await quiet()
+        assert w.store.reads == before, "nobody waits"
+
+    in_a_world(test, waiters_max=WAITERS)
+    assert remembered() == 0

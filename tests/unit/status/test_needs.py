@@ -1,0 +1,94 @@
+"""Who is asked again when a pipeline has changed: all whose outcome is another one, few more."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shared.slots import Slot
+from shared.vectors import Span
+from status.core.judge import Claim, judge
+from status.core.needs import Index, alike, needs_of
+from unit.status.fakes import COPY, ENRICH, LOAD, NOW, claim, life, losing, slot, span, view
+
+OFFSETS = st.integers(min_value=0, max_value=12)
+PAIRS = st.tuples(OFFSETS, OFFSETS)
+SINKS = {"enriched": ENRICH, "copy": COPY, "lake": LOAD}
+
+
+@st.composite
+def spans(draw: st.DrawFn, partition: int) -> Span:
+    start, length = draw(st.none() | OFFSETS), draw(OFFSETS)
+    return span(start, (start or 0) + length + 1, partition)
+
+
+@st.composite
+def changed_slots(draw: st.DrawFn) -> tuple[Slot, Slot]:
+    """A slot, and what some commits have made of it."""
+    bases = draw(PAIRS)
+    before = {sink: draw(PAIRS) for sink in SINKS}
+    after = {sink: (a + draw(OFFSETS), b + draw(OFFSETS)) for sink, (a, b) in before.items()}
+    first, second = slot(**before, bases=bases), slot(**after, bases=bases)
+    if draw(st.booleans()):
+        sink, lost = draw(st.sampled_from([*SINKS.values()])), draw(spans(partition=0))
+        lost = replace(lost, start=lost.start or 0)
+        first, second = (losing(each, sink, "retention_passed", lost) for each in (first, second))
+    return first, second
+
+
+@given(asked=st.tuples(spans(0), spans(1)), slots=changed_slots())
+@example(asked=(span(2, 4), span(0, 1, 1)), slots=(slot(lake=(1, 0)), slot(lake=(3, 0))))
+def test_whoever_is_not_taken_has_the_same_outcome(
+    asked: tuple[Span, Span], slots: tuple[Slot, Slot]
+) -> None:
+    token, (before, after) = claim(*asked), map(view, slots)
+    assert alike(after, before)
+    index = Index()
+    index.put(7, needs_of(token, before))
+    if not index.take(after):
+        assert judge(token, after) == judge(token, before)
+
+
+def waiting(index: Index, number: int, asked: Claim, content: Slot) -> None:
+    index.put(number, needs_of(asked, view(content)))
+
+
+def test_a_commit_takes_only_those_whose_records_it_brings() -> None:
+    index, nothing = Index(), slot(lake=(0, 0), copy=(0, 0))
+    for number in range(100):
+        waiting(index, number, claim(span(number, number + 2)), nothing)
+    assert index.take(view(slot(lake=(0, 50), copy=(0, 0)))) == set(), "another partition"
+    assert index.take(view(slot(lake=(3, 50), copy=(0, 0)))) == {0, 1, 2}
+    assert index.take(view(slot(lake=(3, 50), copy=(0, 0)))) == set()
+    waiting(index, 2, claim(span(2, 4)), slot(lake=(3, 50), copy=(0, 0)))
+    assert index.take(view(slot(lake=(4, 50), copy=(0, 0)))) == {2, 3}
+
+
+def test_nothing_is_remembered_of_whoever_has_gone() -> None:
+    index, content = Index(), slot(lake=(3, 0), copy=(0, 0))
+    for number in range(10):
+        waiting(index, number, claim(span(number, 20), span(0, 5, 1)), content)
+        waiting(index, number, claim(span(number, 20)), content)
+    index.take(view(slot(lake=(8, 1), copy=(0, 0))))
+    for number in range(10):
+        index.drop(number)
+    assert len(index) == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        slot(lake=(5, 4), deleted=True),
+        slot(lake=(5, 4), generation=2),
+        slot(lake=(5, 4), lifecycle=life("Stopped")),
+        slot(lake=(5, 3)),
+        slot(lake=(5, 4, 1)),
+        losing(slot(lake=(5, 4)), LOAD, "topic_deleted", span(5, 9)),
+    ],
+)
+def test_all_are_asked_when_more_has_changed_than_how_far_sinks_are(other: Slot) -> None:
+    before = view(slot(lake=(4, 4)))
+    assert alike(view(slot(lake=(5, 4))), before)
+    assert not alike(view(other), before)
+    assert not alike(view(slot(lake=(5, 4)), now=NOW + 6_000), before), "the tracker is silent"
