@@ -220,8 +220,8 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_pipeline_blocked": Metric(
         services=RUNNER,
         labels=("pipeline", "blocked_by"),
-        says="1 while a running pipeline waits for this.",
-        worry="For minutes: somebody's transaction is left open.",
+        says="1 while a pipeline waits for this.",
+        worry="For minutes: somebody's transaction is left open, or a Spark cluster is full.",
     ),
     "waybill_driver_attempts": Metric(
         services=RUNNER,

@@ -154,12 +154,12 @@ def test_what_blocks_is_told(phase: str | None, heard_at: int, expected: str | N
     [
         ("Running", NOW, "blocked_by_open_transaction"),
         ("Running", LONG_AGO, "runner_silent"),
-        ("Starting", NOW, None),
+        ("Starting", NOW, "blocked_by_open_transaction"),
         ("Recovering", NOW, "recovering"),
         ("Failed", NOW, "stage_failed"),
     ],
 )
-def test_what_a_driver_waits_for_is_told_while_it_runs(
+def test_what_a_driver_waits_for_is_told_while_there_is_one(
     phase: str, heard_at: int, expected: str | None
 ) -> None:
     content = slot(lifecycle=life(phase), heard_at=heard_at)

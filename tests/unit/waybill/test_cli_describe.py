@@ -62,6 +62,10 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
         ),
         ({"phase": "Running", "blocked_by": "of_tomorrow"}, "stuck: of_tomorrow"),
         (
+            {"phase": "Starting", "attempt": 1, "blocked_by": "no_spark_executor"},
+            "stuck: the Spark cluster gives it no executor",
+        ),
+        (
             {
                 "phase": "Recovering",
                 "attempt": 2,

@@ -16,8 +16,12 @@ OBSTACLES = {
         "a producer has an open transaction in a topic that it reads",
         "let its producer commit or abort; left alone it ends after its transaction.timeout.ms",
     ),
+    "no_spark_executor": (
+        "the Spark cluster gives it no executor",
+        "see on the master's page whether a worker has a free core and the memory that it asks for",
+    ),
 }
-"""What a running driver may wait for: why, and what to do."""
+"""What a driver may wait for: why, and what to do."""
 
 
 def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
@@ -43,9 +47,9 @@ def _stuck(pipeline: Pipeline) -> tuple[str, str] | None:
             at = pipeline.next_attempt_at.isoformat(timespec="seconds")
             again = f"; attempt {pipeline.attempt + 1} comes at {at}"
         return failure.message + again, failure.hint or ""
-    if pipeline.phase == "Running":
-        blocked_by = pipeline.blocked_by
-        return None if blocked_by is None else OBSTACLES.get(blocked_by, (blocked_by, ""))
+    blocked_by = pipeline.blocked_by
+    if pipeline.phase in {"Starting", "Running"} and blocked_by is not None:
+        return OBSTACLES.get(blocked_by, (blocked_by, ""))
     if pipeline.phase == "Starting" and pipeline.attempt:
         return "it starts again", f"`waybill events {pipeline.name}` tells what failed before"
     if pipeline.phase == "Unknown":

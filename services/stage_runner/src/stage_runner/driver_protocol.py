@@ -8,6 +8,19 @@ from pydantic import BaseModel, ConfigDict
 from shared.events import LifecycleError, Problem, StageDefinition
 
 
+class SparkPlace(BaseModel):
+    """Where Spark runs. All but `master` and `conf_file` count on a cluster only."""
+
+    model_config = ConfigDict(frozen=True)
+
+    master: str
+    cores_max: int
+    executor_memory: str
+    driver_host: str | None
+    driver_port: int
+    conf_file: Path | None
+
+
 class DriverSpec(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -27,7 +40,7 @@ class DriverSpec(BaseModel):
     spark_jars: Path
     spark_archive: Path
     scratch_folder: Path
-    master: str
+    spark: SparkPlace
     closing: bool = False
     """Run no stage: claim every sink, report what it holds, and exit with 0 when all is told."""
 

@@ -1,10 +1,14 @@
 """Settings of the stage runner."""
 
+import re
 from pathlib import Path
+from typing import Final
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from shared.settings import ServiceSettings
+
+MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")
 
 
 class StageRunnerSettings(ServiceSettings):
@@ -23,7 +27,32 @@ class StageRunnerSettings(ServiceSettings):
     stage_runner_lakehouse: Path = Field(
         default=Path(".waybill/lakehouse"), description="Iceberg catalog and warehouse"
     )
-    stage_runner_master: str = Field(default="local[2]", description="Spark's master")
     stage_runner_replication: int = Field(
         default=1, description="of topics that are created for pipelines"
     )
+    spark_master: str = Field(
+        default="local[2]", description="local[N] for N cores here, or a cluster: spark://HOST:PORT"
+    )
+    spark_cores_max: int = Field(
+        default=2, ge=1, description="of a cluster, per pipeline; Spark's own default is all"
+    )
+    spark_executor_memory: str = Field(
+        default="1g", pattern="^[0-9]+[kmgt]$", description="of a cluster, per executor"
+    )
+    spark_driver_host: str | None = Field(
+        default=None,
+        description="how workers reach this host, where it is not the address that reaches them",
+    )
+    spark_driver_port: int = Field(
+        default=0, description="first of the ports that workers reach, two per pipeline; 0: any"
+    )
+    spark_conf_file: Path | None = Field(
+        default=None, description="more of Spark's properties, in the form of spark-defaults.conf"
+    )
+
+    @field_validator("spark_master")
+    @classmethod
+    def _known_master(cls, master: str) -> str:
+        if not MASTER.fullmatch(master):
+            raise ValueError(f"{master!r} is neither local[N] nor spark://HOST:PORT")
+        return master

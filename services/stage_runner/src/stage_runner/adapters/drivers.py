@@ -22,7 +22,7 @@ import psutil
 from pydantic import ValidationError
 
 from shared.events import PipelineRecord
-from stage_runner.driver_protocol import DriverEvent, DriverSpec
+from stage_runner.driver_protocol import DriverEvent, DriverSpec, SparkPlace
 from stage_runner.settings import StageRunnerSettings
 
 logger = logging.getLogger(__name__)
@@ -156,9 +156,21 @@ class DriverProcesses:
             spark_jars=settings.stage_runner_spark_jars,
             spark_archive=settings.stage_runner_spark_archive,
             scratch_folder=self._folder(record.pipeline_uid) / SCRATCH / run_id,
-            master=settings.stage_runner_master,
+            spark=_spark_place(settings),
             closing=closing,
         )
+
+
+def _spark_place(settings: StageRunnerSettings) -> SparkPlace:
+    file = settings.spark_conf_file
+    return SparkPlace(
+        master=settings.spark_master,
+        cores_max=settings.spark_cores_max,
+        executor_memory=settings.spark_executor_memory,
+        driver_host=settings.spark_driver_host,
+        driver_port=settings.spark_driver_port,
+        conf_file=None if file is None else file.resolve(),
+    )
 
 
 def _end_group_of(folder: Path) -> None:

@@ -20,11 +20,19 @@ from shared.process import shutdown_on_signals
 from stage_runner.driver.app import RunningStage, Surroundings, begin
 from stage_runner.driver.blocking import OpenTransactions
 from stage_runner.driver.closing import commits_topic, report_last
+from stage_runner.driver.cluster import (
+    cluster_conf,
+    is_cluster,
+    open_spark,
+    read_properties,
+    refuse_taken,
+)
 from stage_runner.driver.compile import CompiledStage, compile_pipeline
+from stage_runner.driver.executors import Executors, SparkApplication
 from stage_runner.driver.failures import StageFailed, describe
 from stage_runner.driver.jvm import JvmOptions, start_jvm
 from stage_runner.driver.parent import die_with_parent
-from stage_runner.driver.session import open_session, spark_conf
+from stage_runner.driver.session import spark_conf
 from stage_runner.driver.sinks import open_sinks
 from stage_runner.driver.watching import Watcher
 from stage_runner.driver_protocol import DriverEvent, DriverSpec
@@ -78,12 +86,15 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         checkpoint_folder=spec.checkpoint_folder,
     )
     stages = [_stage(spec, stage, around, stack) for stage in compiled]
+    executors = _executors(spec, spark, stack)
+    if executors is not None:
+        executors.await_first(stop, _tell_blocked)
     if stop.is_set():
         return
     begin(stages)
     _tell(DriverEvent(kind="running"))
     logger.info("pipeline runs", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
-    Watcher(stages, OpenTransactions(admin), _tell_blocked).run(stop)
+    Watcher(stages, OpenTransactions(admin), _tell_blocked, executors).run(stop)
 
 
 def _open_spark(spec: DriverSpec, stack: ExitStack) -> SparkSession:
@@ -97,12 +108,27 @@ def _open_spark(spec: DriverSpec, stack: ExitStack) -> SparkSession:
     )
     name = f"waybill {spec.pipeline}"
     warehouse = spec.checkpoint_folder.parent / "spark-warehouse"
-    jvm = start_jvm(options, spark_conf(spec.master, name, warehouse=warehouse))
+    place = spec.spark
+    properties = read_properties(place.conf_file)
+    conf = spark_conf(place.master, name, warehouse=warehouse)
+    if is_cluster(place.master):
+        conf |= cluster_conf(place, spec.spark_jars, properties)
+    refuse_taken(properties, conf)
+    jvm = start_jvm(options, conf)
     stack.callback(jvm.stop)
     logger.info("java runs")
-    spark = open_session()
+    spark = open_spark(place, properties)
     logger.info("spark session is open")
     return spark
+
+
+def _executors(spec: DriverSpec, spark: SparkSession, stack: ExitStack) -> Executors | None:
+    """Those of a cluster; None where Spark is all in our own JVM."""
+    if not is_cluster(spec.spark.master):
+        return None
+    executors = Executors(SparkApplication(spark), spec.spark)
+    stack.callback(executors.give_up)  # before the stages are stopped
+    return executors
 
 
 def _stage(

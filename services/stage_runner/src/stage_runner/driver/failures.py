@@ -4,6 +4,7 @@ from typing import Literal
 
 from shared.errors import Retryable, UserError
 from shared.events import LifecycleError
+from stage_runner.driver.cluster import ClusterUnavailable
 from stage_runner.driver.decode import MalformedRecord
 from waybill.spark.checkpoint import CheckpointDamaged
 from waybill.spark.sinks import SinkSuperseded, SinkUnreachable
@@ -41,7 +42,7 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
         case SinkSuperseded():
             hint = "another driver has taken over this stage"
             return _error("internal", str(failure), hint, stage, retryable=True)
-        case SinkUnreachable():
+        case SinkUnreachable() | ClusterUnavailable():
             return _error("external", str(failure), failure.hint, stage, retryable=True)
         case Retryable():
             hint = f"it is tried again; if it goes on, see {LOG}"

@@ -1,5 +1,6 @@
 """The Spark session of a driver: settings that make small batches fast, and why each is there."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,6 @@ def spark_conf(
     }
 
 
-def open_session() -> SparkSession:
-    """The session on the gateway that `start_jvm` has announced."""
-    return SparkSession.builder.getOrCreate()
+def open_session(properties: Mapping[str, str] | None = None) -> SparkSession:
+    """The session on the gateway that `start_jvm` has announced; `properties` may be secret."""
+    return SparkSession.builder.config(map=dict(properties or {})).getOrCreate()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from shared.errors import Retryable
 from stage_runner.driver.app import RunningStage, settle
 from stage_runner.driver.blocking import BLOCKED_BY_OPEN_TRANSACTION, OpenTransactions
+from stage_runner.driver.executors import Executors
 from stage_runner.driver.failures import StageFailed
 from waybill.spark.stopping import StageStopped
 
@@ -25,10 +26,12 @@ class Watcher:
         stages: Sequence[RunningStage],
         transactions: OpenTransactions,
         tell: Callable[[str | None], None],
+        executors: Executors | None = None,
     ) -> None:
         self._stages = stages
         self._transactions = transactions
         self._tell = tell
+        self._executors = executors
         self._told: str | None = None
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
@@ -44,6 +47,7 @@ class Watcher:
             if isinstance(failure, StageStopped):
                 settle(self._stages)  # the same topic may be another stage's output
             if failure is not None:
+                self._look_at_executors()  # without them no stage goes on, and that is the reason
                 logger.error("stage ended", extra={"stage": stage.name, "reason": str(failure)})
                 raise StageFailed(stage.name) from failure
         if due:
@@ -51,12 +55,17 @@ class Watcher:
         self._say_what_blocks()
 
     def _say_what_blocks(self) -> None:
-        word = self._transactions.look([r for stage in self._stages for r in stage.readings()])
+        word = self._look_at_executors() or self._transactions.look(
+            [reading for stage in self._stages for reading in stage.readings()]
+        )
         if word is None and any(stage.hidden() for stage in self._stages):
             word = BLOCKED_BY_OPEN_TRANSACTION
         if word != self._told:
             self._tell(word)
             self._told = word
+
+    def _look_at_executors(self) -> str | None:
+        return None if self._executors is None else self._executors.look()
 
 
 def _failure(stage: RunningStage, *, settle_due: bool) -> Exception | None:

@@ -9,6 +9,7 @@ from status.adapters.examples import COMPLETE, EVENTS, OPERATION, PIPELINE, PIPE
 
 BLOCKED_BY = (
     "stage_stopped | stage_failed | runner_silent | recovering | blocked_by_open_transaction"
+    " | no_spark_executor"
 )
 LOST_REASONS = (
     "before_start | topic_recreated | topic_deleted | retention_passed | sink_removed"
@@ -174,7 +175,7 @@ class GraphAnswer(_Answer):
 class PipelineAnswer(SummaryAnswer):
     model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": PIPELINE})
 
-    blocked_by: str | None = Field(description="what its running driver waits for")
+    blocked_by: str | None = Field(description="what its driver waits for")
     attempt: int = Field(description="starts that failed in a row")
     next_attempt_at: Moment | None
     error: FailureAnswer | None

@@ -166,4 +166,4 @@ def _blocked_by(slot: Slot, now_ms: int) -> str | None:
         return "runner_silent"
     if event.phase == Phase.RECOVERING:
         return "recovering"
-    return slot.blocked_by if event.phase == Phase.RUNNING else None
+    return slot.blocked_by if event.phase in {Phase.STARTING, Phase.RUNNING} else None
