@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from shared.vectors import TopicPartition, Vector
+from shared.vectors import TopicPartition, Vector, join
 
 FieldMap = dict[str, str]
 
@@ -282,3 +282,24 @@ def from_vector(vector: Vector) -> tuple[PartitionOffset, ...]:
         PartitionOffset(topic_id=topic_id, partition=partition, offset=offset)
         for (topic_id, partition), offset in sorted(vector.items())
     )
+
+
+def join_offsets(
+    left: tuple[PartitionOffset, ...], right: tuple[PartitionOffset, ...]
+) -> tuple[PartitionOffset, ...]:
+    """The farther of the two, partition by partition, in the order of `from_vector`.
+
+    `left` comes in that order. Mostly one of them is the farther one everywhere, and that is told
+    without making anything: a tracker asks this of each commit.
+    """
+    if len(left) == len(right):
+        left_leads = right_leads = True
+        for one, other in zip(left, right, strict=True):
+            if one.partition != other.partition or one.topic_id != other.topic_id:
+                break
+            left_leads &= one.offset >= other.offset
+            right_leads &= one.offset <= other.offset
+        else:
+            if left_leads or right_leads:
+                return left if left_leads else right
+    return from_vector(join(to_vector(left), to_vector(right)))

@@ -1,11 +1,13 @@
 """Arithmetic on positions."""
 
+import random
 from collections.abc import Iterable
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.events import from_vector, join_offsets
 from shared.vectors import (
     ENDLESS,
     Span,
@@ -128,3 +130,15 @@ def test_joining_is_a_join(
     assert join(a, a) == a
     assert covers(join(a, b), a)
     assert covers(a, meet(a, b))
+
+
+@given(vectors, vectors, st.booleans(), st.randoms())
+def test_joining_offsets_is_joining_vectors(
+    left: Vector, right: Vector, same_places: bool, dice: random.Random
+) -> None:
+    if same_places:
+        right = {place: right.get(place, 5) for place in left}
+    named = [*from_vector(right)]
+    dice.shuffle(named)
+    for other in (from_vector(right), tuple(named)):
+        assert join_offsets(from_vector(left), other) == from_vector(join(left, right))

@@ -103,8 +103,8 @@ def test_whoever_waits_is_told_what_has_become_of_its_token(seed: int) -> None:
             if dice.random() < 0.3 and readers:
                 await readers.pop(dice.randrange(len(readers))).leave()
             ends[dice.choice(["copy", "lake"])][dice.randrange(2)] += dice.randrange(4)
-            reached = {sink: (first, second) for sink, (first, second) in ends.items()}
-            store.commit(slot(**reached), version=version)
+            copy, lake = ((first, second) for first, second in ends.values())
+            store.commit(slot(copy=copy, lake=lake), version=version)
             for _ in range(dice.randrange(12)):
                 await asyncio.sleep(0)
         await quiet()

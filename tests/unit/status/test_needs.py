@@ -14,7 +14,6 @@ from unit.status.fakes import COPY, ENRICH, LOAD, NOW, claim, life, losing, slot
 
 OFFSETS = st.integers(min_value=0, max_value=12)
 PAIRS = st.tuples(OFFSETS, OFFSETS)
-SINKS = {"enriched": ENRICH, "copy": COPY, "lake": LOAD}
 
 
 @st.composite
@@ -27,11 +26,14 @@ def spans(draw: st.DrawFn, partition: int) -> Span:
 def changed_slots(draw: st.DrawFn) -> tuple[Slot, Slot]:
     """A slot, and what some commits have made of it."""
     bases = draw(PAIRS)
-    before = {sink: draw(PAIRS) for sink in SINKS}
-    after = {sink: (a + draw(OFFSETS), b + draw(OFFSETS)) for sink, (a, b) in before.items()}
-    first, second = slot(**before, bases=bases), slot(**after, bases=bases)
+    enriched, copy, lake = (draw(PAIRS) for _ in range(3))
+    first = slot(enriched=enriched, copy=copy, lake=lake, bases=bases)
+    enriched, copy, lake = (
+        (a + draw(OFFSETS), b + draw(OFFSETS)) for a, b in (enriched, copy, lake)
+    )
+    second = slot(enriched=enriched, copy=copy, lake=lake, bases=bases)
     if draw(st.booleans()):
-        sink, lost = draw(st.sampled_from([*SINKS.values()])), draw(spans(partition=0))
+        sink, lost = draw(st.sampled_from([ENRICH, COPY, LOAD])), draw(spans(partition=0))
         lost = replace(lost, start=lost.start or 0)
         first, second = (losing(each, sink, "retention_passed", lost) for each in (first, second))
     return first, second

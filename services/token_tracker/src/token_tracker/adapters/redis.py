@@ -30,11 +30,16 @@ if rebuilt == '1' then
 end
 redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark)
 redis.call('HINCRBY', KEYS[1], 'version', 1)
-for i = 9, #ARGV, 2 do
-  local key = KEYS[tonumber(ARGV[i])]
+local i = 9
+while i < #ARGV do
+  local key, count = KEYS[tonumber(ARGV[i])], tonumber(ARGV[i + 1])
   local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-  redis.call('ZADD', key, (tonumber(newest[2]) or 0) + 1, ARGV[i + 1])
+  local score = tonumber(newest[2]) or 0
+  for batch = 1, count do
+    redis.call('ZADD', key, score + batch, ARGV[i + 1 + batch])
+  end
   redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
+  i = i + 2 + count
 end
 redis.call('PUBLISH', KEYS[2], wake)
 return 'written'
@@ -80,13 +85,6 @@ class RedisStore:
 
     def _call(self, write: SlotWrite) -> tuple[list[str], list[str | int]]:
         names = [self._keys.slot(write.tenant, write.pipeline_uid), self._keys.wake()]
-        sinks = {sink_key(p.stage, p.sink) for p in write.progress}
-        if write.rebuilt and write.slot is not None:
-            sinks |= write.slot.sinks.keys()
-        places: dict[str, int] = {}
-        for sink in sorted(sinks):
-            names.append(self._keys.history(write.tenant, write.pipeline_uid, sink))
-            places[sink] = len(names)
         arguments: list[str | int] = [
             write.partition,
             write.position,
@@ -97,7 +95,19 @@ class RedisStore:
             HISTORY_LENGTH_MAX,
             write.mark,
         ]
-        for progress in write.progress:
-            place = places[sink_key(progress.stage, progress.sink)]
-            arguments += [place, progress_to_json(progress)]
+        for sink, batches in _by_sink(write).items():
+            names.append(self._keys.history(write.tenant, write.pipeline_uid, sink))
+            arguments += [len(names), len(batches), *batches]
         return names, arguments
+
+
+def _by_sink(write: SlotWrite) -> dict[str, list[str]]:
+    """The batches that are to be added to each history, also to those that are only to be emptied:
+    of a slot that is rebuilt all are written anew."""
+    found: dict[str, list[str]] = {}
+    if write.rebuilt and write.slot is not None:
+        found = {sink: [] for sink in sorted(write.slot.sinks)}
+    for progress in write.progress:
+        key = sink_key(progress.stage, progress.sink)
+        found.setdefault(key, []).append(progress_to_json(progress))
+    return found

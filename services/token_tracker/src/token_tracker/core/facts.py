@@ -15,6 +15,7 @@ from shared.events import (
     SinkResult,
     StageDefinition,
     from_vector,
+    join_offsets,
     to_vector,
 )
 from shared.slots import Hop, Progress, Removal, SinkState, Slot, sink_key
@@ -116,21 +117,18 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
 
 def _committed(state: SinkState, commit: Commit, result: SinkResult) -> SinkState:
     outputs = {(o.topic_id, o.partition): o.end for o in commit.outputs if o.sink == result.name}
-    advanced = replace(
-        state,
-        frontier=from_vector(join(to_vector(state.frontier), to_vector(commit.frontier))),
+    newer = commit.sequence > state.sequence
+    return SinkState(
+        frontier=join_offsets(state.frontier, commit.frontier),
+        reached=state.reached,
         hops=with_hop(state.hops, Hop(inputs=commit.frontier, outputs=from_vector(outputs))),
         set_aside=united(state.set_aside, _set_aside(commit, result)),
-    )
-    if commit.sequence <= state.sequence:
-        return advanced
-    return replace(
-        advanced,
-        sequence=commit.sequence,
-        batch_id=commit.batch_id,
-        committed_at=commit.committed_at,
-        batch_rows=result.batch_rows,
-        version=result.version,
+        lost=state.lost,
+        sequence=commit.sequence if newer else state.sequence,
+        batch_id=commit.batch_id if newer else state.batch_id,
+        committed_at=commit.committed_at if newer else state.committed_at,
+        batch_rows=result.batch_rows if newer else state.batch_rows,
+        version=result.version if newer else state.version,
     )
 
 
@@ -155,7 +153,7 @@ def _advance(before: Slot, slot: Slot) -> Applied:
     progress: list[Progress] = []
     for sink in graph.sinks:
         state = sinks[sink.key]
-        reached = from_vector(join(to_vector(state.reached), graph.reached(sink)))
+        reached = join_offsets(state.reached, graph.reached(sink))
         if reached == state.reached:
             continue
         sinks[sink.key] = replace(state, reached=reached)
@@ -164,7 +162,8 @@ def _advance(before: Slot, slot: Slot) -> Applied:
     for key, state in sinks.items():
         # Of a sink that no stage reads, the last hop is enough: a reader that is new begins there.
         passed = graph.passed.get(key, max(len(state.hops) - 1, 0))
-        sinks[key] = replace(state, hops=state.hops[passed:])
+        if passed:
+            sinks[key] = replace(state, hops=state.hops[passed:])
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
 
 

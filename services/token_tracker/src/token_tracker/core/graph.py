@@ -6,10 +6,23 @@ combine by their minimum.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
-from shared.events import Definition, InputDefinition, SinkDefinition, StageDefinition, to_vector
+from shared.events import (
+    Definition,
+    InputDefinition,
+    PartitionOffset,
+    SinkDefinition,
+    StageDefinition,
+    from_vector,
+    join_offsets,
+    to_vector,
+)
 from shared.slots import Hop, SinkState, Slot, sink_key
 from shared.vectors import TopicPartition, Vector, covers, gone_topics, join, meet
+
+SHAPES_MAX: Final = 4_096  # definitions whose shape is remembered; each is a few kB
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +46,52 @@ class _Path:
     reached: Mapping[TopicPartition, int]
 
 
-class Graph:
-    """A slot with the ways that lead through it."""
+class _Shape:
+    """What holds of every slot with this definition; made once for many commits."""
 
-    def __init__(self, definition: Definition, slot: Slot) -> None:
-        self._slot = slot
+    def __init__(self, definition: Definition) -> None:
         self.sinks = tuple(
             StageSink(stage, sink_key(stage.name, sink.name), sink)
             for stage in definition.stages
             for sink in stage.sinks
         )
-        self._writers: dict[str, list[StageSink]] = {}
-        for stage in definition.stages:
-            for sink in stage.sinks:
-                if sink.topic_id is not None:
-                    writer = StageSink(stage, sink_key(stage.name, sink.name), sink)
-                    self._writers.setdefault(sink.topic_id, []).append(writer)
+        self.writers: dict[str, list[StageSink]] = {}
+        for writer in self.sinks:
+            if writer.sink.topic_id is not None:
+                self.writers.setdefault(writer.sink.topic_id, []).append(writer)
         self.inner = frozenset(
             topic_id
             for stage in definition.stages
             for source in stage.inputs
-            for writer in self.writers(source)
+            for writer in self.writers_of(source)
             for topic_id in ids_of(source) | writer.unread(source)
         )
+        self.bases = {
+            stage.name: from_vector(to_vector(base for i in stage.inputs for base in i.bases))
+            for stage in definition.stages
+        }
+        self.roots = {
+            stage.name: frozenset().union(*map(ids_of, stage.inputs))
+            for stage in definition.stages
+            if not any(self.writers_of(source) for source in stage.inputs)
+        }
+        """By stage that reads nothing but roots: the ids of their topics."""
+
+    def writers_of(self, source: InputDefinition) -> list[StageSink]:
+        return [] if source.root else self.writers.get(source.topic_id, [])
+
+
+_shape_of = lru_cache(maxsize=SHAPES_MAX)(_Shape)
+
+
+class Graph:
+    """A slot with the ways that lead through it."""
+
+    def __init__(self, definition: Definition, slot: Slot) -> None:
+        self._slot = slot
+        self._shape = _shape_of(definition)
+        self.sinks = self._shape.sinks
+        self.inner = self._shape.inner
         """Ids of the topics between the stages."""
         self.passed: dict[str, int] = {}
         """By Kafka sink: how many hops every reader is past, without the last of them."""
@@ -68,23 +104,26 @@ class Graph:
 
     def writers(self, source: InputDefinition) -> list[StageSink]:
         """The sinks of this pipeline that fill an input; none of a root."""
-        return [] if source.root else self._writers.get(source.topic_id, [])
+        return self._shape.writers_of(source)
 
     def bases(self, stage: StageDefinition) -> dict[TopicPartition, int]:
         """Where the stage began, in retired topics too."""
         former = to_vector(self._slot.former.get(stage.name, ()))
-        return former | {
-            (base.topic_id, base.partition): base.offset
-            for source in stage.inputs
-            for base in source.bases
-        }
+        return former | to_vector(self._shape.bases[stage.name])
 
     def held(self, sink: StageSink) -> dict[TopicPartition, int]:
         """How far a sink has come in the inputs of its stage."""
         return join(self.bases(sink.stage), to_vector(self.state(sink.key).frontier))
 
-    def reached(self, sink: StageSink) -> Mapping[TopicPartition, int]:
-        return self._to_roots(sink.stage, self.held(sink)).reached
+    def reached(self, sink: StageSink) -> tuple[PartitionOffset, ...]:
+        """How far a sink has come in root inputs: of a stage that reads them, what it has taken."""
+        name = sink.stage.name
+        roots = self._shape.roots.get(name)
+        if roots is not None and name not in self._slot.former:
+            taken = join_offsets(self.state(sink.key).frontier, self._shape.bases[name])
+            if roots.issuperset([at.topic_id for at in taken]):
+                return taken
+        return from_vector(self._to_roots(sink.stage, self.held(sink)).reached)
 
     def through(
         self, writer: StageSink, source: InputDefinition, covered: Vector

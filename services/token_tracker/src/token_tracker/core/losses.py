@@ -7,6 +7,7 @@ adds is lost, and only beyond that.
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from shared.events import InputDefinition, PartitionOffset, StageDefinition, to_vector
@@ -36,6 +37,8 @@ _Way = tuple[StageDefinition, Vector]
 
 
 def united(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
+    if not more:
+        return losses
     reasons = sorted({*losses, *(reason for reason, spans in more.items() if spans)})
     return {
         reason: merge_spans((*losses.get(reason, ()), *more.get(reason, ()))) for reason in reasons
@@ -51,9 +54,13 @@ def settle(before: Slot, graph: Graph) -> dict[str, SinkState]:
 class _Settling:
     def __init__(self, before: Slot, graph: Graph) -> None:
         self._before = before
-        self._old = Graph(before.definition, before) if before.definition is not None else None
         self._graph = graph
         self._settled: dict[str, SinkState] = {}
+
+    @cached_property
+    def _old(self) -> Graph | None:
+        definition = self._before.definition
+        return None if definition is None else Graph(definition, self._before)
 
     def settled(self, sink: StageSink) -> SinkState:
         """With what the stage has lost itself, and what was lost on the way to it."""
@@ -69,6 +76,8 @@ class _Settling:
         found = [self._of_roots(set_aside)]
         for source in sink.stage.inputs:
             found += [self.settled(writer).lost for writer in self._graph.writers(source)]
+        if not any(found):
+            return state
         reached = to_vector(self._before.sinks.get(sink.key, SinkState()).reached)
         lost = state.lost
         for losses in found:
