@@ -12,6 +12,7 @@ from shared.vectors import (
     ENDLESS,
     Span,
     TopicPartition,
+    Vector,
     between,
     beyond,
     covers,
