@@ -178,7 +178,7 @@ def test_an_operation_that_is_not_done_in_time_goes_on(
     accept(server, "POST", f"{PATH}/stop", "stop", make_operation("pending", "stop"))
     result = command("stop", "orders")
     assert result.exit_code == 4
-    assert "goes on" in result.stderr
+    assert "goes on\nhint: `waybill describe orders` says what it waits for" in result.stderr
 
 
 def test_a_conflict_is_told_with_its_hint(server: ScriptedServer, command: Command) -> None:

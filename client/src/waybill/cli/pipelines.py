@@ -218,7 +218,8 @@ def _tell_operation(operation: Operation, file: str, output: Output) -> None:
         raise typer.Exit(ExitCode.ERROR)
     if operation.pending:
         render.complain(
-            f"{operation.action} {operation.pipeline} is not done after 30 s: it goes on"
+            f"{operation.action} {operation.pipeline} is not done after 30 s: it goes on",
+            f"hint: `waybill describe {operation.pipeline}` says what it waits for",
         )
         raise typer.Exit(ExitCode.IN_PROGRESS)
     if output is Output.TABLE:
