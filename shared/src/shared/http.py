@@ -3,16 +3,17 @@
 Builds the FastAPI application around a service's routes; decides nothing about the service.
 """
 
+import secrets
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,10 +24,12 @@ from shared.errors import NotAllowed, Retryable, TokenExpired, TokenRefused, Use
 from shared.events import Problem as PlacedProblem
 from shared.health import Health, ready
 from shared.openapi import describe_keys
+from shared.plain_routes import serve_plainly
 from shared.problems import HEADERS_OF, PROBLEM_JSON, problem_body
 from shared.routes import scope_for
 from shared.version import VERSION
 
+NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
 EXPIRED_HINT = "a new token for the pipeline's input covers all that it holds now"
 UNKNOWN_HINT = "give all of it, to the Waybill that made it: it may be cut short or of another one"
 
@@ -54,16 +57,19 @@ def create_app(
     keys: KeysInForce | None = None,
 ) -> FastAPI:
     """Without `keys` whoever reaches the port may do everything."""
+    guard = _requires(keys) if keys else None
     app = FastAPI(
         title=f"Waybill {service}",
         version=VERSION,
         lifespan=lifespan,
-        dependencies=[Depends(_requires(keys))] if keys else [],
+        dependencies=[Depends(guard)] if guard else [],
+        telemetry=NO_TELEMETRY,
     )
     if keys:
         health.checks["api_keys"] = keys.check
     for router in routers:
         app.include_router(router)
+    serve_plainly(app, routers, guard)
     _add_operations(app, service, health)
     describe_keys(app)
     app.add_exception_handler(Problem, _on_problem)
@@ -114,7 +120,7 @@ class RequestIds:
             await self.app(scope, receive, send)
             return
         sent = dict(scope["headers"]).get(b"x-request-id", b"")[:128].decode("latin-1")
-        own = sent if sent.isprintable() and sent else uuid.uuid4().hex
+        own = sent if sent.isprintable() and sent else secrets.token_hex(16)
         scope["waybill.request_id"] = own
         started = time.perf_counter()
 

@@ -5,7 +5,7 @@ Driver errors become `Retryable` here and nowhere else.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
@@ -21,7 +21,12 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    TopicDescription,
+)
 
 from shared.errors import Retryable
 
@@ -135,27 +140,15 @@ class KafkaAdmin:
 
     def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
         """Id and partitions of those of `topics` that exist."""
+        return identities(self.ask_identities(topics))
+
+    def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
+        """The question alone, for those who need not wait: `identities` reads the answers."""
         names = sorted(set(topics))
         if not names:
             return {}
-        found = {}
-        futures = self.client.describe_topics(
-            TopicCollection(names), request_timeout=ADMIN_TIMEOUT_S
-        )
-        for name, future in futures.items():
-            try:
-                described = future.result()
-            except KafkaException as error:
-                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    continue
-                raise Retryable(f"topic {name}: {error.args[0].str()}") from error
-            found[name] = TopicIdentity(
-                name=name,
-                # Kafka prints ids url-safe, this client does not; one spelling everywhere.
-                topic_id=str(described.topic_id).translate(URL_SAFE),
-                partitions=tuple(sorted(p.id for p in described.partitions)),
-            )
-        return found
+        asked = TopicCollection(names)
+        return self.client.describe_topics(asked, request_timeout=ADMIN_TIMEOUT_S)
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """One past the last record written, open transactions included."""
@@ -217,6 +210,24 @@ class KafkaAdmin:
             self.client.list_topics(topic, timeout=READY_TIMEOUT_S)
         except KafkaException as error:
             raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+
+
+def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, TopicIdentity]:
+    found = {}
+    for name, future in asked.items():
+        try:
+            described = future.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            raise Retryable(f"topic {name}: {error.args[0].str()}") from error
+        found[name] = TopicIdentity(
+            name=name,
+            # Kafka prints ids url-safe, this client does not; one spelling everywhere.
+            topic_id=str(described.topic_id).translate(URL_SAFE),
+            partitions=tuple(sorted(p.id for p in described.partitions)),
+        )
+    return found
 
 
 class LeaderMoved(Retryable):

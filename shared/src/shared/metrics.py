@@ -1,8 +1,8 @@
 """Counts, gauges and time spans of this process, under the names of `shared.metrics_table`."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Final, get_args
+from functools import cache, lru_cache
+from typing import Final, TypeVar, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -21,6 +21,8 @@ from shared.version import VERSION
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
+CHILDREN_MAX: Final = 10_000  # combinations of labels that are remembered
+M = TypeVar("M", Counter, Histogram)
 Labels = tuple[str, ...]
 """Values of labels, in the order of the table."""
 
@@ -65,11 +67,17 @@ _all: Final[dict[str, Counter | _Gauge | Histogram]] = {
 
 
 def count(name: CounterName, amount: int = 1, **labels: str) -> None:
-    (_counters[name].labels(**labels) if labels else _counters[name]).inc(amount)
+    _child(_counters[name], tuple(labels.items())).inc(amount)
 
 
 def observe(name: HistogramName, seconds: float, **labels: str) -> None:
-    (_histograms[name].labels(**labels) if labels else _histograms[name]).observe(seconds)
+    _child(_histograms[name], tuple(labels.items())).observe(seconds)
+
+
+@lru_cache(maxsize=CHILDREN_MAX)
+def _child(metric: M, labels: tuple[tuple[str, str], ...]) -> M:
+    """What counts for these labels: to find it anew each time takes longer than to count."""
+    return metric.labels(**dict(labels)) if labels else metric
 
 
 def gauge(name: GaugeName, value: float) -> None:
@@ -88,6 +96,7 @@ def forget(pipeline: str) -> None:
         shown = _all[name]
         if "pipeline" in metric.labels and not isinstance(shown, _Gauge):
             shown.remove_by_labels({"pipeline": pipeline})
+    _child.cache_clear()
 
 
 def text_of(service: str, readiness: Mapping[str, str]) -> bytes:

@@ -11,6 +11,7 @@ import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -28,6 +29,8 @@ REQUEST_ID_BYTES = 8
 TOPIC_ID_BYTES = 16
 LIFE_MS = 30 * 24 * 3600 * 1000
 CHARACTERS_MAX = 256 * 1024  # more than ten thousand scattered records need
+INPUTS_MAX = 10_000  # whose short names are remembered
+KEYS_MAX = 255  # as many as a ring may hold
 ASSUMED_IDENTITY = 1  # flag: the producer did not name topic ids, so ingress took the present ones
 MERGED = 2  # flag: `oldest_at` follows
 
@@ -65,6 +68,7 @@ class KeyRing:
     keys: dict[int, bytes]
 
 
+@lru_cache(maxsize=INPUTS_MAX)
 def input_id(tenant: str, pipeline_uid: str, input_name: str) -> str:
     """The short name of one input that a token carries instead of tenant, pipeline and input."""
     named = "\0".join((tenant, pipeline_uid, input_name)).encode()
@@ -93,7 +97,7 @@ def load_key_ring(path: Path) -> KeyRing:
 def seal(token: Token, ring: KeyRing, *, tenant: str, nonce: bytes) -> str:
     """The token as text. `nonce` must be 12 fresh random bytes."""
     head = bytes([ring.active])
-    sealed = AESGCM(ring.keys[ring.active]).encrypt(nonce, _pack(token), _bound(head, tenant))
+    sealed = _cipher(ring.keys[ring.active]).encrypt(nonce, _pack(token), _bound(head, tenant))
     return _text(head + nonce + sealed)
 
 
@@ -107,7 +111,7 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
         if _text(raw) != text:  # base64 leaves bits unused: one token has one text
             raise TokenRefused
         head, nonce, sealed = raw[:1], raw[1 : 1 + NONCE_BYTES], raw[1 + NONCE_BYTES :]
-        plain = AESGCM(ring.keys[head[0]]).decrypt(nonce, sealed, _bound(head, tenant))
+        plain = _cipher(ring.keys[head[0]]).decrypt(nonce, sealed, _bound(head, tenant))
         token = _unpack(plain)
     except (binascii.Error, InvalidTag, KeyError, IndexError, ValueError, struct.error) as error:
         raise TokenRefused from error
@@ -118,6 +122,11 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
 
 def topic_id_bytes(topic_id: str) -> bytes:
     return base64.urlsafe_b64decode(topic_id + "==")
+
+
+@lru_cache(maxsize=KEYS_MAX)
+def _cipher(key: bytes) -> AESGCM:
+    return AESGCM(key)
 
 
 def _text(raw: bytes) -> str:

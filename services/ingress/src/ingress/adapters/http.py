@@ -18,6 +18,7 @@ from shared import metrics
 from shared.bodies import body_of
 from shared.http import Problem, problem_response, read_body, request_id
 from shared.operations import Operation
+from shared.plain_routes import PlainRoute
 from shared.yaml_source import SIZE_BYTES_MAX
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -78,7 +79,7 @@ StartFrom = Annotated[
 
 
 def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["records"])
+    router = APIRouter(prefix="/v1", tags=["records"], route_class=PlainRoute)
 
     @router.post(
         "/pipelines/{pipeline}/inputs/{input}/records",
@@ -107,7 +108,7 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
 
 
 def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["tokens"])
+    router = APIRouter(prefix="/v1", tags=["tokens"], route_class=PlainRoute)
 
     @router.post(
         "/tokens",

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ingress.app.ports import Appended
 from ingress.core.rows import Record, Rejection
-from shared.kafka import KafkaAdmin, TopicIdentity, make_producer
+from shared.kafka import KafkaAdmin, TopicIdentity, identities, make_producer
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class _Reports:
 
 
 class AdminTopics:
-    """Questions about topics, asked in threads; those that wait at the same time share one."""
+    """Questions about topics; those that wait at the same time share one."""
 
     def __init__(self, admin: KafkaAdmin) -> None:
         self._admin = admin
@@ -154,15 +154,19 @@ class AdminTopics:
         while self._next is not None:
             wanted, answer = self._wanted, self._next
             self._wanted, self._next = set(), None
-            found = await asyncio.gather(
-                asyncio.to_thread(self._admin.identify, wanted), return_exceptions=True
-            )
+            found = await asyncio.gather(self._identify(wanted), return_exceptions=True)
             if isinstance(found[0], BaseException):
                 answer.set_exception(found[0])
             else:
                 self._seen.update({topic: found[0].get(topic) for topic in wanted})
                 answer.set_result(found[0])
         self._asking = None
+
+    async def _identify(self, topics: set[str]) -> dict[str, TopicIdentity]:
+        asked = self._admin.ask_identities(topics)
+        answers = map(asyncio.wrap_future, asked.values())
+        await asyncio.gather(*answers, return_exceptions=True)
+        return identities(asked)
 
 
 def _failed(index: int, reason: str) -> Rejection:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from ingress.core.refusals import Refusal
@@ -110,7 +111,10 @@ class _Reader:
         self._quick = json.JSONDecoder(
             object_pairs_hook=self._object, parse_float=Decimal, parse_constant=self._constant
         )
-        self._careful = json.JSONDecoder(
+
+    @cached_property
+    def _careful(self) -> json.JSONDecoder:
+        return json.JSONDecoder(
             object_pairs_hook=self._long_object,
             parse_float=self._float,
             parse_int=self._integer,

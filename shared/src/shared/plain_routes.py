@@ -1,0 +1,45 @@
+"""Serves the routes that are asked most by Starlette alone: FastAPI's way costs 0.1 ms a request.
+
+FastAPI describes such a route as any other. Its endpoint must take the request and strings of the
+path, and return a response: then there is nothing that FastAPI would have to resolve or convert.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+Guard = Callable[[Request], Awaitable[None]]
+
+
+class PlainRoute(APIRoute):
+    """The `route_class` of a router whose routes are to be served plainly."""
+
+
+def serve_plainly(app: FastAPI, routers: Iterable[APIRouter], guard: Guard | None) -> None:
+    """`guard` comes before the endpoint, as the dependencies of `app` do elsewhere."""
+    app.router.routes[:0] = [
+        _served(route, guard)
+        for router in routers
+        for route in router.routes
+        if isinstance(route, PlainRoute)
+    ]
+
+
+def _served(route: PlainRoute, guard: Guard | None) -> Route:
+    async def handle(request: Request) -> Response:
+        if guard is not None:
+            await guard(request)
+        answer: Response = await route.endpoint(request, **request.path_params)
+        return answer
+
+    return _Route(route.path, handle, methods=sorted(route.methods or ()), include_in_schema=False)
+
+
+class _Route(Route):
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, found = super().matches(scope)
+        return match, {**found, "route": self}
