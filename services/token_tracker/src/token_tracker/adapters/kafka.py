@@ -99,18 +99,22 @@ class FactStream:
         consumer.subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def feed(self, timeout_s: float) -> None:
-        """Hand over what has come: wait for the first message, then take what else is there."""
+        """Hand over what has come: wait for the first message, then take what else is there, and
+        what comes meanwhile. Writing after each few would take longer than applying them."""
         self._membership.check()
         first = self._consumer.poll(timeout_s)
-        if first is None:
-            return
+        messages = [] if first is None else [first]
+        left = BATCH_MESSAGES_MAX
         failure: str | None = None
-        for message in [first, *self._consumer.consume(BATCH_MESSAGES_MAX, 0)]:
-            error = message.error()
-            if error is None:
-                self._take(message)
-            else:
-                failure = error.str()
+        while messages:
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    self._take(message)
+                else:
+                    failure = error.str()
+            left -= len(messages)
+            messages = self._consumer.consume(left, 0) if left > 0 and failure is None else []
         if failure is not None:
             raise Retryable(f"facts cannot be read: {failure}")
 
