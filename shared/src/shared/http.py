@@ -3,7 +3,7 @@
 Builds the FastAPI application around a service's routes; decides nothing about the service.
 """
 
-import secrets
+import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -120,7 +120,7 @@ class RequestIds:
             await self.app(scope, receive, send)
             return
         sent = dict(scope["headers"]).get(b"x-request-id", b"")[:128].decode("latin-1")
-        own = sent if sent.isprintable() and sent else secrets.token_hex(16)
+        own = sent if sent.isprintable() and sent else f"{random.getrandbits(128):032x}"
         scope["waybill.request_id"] = own
         started = time.perf_counter()
 

@@ -29,14 +29,15 @@ class RandomMint:
     def _seal(
         self, parts: Sequence[Part], *, identity_assumed: bool, oldest_at: int | None
     ) -> Sealed:
+        drawn = os.urandom(REQUEST_ID_BYTES + NONCE_BYTES)  # each draw lets other threads go first
         token = Token(
             issued_at=self._clock.now_ms(),
-            request_id=secrets.token_hex(REQUEST_ID_BYTES),
+            request_id=drawn[:REQUEST_ID_BYTES].hex(),
             parts=tuple(parts),
             identity_assumed=identity_assumed,
             oldest_at=oldest_at,
         )
-        text = seal(token, self._ring, tenant=DEFAULT_TENANT, nonce=os.urandom(NONCE_BYTES))
+        text = seal(token, self._ring, tenant=DEFAULT_TENANT, nonce=drawn[REQUEST_ID_BYTES:])
         return Sealed(token=text, issued_at=token.issued_at)
 
     def now_ms(self) -> int:
