@@ -5,6 +5,7 @@ path, and return a response: then there is nothing that FastAPI would have to re
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from inspect import signature
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
@@ -30,6 +31,9 @@ def serve_plainly(app: FastAPI, routers: Iterable[APIRouter], guard: Guard | Non
 
 
 def _served(route: PlainRoute, guard: Guard | None) -> Route:
+    takes = signature(route.endpoint).parameters.keys()
+    assert takes == {"request", *route.param_convertors}, f"{route.path} is no plain route: {takes}"
+
     async def handle(request: Request) -> Response:
         if guard is not None:
             await guard(request)

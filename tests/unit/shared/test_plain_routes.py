@@ -67,3 +67,14 @@ def test_requests_are_counted_by_the_template(client: TestClient) -> None:
     before = counted()
     client.post("/v1/things/a/parts/b")
     assert counted() == before + 1
+
+
+def test_what_fastapi_would_have_to_resolve_is_no_plain_route() -> None:
+    made = APIRouter(route_class=PlainRoute)
+
+    @made.get("/things/{thing}")
+    async def take(request: Request, thing: str, wait: float = 0) -> Response:
+        return Response()
+
+    with pytest.raises(AssertionError, match="no plain route"):
+        create_app("ingress", [made], Health())
