@@ -19,6 +19,7 @@ settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")
 
 TESTS = Path(__file__).parent
+OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
 TIERS = ("unit", "contract", "sim", "integration", "e2e")
 START_TIMEOUT_S = 180.0  # the first start on a machine writes class archives
 RESTART_DELAY_S_MAX = 1.0  # tests kill services more often than any fault does
@@ -42,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def has_own_stack(item: pytest.Item) -> bool:
-    return item.path.is_relative_to(TESTS / "integration" / "local_stack")
+    return any(item.path.is_relative_to(TESTS / folder) for folder in OWN_STACKS)
 
 
 def needs_stack(item: pytest.Item) -> bool:

@@ -17,6 +17,7 @@ from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Message
 from shared.kafka import make_admin, make_consumer
+from shared.kafka_cluster import Kafka
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class TopicFollower(Generic[M]):
 
     def __init__(
         self,
-        bootstrap: str,
+        kafka: Kafka,
         topic: str,
         message_type: type[M],
         accept: Callable[[M], None],
@@ -43,7 +44,7 @@ class TopicFollower(Generic[M]):
     ) -> None:
         self._since_ms = since_ms
         self.caught_up = threading.Event()
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._topic = topic
         self._type = message_type
         self._accept = accept
@@ -73,13 +74,13 @@ class TopicFollower(Generic[M]):
                 self._stop.wait(RETRY_S)
 
     def _follow(self) -> None:
-        admin = make_admin(self._bootstrap)
+        admin = make_admin(self._kafka)
         identity = admin.identify([self._topic]).get(self._topic)
         if identity is None:
             raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")
         ends = admin.ends(self._topic, identity.partitions)
         options: dict[str, object] = {"enable.partition.eof": True}
-        consumer = make_consumer(self._bootstrap, "waybill-follower", **options)
+        consumer = make_consumer(self._kafka, "waybill-follower", **options)
         try:
             starts = self._starts(consumer, ends)
             left = {p: end for p, end in ends.items() if end > max(starts[p], 0)}

@@ -23,12 +23,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (
     AdminClient,
+    ConsumerGroupDescription,
     ListOffsetsResultInfo,
     OffsetSpec,
     TopicDescription,
 )
 
 from shared.errors import Retryable
+from shared.kafka_cluster import Kafka, KafkaCluster, cluster_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +45,16 @@ OLD_LEADER = frozenset(
         KafkaError.UNKNOWN_LEADER_EPOCH,
     }
 )
+REFUSED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+GRANT_HINT = "`python -m shared.setup --print-acls` prints the commands that grant what is missing"
+ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
 URL_SAFE = str.maketrans("+/", "-_")
 REJOIN_MAX_S = 60.0  # longer than any member needs to take its partitions over
 T = TypeVar("T")
@@ -62,17 +74,17 @@ class TopicIdentity:
     partitions: tuple[int, ...]
 
 
-def make_producer(bootstrap: str, **options: object) -> Producer:
+def make_producer(kafka: Kafka, **options: object) -> Producer:
     """An idempotent producer with acks=all; `linger.ms` is low because somebody waits."""
-    base = {"bootstrap.servers": bootstrap, "linger.ms": 1, "logger": logger}
+    base = {**cluster_of(kafka).client_options(), "linger.ms": 1, "logger": logger}
     return Producer({**base, **COMMON, **options})
 
 
-def make_consumer(bootstrap: str, group: str, **options: object) -> Consumer:
+def make_consumer(kafka: Kafka, group: str, **options: object) -> Consumer:
     """A consumer whose offsets move only when its owner says so."""
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **cluster_of(kafka).client_options(),
             "logger": logger,
             "group.id": group,
             "enable.auto.commit": False,
@@ -89,9 +101,10 @@ def make_consumer(bootstrap: str, group: str, **options: object) -> Consumer:
     )
 
 
-def make_admin(bootstrap: str) -> "KafkaAdmin":
+def make_admin(kafka: Kafka) -> "KafkaAdmin":
     # Every call says what went wrong; what librdkafka prints beside that helps nobody.
-    return KafkaAdmin(AdminClient({"bootstrap.servers": bootstrap, "log_level": SILENT}))
+    cluster = cluster_of(kafka)
+    return KafkaAdmin(AdminClient({**cluster.client_options(), "log_level": SILENT}), cluster)
 
 
 def produce_and_wait(
@@ -107,8 +120,13 @@ def produce_and_wait(
         raise Retryable(f"no acknowledgement from topic {topic} within {timeout_s} s")
     error, message = reports[0]
     if error is not None:
-        raise Retryable(f"topic {topic} refused a message: {error.str()}")
+        raise Retryable(f"topic {topic} refused a message: {said(error)}")
     return message
+
+
+def said(error: KafkaError) -> str:
+    """What Kafka said; where a right is missing, also what to do."""
+    return f"{error.str()} ({GRANT_HINT})" if error.code() in REFUSED else str(error.str())
 
 
 def position_of(message: Message) -> tuple[int, int]:
@@ -121,8 +139,9 @@ def position_of(message: Message) -> tuple[int, int]:
 class KafkaAdmin:
     """Questions about topics. Every call has a time-out and raises Retryable when it passes."""
 
-    def __init__(self, client: AdminClient) -> None:
+    def __init__(self, client: AdminClient, cluster: KafkaCluster) -> None:
         self.client = client
+        self.cluster = cluster
 
     def reachable(self) -> str | None:
         """None when a broker answers, else what is wrong; a readiness check."""
@@ -149,6 +168,40 @@ class KafkaAdmin:
             return {}
         asked = TopicCollection(names)
         return self.client.describe_topics(asked, request_timeout=ADMIN_TIMEOUT_S)
+
+    def operations(self, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What we may do with each, in Kafka's words: `Read`. Those that are not there are left
+        out, and all are where the cluster does not tell."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        ask = self._ask_topics if resource == "topic" else self._ask_groups
+        found = {}
+        for name, future in ask(wanted).items():
+            try:
+                told = future.result().authorized_operations
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in REFUSED:
+                    found[name] = frozenset[str]()
+                elif code not in ABSENT:
+                    raise Retryable(f"{resource} {name}: {error.args[0].str()}") from error
+            else:
+                if told is not None:
+                    found[name] = frozenset(each.name.title().replace("_", "") for each in told)
+        return found
+
+    def _ask_topics(self, names: list[str]) -> "dict[str, Future[TopicDescription]]":
+        return self.client.describe_topics(
+            TopicCollection(names),
+            include_authorized_operations=True,
+            request_timeout=ADMIN_TIMEOUT_S,
+        )
+
+    def _ask_groups(self, names: list[str]) -> "dict[str, Future[ConsumerGroupDescription]]":
+        return self.client.describe_consumer_groups(
+            names, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
+        )
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """One past the last record written, open transactions included."""
@@ -220,7 +273,7 @@ def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, Top
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 continue
-            raise Retryable(f"topic {name}: {error.args[0].str()}") from error
+            raise Retryable(f"topic {name}: {said(error.args[0])}") from error
         found[name] = TopicIdentity(
             name=name,
             # Kafka prints ids url-safe, this client does not; one spelling everywhere.
@@ -247,7 +300,7 @@ def _result(future: "Future[T]", topic: str) -> T:
         return future.result()
     except KafkaException as error:
         kind = LeaderMoved if error.args[0].code() in OLD_LEADER else Retryable
-        raise kind(f"topic {topic}: {error.args[0].str()}") from error
+        raise kind(f"topic {topic}: {said(error.args[0])}") from error
 
 
 class Membership:
@@ -281,7 +334,7 @@ class Membership:
 
 
 def read_to_end(
-    bootstrap: str,
+    kafka: Kafka,
     topic: str,
     partitions: Iterable[int],
     *,
@@ -292,9 +345,9 @@ def read_to_end(
 
     The end is the high watermark: behind somebody's open transaction this waits for its fate.
     """
-    admin = make_admin(bootstrap)
+    admin = make_admin(kafka)
     left = admin.ends(topic, partitions)
-    consumer = make_consumer(bootstrap, "waybill-reader", **{"enable.partition.eof": True})
+    consumer = make_consumer(kafka, "waybill-reader", **{"enable.partition.eof": True})
     try:
         consumer.assign([TopicPartition(topic, p, starts(p)) for p in left])
         deadline = time.monotonic() + timeout_s

@@ -5,19 +5,16 @@ from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings
 
+from shared.cluster_settings import KafkaSettings, RedisSettings
 from shared.errors import UserError
 from shared.events import Problem
 
 DEFAULT_TENANT = "default"
 
 
-class ServiceSettings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="WAYBILL_", frozen=True, extra="ignore")
-
-    kafka: str = Field(default="127.0.0.1:9092", description="bootstrap servers")
-    redis: str = Field(default="redis://127.0.0.1:6379/0", description="Redis or Valkey, by URL")
+class ServiceSettings(KafkaSettings, RedisSettings):
     topic_prefix: str = Field(
         default="waybill", description="of topics, groups, transactional ids and Redis keys"
     )
@@ -48,7 +45,7 @@ class ServiceSettings(BaseSettings):
         return f"{self.topic_prefix}.{service}"
 
 
-Settings = TypeVar("Settings", bound=ServiceSettings)
+Settings = TypeVar("Settings", bound=BaseSettings)
 
 
 def read_settings(kind: type[Settings]) -> Settings:

@@ -4,14 +4,18 @@ The key ring, a file of API keys in which nobody is yet, the topics. What is the
 it may run before every start.
 """
 
+import argparse
 import logging
 import sys
 
 from pydantic import Field
 
 from shared import logs
+from shared.access import require_access
+from shared.acl_commands import acl_commands
 from shared.api_keys import ensure_file
 from shared.errors import Retryable
+from shared.kafka import make_admin
 from shared.key_ring import ensure_key_ring
 from shared.process import run
 from shared.settings import ServiceSettings, read_settings
@@ -25,18 +29,62 @@ class SetupSettings(ServiceSettings):
 
 
 def main() -> int:
+    arguments = _arguments()
     settings = read_settings(SetupSettings)
+    if arguments.print_acls:
+        commands = acl_commands(
+            settings.kafka,
+            settings.topic_prefix,
+            arguments.user,
+            inputs=arguments.input,
+            outputs=arguments.output,
+        )
+        print("\n".join(commands))
+        return 0
+    return _set_up(settings)
+
+
+def _set_up(settings: SetupSettings) -> int:
     logs.configure("setup", settings.log_format)
     prefix, replication = settings.topic_prefix, settings.setup_replication
+    admin = make_admin(settings.kafka_cluster())
+    require_access(admin, "setup", prefix)  # before anything is made
     try:
         ring = ensure_key_ring(settings.token_keys_file)
         keys = settings.api_keys_file is not None and ensure_file(settings.api_keys_file)
-        topics = create_topics(settings.kafka, prefix, replication=replication)
+        topics = create_topics(admin.cluster, prefix, replication=replication)
     except (Retryable, OSError) as error:
         logger.error("cannot set up", extra={"reason": str(error)})
         return 1
     logger.info("set up", extra={"key_ring": ring, "api_keys_file": keys, "topics": len(topics)})
     return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m shared.setup",
+        description="Makes the key ring, the file of API keys and Waybill's topics, if they are"
+        " not there, and checks topics that are. Settings come from WAYBILL_*.",
+    )
+    parser.add_argument(
+        "--print-acls",
+        action="store_true",
+        help="make nothing: print the commands that give each service the rights that it needs",
+    )
+    parser.add_argument(
+        "--user",
+        default="waybill-{service}",
+        help="who a service logs in as (%(default)s)",
+    )
+    for name, whose in (("input", "records go into"), ("output", "Kafka sinks write")):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="TOPIC",
+            help=f"a topic that {whose}, or PREFIX* for all that begin so; may be repeated",
+        )
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

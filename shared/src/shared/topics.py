@@ -3,17 +3,24 @@
 Topics are never created by accident: brokers run with automatic creation off.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from ruamel.yaml import YAML
 
 from shared.errors import Retryable, UserError
 from shared.events import Problem
+from shared.kafka import KafkaAdmin, make_admin
+from shared.kafka_cluster import Kafka
 
 CREATE_TIMEOUT_S = 15.0
+ASK_TIMEOUT_S = 10.0
+PARTITIONS_HINT = (
+    "all of Waybill's topics have the same number, for good: delete the topic and create it anew"
+)
 CREATE_HINT = "choose what the broker takes, or create the topic beforehand"
 DEFINITIVE = frozenset(
     {
@@ -54,13 +61,50 @@ def topic_specs() -> tuple[TopicSpec, ...]:
     )
 
 
-def create_topics(bootstrap: str, prefix: str, *, replication: int = 1) -> list[str]:
+def create_topics(kafka: Kafka, prefix: str, *, replication: int = 1) -> list[str]:
     """Create what is missing; the names of the created topics. Existing ones are left alone."""
+    admin = make_admin(kafka)
+    specs = {f"{prefix}.{spec.name}": spec for spec in topic_specs()}
+    present = admin.identify(specs)
     wanted = [
-        NewTopic(f"{prefix}.{spec.name}", spec.partitions, replication, config=spec.kafka_config())
-        for spec in topic_specs()
+        NewTopic(name, spec.partitions, replication, config=spec.kafka_config())
+        for name, spec in specs.items()
+        if name not in present
     ]
-    return create_missing(AdminClient({"bootstrap.servers": bootstrap}), wanted)
+    return create_missing(admin.client, wanted) if wanted else []
+
+
+def topic_problems(admin: KafkaAdmin, prefix: str) -> Iterator[Problem]:
+    """What of our topics that exist is not as we need it; absent ones are somebody's next step."""
+    specs = {f"{prefix}.{spec.name}": spec for spec in topic_specs()}
+    present = admin.identify(specs)
+    cleanups = _cleanups(admin.client, present)
+    for name in sorted(present):
+        spec, partitions = specs[name], len(present[name].partitions)
+        if partitions != spec.partitions:
+            message = f"topic {name} has {partitions} partitions and needs {spec.partitions}"
+            yield Problem(message=message, hint=PARTITIONS_HINT)
+        if cleanups[name] != spec.cleanup:
+            message = f"topic {name} has cleanup.policy={cleanups[name]} and needs {spec.cleanup}"
+            yield Problem(message=message, hint=f"set its cleanup.policy to {spec.cleanup}")
+
+
+def _cleanups(client: AdminClient, topics: Iterable[str]) -> dict[str, str]:
+    """By topic. Retryable when Kafka does not tell it."""
+    asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
+    if not asked:
+        return {}
+    found = {}
+    for resource, future in client.describe_configs(asked, request_timeout=ASK_TIMEOUT_S).items():
+        try:
+            found[resource.name] = str(future.result()["cleanup.policy"].value)
+        except KafkaException as error:
+            text = f"the configuration of topic {resource.name}: {error.args[0].str()}"
+            if error.args[0].code() in DEFINITIVE:
+                message = f"{text}: this user lacks DescribeConfigs on it"
+                raise UserError([Problem(message=message)]) from error
+            raise Retryable(text) from error
+    return found
 
 
 def create_missing(admin: AdminClient, topics: list[NewTopic]) -> list[str]:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import httpx2
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from integration.conftest import StartService, Surroundings, make_surroundings
 from integration.ingress.lossy import LIST_OFFSETS, PRODUCE, LossyRoad
@@ -19,7 +18,7 @@ from local_stack.folders import make_private
 from local_stack.java import find_java
 from local_stack.ports import address, pick
 from local_stack.processes import start, stop, wait_ready
-from shared.kafka import KafkaAdmin, make_producer, produce_and_wait, read_to_end
+from shared.kafka import KafkaAdmin, make_admin, make_producer, produce_and_wait, read_to_end
 from shared.vectors import Span
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -65,7 +64,7 @@ def surroundings(road: LossyRoad, tmp_path_factory: pytest.TempPathFactory) -> S
 
 @pytest.fixture(scope="module")
 def admin(surroundings: Surroundings) -> KafkaAdmin:
-    return KafkaAdmin(AdminClient({"bootstrap.servers": surroundings.kafka}))
+    return make_admin(surroundings.kafka)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import httpx2
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from integration.conftest import StartService, Surroundings
 from integration.waiting import eventually
@@ -20,7 +20,7 @@ from shared.events import (
     StageDefinition,
     pipeline_key,
 )
-from shared.kafka import KafkaAdmin, make_producer, produce_and_wait, read_to_end
+from shared.kafka import KafkaAdmin, make_admin, make_producer, produce_and_wait, read_to_end
 from shared.settings import DEFAULT_TENANT
 from shared.tokens import Token, input_id, open_token
 from shared.topics import create_missing
@@ -56,7 +56,7 @@ class Known:
 
 @pytest.fixture(scope="module")
 def admin(surroundings: Surroundings) -> KafkaAdmin:
-    return KafkaAdmin(AdminClient({"bootstrap.servers": surroundings.kafka}))
+    return make_admin(surroundings.kafka)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def target(surroundings: Surroundings, admin: KafkaAdmin) -> KafkaSinkTarget:
     create_missing(admin.client, [NewTopic(topic, PARTITIONS, 1)])
     eventually(lambda: _topic_id(admin, topic))
     return KafkaSinkTarget(
-        bootstrap=surroundings.kafka,
+        kafka=surroundings.kafka,
         topic_prefix=surroundings.prefix,
         topic=topic,
         topic_id=_topic_id(admin, topic),
@@ -61,7 +61,7 @@ def rows(*numbers: int) -> pa.Table:
 
 
 def committed(target: KafkaSinkTarget) -> list[int]:
-    found = read_to_end(target.bootstrap, target.topic, range(PARTITIONS))
+    found = read_to_end(target.kafka, target.topic, range(PARTITIONS))
     return sorted(json.loads(message.value() or b"")["order_id"] for message in found)
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_written_into_a_topic_of_another_identity(
     sink = KafkaSink(
         "out",
         KafkaSinkTarget(
-            bootstrap=target.bootstrap,
+            kafka=target.kafka,
             topic_prefix=target.topic_prefix,
             topic=target.topic,
             topic_id="AAAAAAAAAAAAAAAAAAAAAA",

@@ -32,3 +32,13 @@ def test_own_settings_pass_through_but_addresses_are_the_stacks(
     assert told["WAYBILL_KAFKA"] == "127.0.0.1:9092"
     assert told["WAYBILL_TOPIC_PREFIX"] == "other"
     assert told["WAYBILL_STAGE_RUNNER_SOMETHING"] == "kept"
+
+
+def test_logins_to_other_clusters_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAYBILL_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
+    monkeypatch.setenv("WAYBILL_REDIS_SSL_CA_FILE", "elsewhere.pem")
+    told = environment(tmp_path, PORTS, JAVA)
+    assert not {"WAYBILL_KAFKA_SECURITY_PROTOCOL", "WAYBILL_REDIS_SSL_CA_FILE"} & told.keys()
+    assert told["WAYBILL_KAFKA_PORT"] == "9092"

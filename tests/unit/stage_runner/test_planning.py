@@ -38,7 +38,7 @@ def defined(manifest: Manifest) -> tuple[StageDefinition, ...]:
 def test_topics_are_those_of_inputs_and_kafka_sinks(manifest: Manifest) -> None:
     assert topics_of(manifest) == (
         TopicPlan(topic="orders.in", partitions=4, starting="earliest"),
-        TopicPlan(topic="orders.enriched", partitions=4, starting="earliest"),
+        TopicPlan(topic="orders.enriched", partitions=4, starting="earliest", written=True),
     )
 
 

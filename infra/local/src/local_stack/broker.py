@@ -8,8 +8,8 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -42,6 +42,8 @@ class Broker:
     port: int
     controller_port: int
     advertised_port: int | None = None  # where clients are sent: something in front of `port`
+    settings: Mapping[str, object] = field(default_factory=dict)  # over our own
+    format_options: tuple[str, ...] = ()  # of `kafka-storage format`: the first users
 
     @property
     def version(self) -> str:
@@ -89,7 +91,7 @@ def spec(broker: Broker) -> ChildSpec:
 
 def properties(broker: Broker) -> str:
     """The broker's configuration: one node, small internals, nothing that waits."""
-    settings = {
+    settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": 1,
         # Static voters: the controller may come up on another port the next time.
@@ -121,7 +123,7 @@ def properties(broker: Broker) -> str:
         # Its default alone is a quarter of the heap.
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     }
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
+    return "".join(f"{name}={value}\n" for name, value in {**settings, **broker.settings}.items())
 
 
 def _format(broker: Broker, settings: Path) -> None:
@@ -129,6 +131,7 @@ def _format(broker: Broker, settings: Path) -> None:
         *_java(broker),
         *_program(broker, "kafka.tools.StorageTool"),
         *("format", "--ignore-formatted", "--config", str(settings), "--cluster-id", _new_id()),
+        *broker.format_options,
     )
     done = subprocess.run(
         command,

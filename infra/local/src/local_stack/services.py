@@ -20,6 +20,7 @@ READY_TIMEOUT_S = 60
 PROBE_TIMEOUT_S = 2.0
 DEFAULT_TOPIC_PREFIX = "waybill"
 KEY_RING = "keys.json"
+OF_OTHER_CLUSTERS = ("WAYBILL_KAFKA_", "WAYBILL_REDIS_")  # a login that nobody here knows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,8 @@ def environment(state_folder: Path, ports: Mapping[str, int], java: Java) -> dic
         **{f"{name.upper()}_PORT": port for name, port in ports.items()},
     }
     named = {f"WAYBILL_{name}": str(value) for name, value in ours.items()}
-    return {**os.environ, "PYTHONUNBUFFERED": "1", **named}
+    theirs = {k: v for k, v in os.environ.items() if not k.startswith(OF_OTHER_CLUSTERS)}
+    return {**theirs, "PYTHONUNBUFFERED": "1", **named}
 
 
 def topic_prefix() -> str:

@@ -17,6 +17,7 @@ from ingress.app.registry import Registry
 from ingress.app.tokens import Tokens
 from ingress.settings import Settings
 from shared import logs, metrics
+from shared.access import require_access
 from shared.authentication import KeysInForce, keys_in_force
 from shared.clock import SystemClock
 from shared.events import PipelineRecord
@@ -49,9 +50,10 @@ def main() -> int:
         for server in servers:
             server.should_exit = True
 
+    require_access(make_admin(settings.kafka_cluster()), "ingress", settings.topic_prefix)
     with ExitStack() as stack:
         log = stack.enter_context(
-            ProducerLog(settings.kafka, settings.producer_options(), on_fatal=end)
+            ProducerLog(settings.kafka_cluster(), settings.producer_options(), on_fatal=end)
         )
         app = build(settings, ring, keys, log, stack)
         stack.enter_context(shutdown_on_signals())
@@ -67,7 +69,7 @@ def build(
     stack: ExitStack,
 ) -> FastAPI:
     """The application over real adapters; `stack` ends what it starts."""
-    directory = PipelineDirectory()
+    kafka, directory = settings.kafka_cluster(), PipelineDirectory()
 
     def accept(record: PipelineRecord) -> None:
         directory.accept(record)
@@ -75,9 +77,9 @@ def build(
             metrics.forget(record.name)
 
     follower = stack.enter_context(
-        TopicFollower(settings.kafka, settings.topic("pipelines"), PipelineRecord, accept)
+        TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
     )
-    topics = AdminTopics(make_admin(settings.kafka))
+    topics = AdminTopics(make_admin(kafka))
     mint = RandomMint(ring, SystemClock())
     registry = Registry(directory, topics, mint, follower.caught_up.is_set)
     records = Records(registry, log, topics, mint, settings.row_limits)

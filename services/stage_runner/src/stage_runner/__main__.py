@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from shared import logs, metrics
+from shared.access import require_access
 from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
@@ -36,9 +37,10 @@ def main() -> None:
     logger.info("starting", extra={"version": VERSION, "port": port})
     clock = SystemClock()
     keys = keys_in_force(settings.api_keys_file)
-    admin = make_admin(settings.kafka)
+    admin = make_admin(settings.kafka_cluster())
+    require_access(admin, "stage_runner", settings.topic_prefix)
     publisher = KafkaPublisher(
-        make_producer(settings.kafka), settings.topic_prefix, uuid.uuid4().hex, clock
+        make_producer(admin.cluster), settings.topic_prefix, uuid.uuid4().hex, clock
     )
     drivers = DriverProcesses(settings)
     drivers.sweep()
@@ -50,9 +52,9 @@ def main() -> None:
         drivers,
         clock,
     )
-    ownership = Ownership(settings.kafka, settings.topic("pipelines"), runner)
+    ownership = Ownership(admin.cluster, settings.topic("pipelines"), runner)
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
-    consumer = make_consumer(settings.kafka, settings.group("stage_runner"))
+    consumer = make_consumer(admin.cluster, settings.group("stage_runner"))
     with ExitStack() as stack:
         stack.callback(consumer.close)
         stack.callback(partial(drivers.stop_all, STOP_TIMEOUT_S))

@@ -32,7 +32,6 @@ class DriverSpec(BaseModel):
     run_id: str
     manifest: str
     stages: tuple[StageDefinition, ...]
-    kafka: str
     topic_prefix: str
     checkpoint_folder: Path
     lakehouse_folder: Path

@@ -6,8 +6,11 @@ import sys
 import uvicorn
 
 from shared import logs
+from shared.access import require_access
 from shared.authentication import keys_in_force
+from shared.kafka import make_admin
 from shared.process import run, shutdown_on_signals
+from shared.redis_access import require_redis
 from shared.serving import serve
 from shared.settings import read_settings
 from shared.tokens import load_key_ring
@@ -30,6 +33,9 @@ def main() -> int:
         for server in servers:
             server.should_exit = True
 
+    prefix, timeout_s = settings.topic_prefix, settings.status_redis_timeout_s
+    require_access(make_admin(settings.kafka_cluster()), "status", prefix)
+    require_redis(settings.redis_server(), "status", prefix, timeout_s=timeout_s)
     service = Service(settings, ring, keys, on_fault=end)
     with shutdown_on_signals():
         up = serve(

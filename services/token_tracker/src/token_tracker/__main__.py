@@ -5,9 +5,8 @@ import sys
 import time
 from contextlib import ExitStack
 
-import redis
-
 from shared import logs, metrics
+from shared.access import require_access
 from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
@@ -15,6 +14,7 @@ from shared.health import Health
 from shared.kafka import Membership, make_admin, make_consumer, make_producer
 from shared.monitor import serve_monitor
 from shared.process import run, shutdown_on_signals
+from shared.redis_access import require_redis
 from shared.settings import read_settings
 from shared.slots import Keys
 from shared.version import VERSION
@@ -37,14 +37,11 @@ def main() -> None:
     port = settings.token_tracker_port
     logger.info("starting", extra={"version": VERSION, "port": port})
     keys = keys_in_force(settings.api_keys_file)
-    admin = make_admin(settings.kafka)
-    store = RedisStore(
-        redis.Redis.from_url(settings.redis, socket_timeout=REDIS_TIMEOUT_S),
-        Keys(settings.topic_prefix),
-    )
-    consumer = make_consumer(settings.kafka, settings.group("token_tracker"))
+    admin, store = make_admin(settings.kafka_cluster()), make_store(settings)
+    require_access(admin, "token_tracker", settings.topic_prefix)
+    consumer = make_consumer(admin.cluster, settings.group("token_tracker"))
     prefix = settings.topic_prefix
-    producer = make_producer(settings.kafka, **SNAPSHOT_PRODUCER)
+    producer = make_producer(admin.cluster, **SNAPSHOT_PRODUCER)
     tracker = Tracker(store, KafkaJournal(consumer, producer, admin, prefix=prefix), SystemClock())
     health = Health(
         {
@@ -57,7 +54,7 @@ def main() -> None:
         stack.callback(consumer.close)
         stream = FactStream(
             consumer,
-            settings.kafka,
+            admin.cluster,
             prefix=prefix,
             tracker=tracker,
             membership=Membership(admin),
@@ -77,6 +74,12 @@ def main() -> None:
                 logger.warning("will be tried again", extra={"reason": str(error)})
                 stop.wait(CONFIRM_INTERVAL_S)
         tracker.save()
+
+
+def make_store(settings: TokenTrackerSettings) -> RedisStore:
+    server, prefix = settings.redis_server(), settings.topic_prefix
+    require_redis(server, "token_tracker", prefix, timeout_s=REDIS_TIMEOUT_S)
+    return RedisStore(server.client(timeout_s=REDIS_TIMEOUT_S), Keys(prefix))
 
 
 class Rounds:

@@ -15,7 +15,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ingress.app.ports import Appended
 from ingress.core.rows import Record, Rejection
-from shared.kafka import KafkaAdmin, TopicIdentity, identities, make_producer
+from shared.kafka import KafkaAdmin, TopicIdentity, identities, make_producer, said
+from shared.kafka_cluster import Kafka
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +31,11 @@ class ProducerLog:
     """One producer for all requests, and the thread that takes its delivery reports."""
 
     def __init__(
-        self, bootstrap: str, options: dict[str, object], on_fatal: Callable[[str], None]
+        self, kafka: Kafka, options: dict[str, object], on_fatal: Callable[[str], None]
     ) -> None:
         self._on_fatal = on_fatal
         options = {**options, "error_cb": self._on_error, "logger": logger}
-        self._producer: Producer = make_producer(bootstrap, **options)
+        self._producer: Producer = make_producer(kafka, **options)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="delivery reports", daemon=True)
 
@@ -57,7 +58,7 @@ class ProducerLog:
             except BufferError:
                 unsent.append(_failed(index, QUEUE_FULL))
             except KafkaException as error:
-                unsent.append(_failed(index, error.args[0].str()))
+                unsent.append(_failed(index, said(error.args[0])))
         await reports.wait(len(records) - len(unsent))
         return Appended(
             delivered=reports.delivered,
@@ -103,7 +104,7 @@ class _Reports:
         elif error.code() == KafkaError.INVALID_RECORD:
             self.refused.append(Rejection(index, f"refused by kafka: {REFUSED}"))
         else:
-            self.failed.append(_failed(index, error.str()))
+            self.failed.append(_failed(index, said(error)))
         self._taken += 1
         if self._taken == self._expected:
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more

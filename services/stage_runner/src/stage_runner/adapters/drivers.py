@@ -148,7 +148,6 @@ class DriverProcesses:
             run_id=run_id,
             manifest=record.manifest,
             stages=record.stages,
-            kafka=settings.kafka,
             topic_prefix=settings.topic_prefix,
             checkpoint_folder=self._folder(record.pipeline_uid) / "checkpoints",
             lakehouse_folder=settings.stage_runner_lakehouse.resolve(),

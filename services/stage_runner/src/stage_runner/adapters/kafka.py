@@ -10,6 +10,7 @@ from confluent_kafka import Message as KafkaMessage
 from confluent_kafka.admin import NewTopic
 
 from shared import codec, metrics
+from shared.access import lacking
 from shared.clock import Clock
 from shared.errors import InvalidMessage, Retryable, UserError
 from shared.events import (
@@ -23,6 +24,7 @@ from shared.events import (
     Reply,
     pipeline_key,
 )
+from shared.grants import Operation
 from shared.kafka import (
     KafkaAdmin,
     Membership,
@@ -31,6 +33,7 @@ from shared.kafka import (
     produce_and_wait,
     read_to_end,
 )
+from shared.kafka_cluster import Kafka
 from shared.topics import create_missing
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.supervision import PipelineState
@@ -137,6 +140,7 @@ class KafkaTopics:
             if topic.startswith(f"{self._prefix}."):
                 message = f"topic {topic}: names with {self._prefix}. are Waybill's own"
                 raise UserError([Problem(message=message, hint="choose another name")])
+        self._refuse_without_rights(wanted)
         present = self._admin.identify(wanted)
         missing = [
             NewTopic(plan.topic, plan.partitions, self._replication)
@@ -147,6 +151,16 @@ class KafkaTopics:
             return self._states(present, wanted)
         create_missing(self._admin.client, missing)
         return self._await_new(wanted)
+
+    def _refuse_without_rights(self, wanted: Mapping[str, TopicPlan]) -> None:
+        """Better no pipeline than one whose driver fails at its first batch."""
+        rights: dict[str, tuple[Operation, ...]] = {
+            topic: ("Read", "Write") if plan.written else ("Read",)
+            for topic, plan in wanted.items()
+        }
+        problems = [*lacking(self._admin, "topic", rights)]
+        if problems:
+            raise UserError(problems)
 
     def _await_new(self, wanted: Mapping[str, TopicPlan]) -> dict[str, TopicState]:
         """A topic that was just created takes a moment until every broker knows it."""
@@ -282,11 +296,11 @@ def _record(value: bytes) -> PipelineRecord | None:
 
 
 def read_records(
-    bootstrap: str, topic: str, partitions: Iterable[int]
+    kafka: Kafka, topic: str, partitions: Iterable[int]
 ) -> dict[int, list[PipelineRecord]]:
     """The newest record of each pipeline, by partition."""
     newest: dict[str, tuple[int, PipelineRecord]] = {}
-    for message in read_to_end(bootstrap, topic, partitions):
+    for message in read_to_end(kafka, topic, partitions):
         value = message.value()
         if value is not None and (record := _record(value)) is not None:
             newest[record.pipeline_uid] = (position_of(message)[0], record)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
+from shared.kafka_cluster import Kafka
 from stage_runner.adapters.kafka import read_records
 from stage_runner.app import Runner
 
 
 class Ownership:
-    def __init__(self, bootstrap: str, pipelines_topic: str, runner: Runner) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: Kafka, pipelines_topic: str, runner: Runner) -> None:
+        self._kafka = kafka
         self._topic = pipelines_topic
         self._runner = runner
         self._owned: dict[int, set[str]] | None = None
@@ -16,7 +17,7 @@ class Ownership:
     def acquire(self, partitions: Iterable[int]) -> None:
         """Pipelines share key, partition count and partitioner over all topics of ours."""
         wanted = list(partitions)
-        records = read_records(self._bootstrap, self._topic, wanted)
+        records = read_records(self._kafka, self._topic, wanted)
         owned = self._owned if self._owned is not None else {}
         for partition in wanted:
             owned[partition] = {r.pipeline_uid for r in records.get(partition, [])}

@@ -30,6 +30,7 @@ class TopicPlan:
     topic: str
     partitions: int
     starting: str
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,12 @@ def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicP
         for i in manifest.inputs
     )
     sinks = (
-        TopicPlan(topic=k.kafka.topic, partitions=k.kafka.partitions, starting="earliest")
+        TopicPlan(
+            topic=k.kafka.topic,
+            partitions=k.kafka.partitions,
+            starting="earliest",
+            written=True,
+        )
         for stage in manifest.stages
         for k in stage.sinks
         if k.kafka is not None

@@ -13,10 +13,12 @@ from pyspark.sql import SparkSession
 
 from shared import logs
 from shared.clock import SystemClock
+from shared.cluster_settings import KafkaSettings
 from shared.errors import UserError
 from shared.kafka import make_admin, make_producer
 from shared.manifest import parse_manifest, place
 from shared.process import shutdown_on_signals
+from shared.settings import read_settings
 from stage_runner.driver.app import RunningStage, Surroundings, begin
 from stage_runner.driver.blocking import OpenTransactions
 from stage_runner.driver.closing import commits_topic, report_last
@@ -61,7 +63,9 @@ def main() -> int:
 
 
 def _run(spec: DriverSpec, stack: ExitStack) -> None:
-    clock, admin, producer = SystemClock(), make_admin(spec.kafka), make_producer(spec.kafka)
+    # From the runner's own environment: the spec is a file, and no place for a password.
+    kafka = read_settings(KafkaSettings).kafka_cluster()
+    clock, admin, producer = SystemClock(), make_admin(kafka), make_producer(kafka)
     identity = Identity(
         tenant=spec.tenant,
         pipeline_uid=spec.pipeline_uid,
@@ -78,7 +82,7 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
     emitter = CommitEmitter(producer, commits_topic(spec), identity, clock)
     around = Surroundings(
         spark=spark,
-        kafka=spec.kafka,
+        kafka=kafka,
         admin=admin,
         emitter=stack.enter_context(emitter),
         identity=identity,

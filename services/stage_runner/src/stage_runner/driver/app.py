@@ -14,6 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 from shared.clock import Clock
 from shared.events import StageDefinition, to_vector
 from shared.kafka import KafkaAdmin
+from shared.kafka_cluster import Kafka
 from stage_runner.driver.blocking import Reading, readings
 from stage_runner.driver.compile import CompiledStage
 from stage_runner.driver.failures import StageFailed
@@ -34,7 +35,7 @@ class Surroundings:
     """What every stage of the driver shares."""
 
     spark: SparkSession
-    kafka: str
+    kafka: Kafka
     admin: KafkaAdmin
     emitter: CommitEmitter
     identity: Identity

@@ -86,12 +86,17 @@ def _launch(command: list[str], info: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
-            env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
+            env={**_environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
             preexec_fn=die_with_parent,  # noqa: PLW1509 - system calls only, from a thread that stays
         )
     except OSError as error:
         what = f"{command[0]} (WAYBILL_STAGE_RUNNER_JAVA) cannot be run: {error.strerror}"
         raise JvmFailed(what) from error
+
+
+def _environment() -> dict[str, str]:
+    """Without our settings: a query may read the environment of its JVM, `${env:…}`."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
 
 
 def _draft_of(archive: Path) -> Path:

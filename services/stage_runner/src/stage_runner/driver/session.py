@@ -26,6 +26,8 @@ CONF: Final = {
     "spark.speculation": "false",
     "spark.sql.streaming.asyncProgressTrackingEnabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Wherever Spark shows a source's options: not how the source logs in.
+    "spark.sql.redaction.options.regex": "(?i)url|jaas|keystore",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.port.maxRetries": "64",

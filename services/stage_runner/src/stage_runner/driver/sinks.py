@@ -40,7 +40,7 @@ def _sinks(
         fence_key = f"{spec.tenant}/{spec.pipeline_uid}/{stage.name}/{sink.name}"
         match sink.kind:
             case "kafka":
-                target = _target(spec, sink, topic_ids[sink.name])
+                target = _target(spec, admin, sink, topic_ids[sink.name])
                 yield KafkaSink(sink.name, target, fence_key=fence_key, admin=admin)
             case "iceberg":
                 assert sink.iceberg is not None
@@ -55,10 +55,12 @@ def _sinks(
                 assert_never(sink.kind)
 
 
-def _target(spec: DriverSpec, sink: SinkManifest, topic_id: str | None) -> KafkaSinkTarget:
+def _target(
+    spec: DriverSpec, admin: KafkaAdmin, sink: SinkManifest, topic_id: str | None
+) -> KafkaSinkTarget:
     assert sink.kafka is not None and topic_id is not None
     return KafkaSinkTarget(
-        bootstrap=spec.kafka,
+        kafka=admin.cluster,
         topic_prefix=spec.topic_prefix,
         topic=sink.kafka.topic,
         topic_id=topic_id,

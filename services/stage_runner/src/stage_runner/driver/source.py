@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from shared.events import Range
 from shared.kafka import TopicIdentity
+from shared.kafka_cluster import Kafka, cluster_of
 from shared.vectors import Vector
 
 EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
@@ -17,7 +18,7 @@ FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its
 
 def read_topics(
     spark: SparkSession,
-    bootstrap: str,
+    kafka: Kafka,
     *,
     topics: Mapping[str, str],
     partitions: Mapping[str, TopicIdentity],
@@ -34,7 +35,7 @@ def read_topics(
     }
     return (
         spark.readStream.format("kafka")
-        .options(**_options(bootstrap))
+        .options(**_options(kafka))
         .option("subscribe", ",".join(sorted(topics)))
         .option("startingOffsets", json.dumps(offsets))
         .option("maxOffsetsPerTrigger", str(offsets_max))
@@ -43,7 +44,7 @@ def read_topics(
     )
 
 
-def read_ranges(spark: SparkSession, bootstrap: str, ranges: tuple[Range, ...]) -> DataFrame:
+def read_ranges(spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...]) -> DataFrame:
     """Exactly these records, once."""
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -53,7 +54,7 @@ def read_ranges(spark: SparkSession, bootstrap: str, ranges: tuple[Range, ...]) 
     assigned = {topic: sorted(map(int, partitions)) for topic, partitions in starts.items()}
     return (
         spark.read.format("kafka")
-        .options(**_options(bootstrap))
+        .options(**_options(kafka))
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", json.dumps(starts))
         .option("endingOffsets", json.dumps(ends))
@@ -62,9 +63,10 @@ def read_ranges(spark: SparkSession, bootstrap: str, ranges: tuple[Range, ...]) 
     )
 
 
-def _options(bootstrap: str) -> dict[str, str]:
+def _options(kafka: Kafka) -> dict[str, str]:
+    cluster = cluster_of(kafka).java_options()
     return {
-        "kafka.bootstrap.servers": bootstrap,
+        **{f"kafka.{name}": value for name, value in cluster.items()},
         "kafka.isolation.level": "read_committed",
         "kafka.fetch.max.wait.ms": FETCH_WAIT_MS,
         "failOnDataLoss": "true",

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from shared.events import Range
 from shared.kafka import KafkaAdmin
+from shared.kafka_cluster import Kafka
 from stage_runner.driver.source import read_ranges
 from waybill.spark.stage import Rows
 
@@ -20,13 +21,13 @@ class TopicSource:
         self,
         admin: KafkaAdmin,
         spark: SparkSession,
-        bootstrap: str,
+        kafka: Kafka,
         to_rows: Callable[[DataFrame], Rows],
     ) -> None:
         self._admin = admin
         self._to_rows = to_rows
         self._spark = spark
-        self._bootstrap = bootstrap
+        self._kafka = kafka
 
     def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
         """Absent is only what stays absent for a while: it is a reason to call data lost."""
@@ -43,4 +44,4 @@ class TopicSource:
         return {} if identity is None else self._admin.starts(topic, identity.partitions)
 
     def read(self, ranges: tuple[Range, ...]) -> Rows:
-        return self._to_rows(read_ranges(self._spark, self._bootstrap, ranges))
+        return self._to_rows(read_ranges(self._spark, self._kafka, ranges))

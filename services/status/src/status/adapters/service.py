@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
-from redis.asyncio import Redis
 
 from shared.authentication import KeysInForce
 from shared.clock import SystemClock
@@ -52,9 +51,8 @@ class Service:
         self._settings = settings
         self._on_fault = on_fault
         timeout_s = settings.status_redis_timeout_s
-        self._redis = Redis.from_url(
-            settings.redis, socket_timeout=timeout_s, socket_connect_timeout=timeout_s
-        )
+        self._redis = settings.redis_server().async_client(timeout_s=timeout_s)
+        kafka = settings.kafka_cluster()
         clock = SystemClock()
         self._slots = RedisSlots(self._redis, Keys(settings.topic_prefix))
         self._hub = Hub(self._slots, clock, waiters_max=settings.status_waiters_max)
@@ -63,13 +61,11 @@ class Service:
         self._directory = PipelineDirectory()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pipelines = TopicFollower(
-            settings.kafka, settings.topic("pipelines"), PipelineRecord, self._accept_record
+            kafka, settings.topic("pipelines"), PipelineRecord, self._accept_record
         )
-        self._answers = TopicFollower(
-            settings.kafka, settings.topic("replies"), Reply, self._accept_reply
-        )
+        self._answers = TopicFollower(kafka, settings.topic("replies"), Reply, self._accept_reply)
         self._lifecycle = TopicFollower(
-            settings.kafka,
+            kafka,
             settings.topic("lifecycle"),
             LifecycleEvent,
             self._accept_event,

@@ -23,6 +23,7 @@ from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Fact, LifecycleEvent, Snapshot, pipeline_key
 from shared.kafka import KafkaAdmin, Membership, position_of, read_to_end
+from shared.kafka_cluster import Kafka
 from token_tracker.app import Tracker
 
 logger = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class FactStream:
     def __init__(
         self,
         consumer: Consumer,
-        bootstrap: str,
+        kafka: Kafka,
         *,
         prefix: str,
         tracker: Tracker,
@@ -91,7 +92,7 @@ class FactStream:
     ) -> None:
         self._consumer = consumer
         self._membership = membership
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._tracker = tracker
         self._commits = f"{prefix}.commits"
         self._frontiers = f"{prefix}.frontiers"
@@ -161,7 +162,7 @@ class FactStream:
             at.offset = 0 if at.offset == OFFSET_INVALID else at.offset
         facts = {at.partition: at.offset for at in committed if at.topic == self._commits}
         snapshots: dict[int, dict[str, Snapshot]] = {partition: {} for partition in facts}
-        for message in read_to_end(self._bootstrap, self._frontiers, facts):
+        for message in read_to_end(self._kafka, self._frontiers, facts):
             try:
                 snapshot = codec.decode(Snapshot, message.value() or b"")
             except InvalidMessage as error:

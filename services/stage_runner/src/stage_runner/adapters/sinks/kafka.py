@@ -15,7 +15,8 @@ from shared import codec
 from shared.errors import Retryable
 from shared.events import Fence, Output
 from shared.failpoints import reach
-from shared.kafka import KafkaAdmin, make_producer, position_of, read_to_end
+from shared.kafka import KafkaAdmin, make_producer, position_of, read_to_end, said
+from shared.kafka_cluster import Kafka
 from stage_runner.core.rows import KEY, VALUE
 from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill.spark.sinks import SinkSuperseded, Written
@@ -35,7 +36,7 @@ SUPERSEDED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSinkTarget:
-    bootstrap: str
+    kafka: Kafka
     topic_prefix: str
     topic: str
     topic_id: str
@@ -57,7 +58,7 @@ class KafkaSink:
     def claim(self) -> None:
         transactional_id = f"{self._target.topic_prefix}/{self._fence_key}"
         self._producer = make_producer(
-            self._target.bootstrap,
+            self._target.kafka,
             **{
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
@@ -69,7 +70,7 @@ class KafkaSink:
         identity = self._admin.identify([self._fences_topic])[self._fences_topic]
         newest: Fence | None = None
         key = self._fence_key.encode()
-        for message in read_to_end(self._target.bootstrap, self._fences_topic, identity.partitions):
+        for message in read_to_end(self._target.kafka, self._fences_topic, identity.partitions):
             value = message.value()
             if message.key() == key and value is not None:
                 newest = codec.decode(Fence, value)
@@ -133,7 +134,7 @@ class KafkaSink:
         left = producer.flush(FLUSH_TIMEOUT_S)
         if failures or left:
             self._check_topic()  # a topic that is gone is no fault that passes
-            reason = failures[0].str() if failures else f"{left} not acknowledged in time"
+            reason = said(failures[0]) if failures else f"{left} not acknowledged in time"
             raise Retryable(f"sink {self.name}, topic {self._target.topic}: {reason}")
         return placed
 
@@ -180,7 +181,7 @@ class KafkaSink:
             cause = error.args[0]
             if cause.code() in SUPERSEDED:
                 raise SinkSuperseded(f"sink {self.name}: {cause.str()}") from error
-            raise Retryable(f"sink {self.name}: {cause.str()}") from error
+            raise Retryable(f"sink {self.name}: {said(cause)}") from error
 
 
 def _produce(

@@ -1,0 +1,93 @@
+"""The table of rights: the topics' own definitions, the page and the commands say the same."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from shared.acl_commands import acl_commands
+from shared.errors import UserError
+from shared.grants import KAFKA_GRANTS, PREFIX, REDIS_GRANTS
+from shared.grants_page import tables
+from shared.routes import SERVICES
+from shared.topics import topic_specs
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "existing-clusters.md"
+CHANGES = {"hset", "hincrby", "zadd", "zremrangebyrank", "del", "publish"}
+
+
+def may(service: str, operation: str, topic: str) -> bool:
+    return any(
+        operation in grant.operations and grant.name == f"{PREFIX}.{topic}"
+        for grant in KAFKA_GRANTS[service]
+        if grant.resource == "topic"
+    )
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_reads_and_writes_the_topics_whose_definitions_say_so(service: str) -> None:
+    for spec in topic_specs():
+        assert may(service, "Write", spec.name) == (service in spec.writers), spec.name
+        assert may(service, "Read", spec.name) == (service in spec.readers), spec.name
+
+
+def test_nobody_writes_all_topics_of_ours_or_all_there_are() -> None:
+    for service, grants in KAFKA_GRANTS.items():
+        for grant in grants:
+            if grant.resource == "topic" and grant.prefixed:
+                assert {*grant.operations} <= {"Create", "Describe", "DescribeConfigs"}, service
+
+
+def test_only_the_tracker_changes_anything_in_redis() -> None:
+    assert REDIS_GRANTS.keys() == {"token_tracker", "status"}
+    assert not CHANGES & {*REDIS_GRANTS["status"].commands}
+
+
+def test_the_page_has_the_tables_as_they_are() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    same = all(table in page for table in tables())
+
+    assert same, "put what `.venv/bin/python -m shared.grants_page` prints into the page"
+
+
+def test_commands_name_user_and_pattern() -> None:
+    printed = list(
+        acl_commands(
+            "kafka:9092", "ours", "{service}@team", inputs=["orders.in"], outputs=["made by *"]
+        )
+    )
+    assert (
+        "kafka-acls.sh --bootstrap-server kafka:9092 --command-config admin.properties --add"
+        " --allow-principal User:ingress@team --operation Write --topic orders.in"
+    ) in printed
+    (transactions,) = [line for line in printed if "--transactional-id" in line]
+    assert transactions.endswith(
+        "--operation Write --transactional-id ours/ --resource-pattern-type prefixed"
+    )
+    (sinks,) = [line for line in printed if "--operation Read --operation Write --topic 'm" in line]
+    assert shlex.split(sinks)[-4:] == ["--topic", "made by ", "--resource-pattern-type", "prefixed"]
+    (status,) = [line for line in printed if line.startswith("ACL SETUSER status@team")]
+    assert "-@all ~ours:* &ours:wake +ping " in status
+
+
+@pytest.mark.parametrize("topic", ["*", "our*", "ours.*", "ours.commits"])
+def test_a_pattern_that_would_let_others_write_commits_is_refused(topic: str) -> None:
+    with pytest.raises(UserError, match=r"ours\.commits, which only the stage runner may write"):
+        list(acl_commands("k", "ours", "u", inputs=[topic], outputs=[]))
+
+
+def test_no_client_is_made_past_the_place_that_knows_users_and_certificates() -> None:
+    folders = [ROOT / "shared/src", ROOT / "client/src", *(ROOT / "services").glob("*/src")]
+    files = {file: file.read_text() for folder in folders for file in folder.rglob("*.py")}
+    for words, owners in {
+        "bootstrap.servers": {"kafka_cluster.py"},
+        "from_url(": {"redis_server.py"},
+        "AdminClient(": {"kafka.py", "access.py"},
+        "Consumer(": {"kafka.py"},
+    }.items():
+        found = {
+            file.name for file in files if re.search(rf"\b{re.escape(words)}", file.read_text())
+        }
+        assert found == owners, words
