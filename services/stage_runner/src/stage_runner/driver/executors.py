@@ -94,5 +94,5 @@ class Executors:
             f" {pyspark.__version__}, and reaches this driver at {reached_at}"
             " (WAYBILL_SPARK_DRIVER_HOST); it is tried again"
         )
-        message = f"{place.master} gave no executor within {PATIENCE_S:.0f} s"
+        message = f"{place.master} gave no executor for {PATIENCE_S:.0f} s"
         return ClusterUnavailable(message, hint=hint)
