@@ -18,6 +18,12 @@ from shared.yaml_source import YamlSource
 
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
 TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
+TABLE_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
+IN_WORDS = {
+    NAME_PATTERN: "lower-case letters, digits, - and _, a letter first, at most 63",
+    TOPIC_PATTERN: "letters, digits, ., - and _, at most 249",
+    TABLE_PATTERN: "namespace.table, each of lower-case letters, digits and _, a letter first",
+}
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
 MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000}
 LAKE_INTERVAL_MS_MIN = 10_000  # each Iceberg batch is a snapshot with files of its own
@@ -66,7 +72,7 @@ class KafkaSink(_Strict):
 
 class IcebergSink(_Strict):
     catalog: Literal["lakehouse"] = "lakehouse"
-    table: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$")]
+    table: Annotated[str, Field(pattern=TABLE_PATTERN)]
     mode: Literal["append"] = "append"
 
 
@@ -206,12 +212,17 @@ def _located(source: YamlSource, error: ValidationError) -> list[Problem]:
             message, hint = f"unknown key {path[-1]!r}", _known_keys(path)
         elif item["type"] == "missing":
             message = f"{path[-1]!r} is missing"
+        elif item["type"] == "string_pattern_mismatch":
+            message = f"{item['input']!r} cannot stand here"
+            hint = IN_WORDS.get(item["ctx"]["pattern"], "")
         problems.append(source.place(Problem(message=message, hint=hint), path))
     return problems
 
 
 def _known_keys(path: tuple[str | int, ...]) -> str:
     """The keys that would have been taken where `path` ends, the likeliest first."""
+    if " " in str(path[-1]):
+        return "a comma ends a text that stands in { }: put the text in quotes"
     model: type[BaseModel] = Manifest
     by_key: dict[str, type[BaseModel]] = {
         "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,

@@ -34,7 +34,9 @@ class YamlSource:
             mark = error.problem_mark
             line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
             message = f"not YAML: {error.problem or error.context}"
-            raise UserError([Problem(message=message, line=line, column=column)]) from error
+            hint = "indent with spaces: YAML takes no tabs" if "'\\t'" in message else ""
+            problem = Problem(message=message, hint=hint, line=line, column=column)
+            raise UserError([problem]) from error
         except YAMLError as error:
             raise UserError([Problem(message=f"not YAML: {error}")]) from error
         except TypeError as error:  # all that the parser says of {a: 1}: 2

@@ -58,6 +58,25 @@ def test_stages_come_in_the_order_of_their_data() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "message", "hint"),
+    [
+        ("name: orders", "name: My Orders", "'My Orders' cannot stand here", "lower-case letters"),
+        ("orders.in", "orders/in", "'orders/in' cannot stand here", "letters, digits, ., -"),
+        ("raw.orders", "orders", "'orders' cannot stand here", "namespace.table"),
+        ("    format", "\tformat", "not YAML: found character '\\t'", "spaces: YAML takes no tabs"),
+        ('"SELECT *, 2 AS a"', "SELECT *, 2 AS a", "unknown key '2 AS a'", "text in quotes"),
+    ],
+)
+def test_mistake_of_a_newcomer_is_told_in_words(
+    old: str, new: str, message: str, hint: str
+) -> None:
+    text = EXAMPLE.replace("SELECT *, amount * 0.2 AS tax FROM orders", "SELECT *, 2 AS a")
+    problems = problems_of(text.replace(old, new, 1))
+    problem = next(p for p in problems if p.message.startswith(message))
+    assert hint in problem.hint
+
+
+@pytest.mark.parametrize(
     ("old", "new", "path", "hint"),
     [
         ("stages:", "stagse:", "stagse", "did you mean 'stages'?"),
