@@ -9,7 +9,7 @@ import re
 from waybill.errors import WaybillError
 
 NAME_LINE = re.compile(
-    r"""^(?:'name'|"name"|name)\s*:\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<plain>[^\s#'"]\S*))\s*(?:\#.*)?$""",
+    r"""^(?:'name'|"name"|name)\s*:\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<plain>[^\s#'"].*?))\s*(?:(?<=\s)\#.*)?$""",
     re.MULTILINE,
 )
 

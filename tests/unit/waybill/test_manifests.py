@@ -22,6 +22,11 @@ def test_the_top_level_name_is_found(text: str) -> None:
     assert manifest_name(text) == "orders"
 
 
+def test_a_name_that_cannot_be_one_is_found_too() -> None:
+    """Who judges it says what is wrong with it, and where."""
+    assert manifest_name("name: My Orders # of the shop") == "My Orders"
+
+
 @pytest.mark.parametrize(
     "text", ["", "version: 1", "inputs:\n  - name: other", "name:\n", '{"a": 1}', '{"name": 3}']
 )

@@ -77,7 +77,7 @@ def prepare(report: Reporter) -> Java:
     java = find_java()
     ready = ReportKind.READY
     if java.note:
-        report(Report(kind=ReportKind.NOTE, name="java", text=java.note))
+        report(Report(kind=ReportKind.NOTE, name="java", text=f"passed over: {java.note}"))
     report(Report(kind=ready, name="java", version=java.version, address=str(java.path)))
     archives.ensure_default(java)
     started = time.monotonic()
