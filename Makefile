@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help sync demo demo-truth up down test check bench fmt lock
+.PHONY: help sync demo demo-truth up down test check bench profile fmt lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -42,6 +42,9 @@ check: sync ## Lint, format, types, import rules; changes nothing
 
 bench: sync ## Measure, as ratios to what others need for the same (ARGS: which, R1 R15 …)
 	$(BIN)/python -m bench $(ARGS)
+
+profile: sync ## Where the time of one record goes, from its sending to its complete token
+	$(BIN)/python -m bench.profile $(ARGS)
 
 fmt: sync ## Format, and fix what lint can fix
 	$(BIN)/ruff check --fix

@@ -53,13 +53,13 @@ class Courier:
     def until(self, known: "Tokens") -> float:
         """Median time until Waybill says that it is complete."""
 
-        return self._median(lambda: known.await_complete(*self.send()), after=self._take)
+        return self._median(lambda: known.await_complete(*self.send()), after=self.take)
 
     def _visible(self) -> None:
         self.send()
-        self._take()
+        self.take()
 
-    def _take(self) -> None:
+    def take(self) -> None:
         message = self._consumer.poll(TIMEOUT_S)
         if message is None or message.error() is not None:
             raise TimeoutError(f"nothing came out of {self._way.target} in {TIMEOUT_S} s")

@@ -8,6 +8,8 @@ from typing import Literal
 import pytest
 
 from bench.contest import Contest, Result, Turns, measure
+from bench.profile import parts
+from bench.profile import table as profile_table
 from bench.report import save, table
 from bench.surroundings import Surroundings
 from shared.tokens import KeyRing
@@ -57,3 +59,9 @@ def test_report_has_a_line_and_a_plot_for_each(around: Surroundings, tmp_path: P
     save([result], tmp_path / "out")
     assert (tmp_path / "out" / "R0.png").stat().st_size > 1_000
     assert '"ratio": 0.5' in (tmp_path / "out" / "results.json").read_text()
+
+
+def test_profile_has_the_medians_between_edges_and_since_the_beginning() -> None:
+    times = [(1.0, 3.0, 4.0, 8.0, 9.0, 10.0, 20.0), (2.0, 5.0, 7.0, 12.0, 14.0, 16.0, 30.0)]
+    assert parts(times) == [1.5, 2.5, 1.5, 4.5, 1.5, 1.5, 12.0]
+    assert "| the token is answered | token_tracker, status | 12.0 | 25.0 |" in profile_table(times)

@@ -9,6 +9,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from local_stack import jars
 from local_stack.java import find_java
 from stage_runner import driver
 from stage_runner.driver.jvm import JvmOptions, start_jvm
@@ -24,7 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     archive.touch()  # a file that is there is not made anew when the JVM ends, which takes seconds
     options = JvmOptions(
         java=find_java().path,
-        jars=folder,
+        jars=jars.jar_set(jars.SPARK).folder,
         archive=archive,
         scratch=folder,
         heap="1g",

@@ -102,9 +102,10 @@ class Ledger:
         """Write a batch that follows the fence, and report it."""
         ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
         fence = replace(self._next(ends, batch), batch_rows=rows.num_rows)
+        began = self._clock.now_ms()
         self._written = self.sink.write(rows, fence)
         self._reach("after_commit")
-        self.report(committed_at=self._clock.now_ms())
+        self.report(began_at=began, committed_at=self._clock.now_ms())
         self._reach("after_event")
 
     def set_aside(self, found: tuple[SetAside, ...]) -> None:
@@ -132,8 +133,11 @@ class Ledger:
         if self.fence is not None:
             self.set_aside(())
 
-    def report(self, *, committed_at: int | None = None) -> None:
-        """Say what stands in the sink, if every reader can see it; else it stays `hidden`."""
+    def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
+        """Say what stands in the sink, if every reader can see it; else it stays `hidden`.
+
+        When the sink was written is only known right after; later, the batch's begin stands for it.
+        """
         if self._written is None:
             return
         fence = self._written.fence
@@ -147,7 +151,7 @@ class Ledger:
             outcome="committed",
             batch_rows=fence.batch_rows,
             version=self._written.version,
-            started_at=fence.at,
+            started_at=fence.at if began_at is None else began_at,
             ended_at=committed_at,
         )
         self._emit(

@@ -40,6 +40,7 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
         "org.apache.commons:commons-pool2:2.12.1",
         "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
         "org.xerial:sqlite-jdbc:3.54.1.0",
+        "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
     ),
 }
 RESOLVED_SETS = frozenset({KAFKA})

@@ -23,8 +23,14 @@ CONNECT_TIMEOUT_S: Final = 5.0
 LOGS: Final = "the logs of the master and of executors (work/app-…/N/stderr on workers) say why"
 PROPERTY: Final = re.compile(r"\s*(?P<name>[^#\s=][^\s=]*)\s*=?\s*(?P<value>.*?)\s*")
 AUTHENTICATE: Final = "spark.authenticate"
-# What reads Kafka. The folder's other jars are large, and of use to the driver at most.
-SHIPPED: Final = ("commons-pool2", "kafka-clients", "spark-sql-kafka", "spark-token-provider-kafka")
+# What reads Kafka, and what files are opened with. The other jars are of use to the driver at most.
+SHIPPED: Final = (
+    "commons-pool2",
+    "hadoop-bare-naked-local-fs",
+    "kafka-clients",
+    "spark-sql-kafka",
+    "spark-token-provider-kafka",
+)
 
 
 class ClusterUnavailable(Retryable):

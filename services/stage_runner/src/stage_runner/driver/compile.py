@@ -11,6 +11,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import NullType
 
@@ -47,10 +48,17 @@ class CompiledStage:
             wanted if wanted._jdf.queryExecution().analyzed().collectLeaves().size() == 1 else None
         )
 
-    def collect(self, planned: DataFrame, execution: JavaObject) -> dict[str, pa.Table]:
-        """The rows of each sink in a batch of what `planned` gave; `execution` is the query's."""
+    def collect(self, batch: DataFrame, execution: JavaObject) -> dict[str, pa.Table]:
+        """The rows of each sink in a batch of what `planned` gave; `execution` is the query's.
+
+        What Spark hands over as `batch` would be planned a second time; `execution` is already.
+        """
         (view,) = self._views()
-        return self._tables({view: self._collected(planned, lambda: execution)})
+        spark = batch.sparkSession
+        assert spark._jvm is not None
+        dataset = spark._jvm.org.apache.spark.sql.classic.Dataset
+        frame = ClassicFrame(dataset(execution, batch._jdf.encoder()), spark)
+        return self._tables({view: self._collected(frame, lambda: execution)})
 
     def rows(self, raw: DataFrame) -> dict[str, pa.Table]:
         """The rows of each sink for these raw records; one Spark action per distinct view."""
