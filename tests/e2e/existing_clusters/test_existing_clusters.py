@@ -149,7 +149,8 @@ def test_records_sent_over_http_and_straight_to_kafka_arrive(
     straight = client.token_for(applied, positions=[position])
 
     for token in (over_http.token, straight.token):
-        assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
+        outcome = client.wait(token, timeout_s=WAIT_S)
+        assert (outcome.kind, [*outcome.iceberg_snapshots]) == ("complete", ["lake"])
 
 
 def test_no_secret_is_in_a_log_a_file_or_an_argument(
