@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest.mock import patch
 
-from shared.events import Fence, PipelineRecord, Range, StageDefinition
+from shared.events import Fence, PartitionOffset, PipelineRecord, Range, StageDefinition
 from shared.manifest import Manifest
 from shared.slots import Slot
 from shared.vectors import Vector
@@ -81,8 +81,10 @@ def _from_the_beginning(*args: object) -> int:
     return 0
 
 
-def _the_later(left: Vector, right: Vector) -> dict[tuple[str, int], int]:
-    return dict(right)
+def _the_later(
+    left: tuple[PartitionOffset, ...], right: tuple[PartitionOffset, ...]
+) -> tuple[PartitionOffset, ...]:
+    return right
 
 
 def _any_server(reading: Reading | None) -> Slot | None:
@@ -216,7 +218,7 @@ MUTATIONS: Final = (
     Mutation(
         name="the last commit wins",
         invariant="I11",
-        instead={"token_tracker.core.facts.join": _the_later},
+        instead={"token_tracker.core.facts.join_offsets": _the_later},
     ),
     Mutation(
         name="a slot of another server counts",
