@@ -18,7 +18,7 @@ from bench.surroundings import Surroundings
 from shared.kafka import make_admin, make_consumer, make_producer, position_of, produce_and_wait
 
 RECORDS = 20  # in each turn
-WARM_UP = 100  # batches until Java has compiled what is run again and again
+WARM_UP_S = 60.0  # for both: until Java has compiled most of what it runs again and again
 PAUSE_S_MAX = 0.2  # so that records come at any moment of whatever somebody does regularly
 TIMEOUT_S = 60.0
 SEED = 1
@@ -36,7 +36,8 @@ class Courier:
         stack.callback(self._consumer.close)
 
     def warm_up(self) -> None:
-        for _ in range(WARM_UP):
+        until = time.monotonic() + WARM_UP_S
+        while time.monotonic() < until:
             self._visible()
 
     def send(self) -> tuple[int, int]:
