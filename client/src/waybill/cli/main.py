@@ -35,10 +35,23 @@ QuietOption = Annotated[
 ]
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        data([f"waybill {client_version()}"])
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool,
+    typer.Option("--version", help="as `waybill version`", is_eager=True, callback=_say_version),
+]
+
+
 @app.callback()
 def waybill(
     context: ContextOption = None,
     quiet: QuietOption = False,  # noqa: FBT002 - a flag of the command line
+    show_version: VersionOption = False,  # noqa: FBT002 - the same
 ) -> None:
     """Know when data put into Kafka has really arrived.
 

@@ -70,7 +70,9 @@ def start_jvm(options: JvmOptions, conf: Mapping[str, str]) -> SparkJvm:
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder) / "connection"
         draft = None if options.archive.exists() else _draft_of(options.archive)
-        process = _launch(_command(options, conf, draft), info)
+        # Else Spark asks for the address of this host's own name, which not every host knows.
+        place = {"SPARK_LOCAL_HOSTNAME": conf["spark.driver.host"]}
+        process = _launch(_command(options, conf, draft), place, info)
         try:
             port, secret = _await_connection(process, options.java, info)
         except JvmFailed:
@@ -81,12 +83,12 @@ def start_jvm(options: JvmOptions, conf: Mapping[str, str]) -> SparkJvm:
     return SparkJvm(process, options.archive, draft)
 
 
-def _launch(command: list[str], info: Path) -> subprocess.Popen[bytes]:
+def _launch(command: list[str], place: Mapping[str, str], info: Path) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
-            env={**_environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
+            env={**_environment(), **place, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
             preexec_fn=die_with_parent,  # noqa: PLW1509 - system calls only, from a thread that stays
         )
     except OSError as error:
@@ -142,7 +144,8 @@ def _await_connection(process: subprocess.Popen[bytes], java: Path, info: Path) 
         if process.poll() is not None:
             raise JvmFailed(
                 f"{java} ended with exit code {process.returncode} before Spark was there:"
-                " it must be Java 17 or newer, and have room for its heap"
+                " it must be Java 17 or newer, and have room for its heap;"
+                " what it said is in the driver's log"
             )
         if time.monotonic() > deadline:
             process.kill()
