@@ -22,6 +22,7 @@ from shared.kafka import make_consumer, make_producer, produce_and_wait
 from shared.topics import create_missing
 
 COMMITS = 50  # in each turn of R7
+TAIL_COMMITS = 300  # for the one in a hundred that takes longest
 WAITERS = 10_000
 PARKED_S = 0.05  # until a request that was sent is surely held
 BYTES_MAX = 65_536
@@ -50,7 +51,12 @@ def one_waiter(around: Surroundings) -> Iterator[Turns]:
         yield Turns(
             ours=lambda: statistics.median(woken(status, facts) for _ in range(COMMITS)),
             theirs=lambda: statistics.median(round_trip() for _ in range(COMMITS)),
+            beside={"ours, p99": lambda: p99([woken(status, facts) for _ in range(TAIL_COMMITS)])},
         )
+
+
+def p99(times: list[float]) -> float:
+    return statistics.quantiles(times, n=100)[-1]
 
 
 def woken(status: str, facts: Facts) -> float:

@@ -33,9 +33,9 @@ def pipeline(
 
 
 class SecondDriver:
-    """Started by hand on the spec of the first, as if that one were believed to be dead."""
+    """Started by hand as the first was by its runner, as if that one were believed to be dead."""
 
-    def __init__(self, spec: Path, folder: Path) -> None:
+    def __init__(self, spec: Path, environment: dict[str, str], folder: Path) -> None:
         own_spec, self._told = folder / "spec.json", folder / "told"
         own_spec.write_bytes(spec.read_bytes())
         with self._told.open("ab") as told, (folder / "driver.log").open("ab") as log:
@@ -45,7 +45,7 @@ class SecondDriver:
                 stdout=log,
                 stderr=log,
                 pass_fds=(told.fileno(),),
-                env={**os.environ, "WAYBILL_DRIVER_EVENTS_FD": str(told.fileno())},
+                env={**environment, "WAYBILL_DRIVER_EVENTS_FD": str(told.fileno())},
                 start_new_session=True,
             )
 
@@ -66,8 +66,8 @@ class SecondDriver:
 
 
 @contextmanager
-def second_driver(spec: Path, folder: Path) -> Iterator[SecondDriver]:
-    second = SecondDriver(spec, folder)
+def second_driver(stack: StackState, pipeline: TwoSinks, folder: Path) -> Iterator[SecondDriver]:
+    second = SecondDriver(spec_of(stack, pipeline), runner_of(stack).environ(), folder)
     try:
         yield second
     finally:
@@ -96,7 +96,7 @@ def test_a_driver_that_was_paused_in_a_batch_finds_its_place_taken(
     eventually(reached.exists, within_s=WAIT_S)
     first, group = drivers_of(stack, pipeline.uid), group_of(stack, pipeline)
 
-    with second_driver(spec_of(stack, pipeline), tmp_path) as second:
+    with second_driver(stack, pipeline, tmp_path) as second:
         with paused(group):
             eventually(second.runs, within_s=START_TIMEOUT_S)
             pipeline.assert_once(token)
@@ -115,7 +115,7 @@ def test_a_driver_that_was_paused_between_batches_writes_nothing_that_another_wr
     pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
     first, group = drivers_of(stack, pipeline.uid), group_of(stack, pipeline)
 
-    with second_driver(spec_of(stack, pipeline), tmp_path) as second:
+    with second_driver(stack, pipeline, tmp_path) as second:
         with paused(group):
             token = pipeline.send(5)
             eventually(second.runs, within_s=START_TIMEOUT_S)

@@ -120,25 +120,3 @@ def test_what_one_reading_cannot_give_is_planned_in_each_batch(
     spark: SparkSession, stream: Stream, steps: list[str], sinks: tuple[str, ...]
 ) -> None:
     assert make_stage(spark, steps, sinks).planned(stream.raw) is None
-
-
-def test_no_process_is_forked_for_the_files_of_a_checkpoint(
-    spark: SparkSession, stream: Stream
-) -> None:
-    compiled = make_stage(spark, [QUERY], (KAFKA_SINK,))
-    for number in range(3):
-        stream.send(order(number))
-    before = faults_of_children(spark)
-
-    stream.run(compiled)
-
-    assert len(stream.batches) == 3
-    assert faults_of_children(spark) == before
-
-
-def faults_of_children(spark: SparkSession) -> int:
-    """Page faults of all processes that this Java has started and seen end; none has no fault."""
-    assert spark._jvm is not None
-    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
-    behind_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(behind_name[8])  # cminflt, as proc(5) counts it
