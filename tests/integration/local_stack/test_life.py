@@ -185,6 +185,7 @@ def test_ctrl_c_while_starting_leaves_nothing(place: Place, foreground: Foregrou
 
 
 def test_ctrl_c_while_a_stack_starts_in_the_background_leaves_nothing(place: Place) -> None:
+    place.add_service("status", prepare="signal.pause()")  # it never becomes ready
     code = FOREGROUND.replace("stack.run(", "stack.up(").replace(
         "options, lambda report: print(reports.line(report), flush=True))",
         "lambda report: print(reports.line(report), flush=True), options=options)",
