@@ -31,7 +31,7 @@ def test_missing_settings_of_a_site_are_named(
 
 
 AWAY = "Server access error at url http://127.0.0.1:9/a (java.net.ConnectException: no)"
-NOTHING = "nothing, or nothing without a login, at http://127.0.0.1:9/a.jar"
+NOTHING = "nothing, or nothing without a login, at http://127.0.0.1:9/a"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ NOTHING = "nothing, or nothing without a login, at http://127.0.0.1:9/a.jar"
         ("Host a not found. url=https://a/b", False, None, "check the network; behind a proxy"),
         (AWAY, False, None, "Ivy settings in WAYBILL_IVY_SETTINGS"),
         (AWAY, True, None, "the addresses and credentials in the settings file"),
-        ("http://127.0.0.1:9/a.jar", True, NOTHING, "credentials in the settings file"),
+        ("http://127.0.0.1:9/a", True, NOTHING, "credentials in the settings file"),
         ("failed to load settings from file:/m.xml: no end", True, None, "correct the settings"),
         ("error (PKIX path building failed: no path)", True, None, "SSL_CERT_FILE"),
     ],
