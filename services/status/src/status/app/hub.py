@@ -101,13 +101,15 @@ class Hub:
 
     async def _ask_all(self) -> None:
         """One after the other: what else this process has to do is done in between."""
-        while self._due:
-            due, self._due = self._due, set()
-            for number in due:
-                if (question := self._questions.get(number)) is not None:
-                    question.ask(self._store)
-                    await asyncio.sleep(0)
-        self._asking = None
+        try:
+            while self._due:
+                due, self._due = self._due, set()
+                for number in due:
+                    if (question := self._questions.get(number)) is not None:
+                        question.ask(self._store)
+                        await asyncio.sleep(0)
+        finally:
+            self._asking = None  # here, so that a fault does not end the asking for good
 
     async def _tick(self) -> None:
         while True:
