@@ -3,7 +3,7 @@ stack that they share comes up in the background."""
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -58,6 +58,8 @@ class BackgroundStack:
         self.folder = folder
         self.failpoints = folder / "failpoints"
         self.failpoints.mkdir()
+        # Not by os.environ: each test of the other thread takes our settings out of it.
+        self.environment = {**without_settings(os.environ), FOLDER: str(self.failpoints)}
         self.reports: list[Report] = []
         self.failure: BaseException | None = None
         self._state: StackState | None = None
@@ -87,9 +89,14 @@ class BackgroundStack:
             valkey_port=0,
             restart_delay_s_max=RESTART_DELAY_S_MAX,
         )
-        os.environ[FOLDER] = str(self.failpoints)  # the services inherit it
         try:
-            self._state = up(self.folder, self.reports.append, options=options, tied=True)
+            self._state = up(
+                self.folder,
+                self.reports.append,
+                options=options,
+                tied=True,
+                environment=self.environment,
+            )
         except BaseException as error:  # noqa: BLE001 - raised again in the test that asks
             self.failure = error
         self._up.set()
@@ -135,9 +142,12 @@ def _clean_environment(
 ) -> None:
     """No test depends on what the caller's shell has set, or on the caller's own contexts."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
-    for name in list(os.environ):
-        if name.startswith("WAYBILL_"):
-            monkeypatch.delenv(name)
+    for name in os.environ.keys() - without_settings(os.environ):
+        monkeypatch.delenv(name)
+
+
+def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not name.startswith("WAYBILL_")}
 
 
 @pytest.fixture(scope="session")

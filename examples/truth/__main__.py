@@ -48,8 +48,7 @@ def _find_out(folder: Path, story: Story) -> dict[str, Finding]:
     failpoints, bare_folder = folder / "failpoints", folder / "bare"
     failpoints.mkdir()
     bare_folder.mkdir()
-    os.environ[FOLDER] = str(failpoints)  # the services inherit it
-    with _stack(folder, story) as stack, Client(stack.url) as client:
+    with _stack(folder, failpoints, story) as stack, Client(stack.url) as client:
         bare = BareSide(stack.kafka, bare_folder)
         bare.start()
         scene = Scene(
@@ -67,8 +66,9 @@ def _find_out(folder: Path, story: Story) -> dict[str, Finding]:
 
 
 @contextmanager
-def _stack(folder: Path, story: Story) -> Iterator[StackState]:
-    state = up(folder, lambda report: None, options=ANY_PORTS, tied=True)
+def _stack(folder: Path, failpoints: Path, story: Story) -> Iterator[StackState]:
+    environment = {**os.environ, FOLDER: str(failpoints)}
+    state = up(folder, lambda report: None, options=ANY_PORTS, tied=True, environment=environment)
     story.tell("stack", "Kafka, Valkey, services and gateway run")
     try:
         yield state

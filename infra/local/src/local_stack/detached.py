@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
@@ -25,7 +25,14 @@ from local_stack.supervisor import Options, run
 LOG = "supervisor.log"
 
 
-def start(folder: Path, options: Options, report: Reporter, *, tied: bool) -> None:
+def start(
+    folder: Path,
+    options: Options,
+    report: Reporter,
+    *,
+    tied: bool,
+    environment: Mapping[str, str],
+) -> None:
     """Start a supervisor and return when its stack is ready. `tied`: it ends with this process.
 
     Raises what the supervisor raised, and takes the supervisor down when this call is interrupted.
@@ -33,7 +40,8 @@ def start(folder: Path, options: Options, report: Reporter, *, tied: bool) -> No
     logs = make_private(state_folder(folder) / "logs")
     log = logs / LOG
     reading, writing = os.pipe()
-    pid = _spawn(folder, options, writing, log, parent=os.getpid() if tied else 0)
+    chosen = json.dumps({**asdict(options), "parent": os.getpid() if tied else 0})
+    pid = _spawn(folder, chosen, environment, writing, log)
     os.close(writing)
     try:
         with open(reading, encoding="utf-8") as lines:
@@ -46,9 +54,10 @@ def start(folder: Path, options: Options, report: Reporter, *, tied: bool) -> No
         raise
 
 
-def _spawn(folder: Path, options: Options, writing: int, log: Path, *, parent: int) -> int:
+def _spawn(
+    folder: Path, chosen: str, environment: Mapping[str, str], writing: int, log: Path
+) -> int:
     """By posix_spawn: the supervisor is to outlive us, so there is nothing to hold on to."""
-    chosen = json.dumps({**asdict(options), "parent": parent})
     command = [sys.executable, "-m", "local_stack.detached", str(folder.resolve()), chosen]
     mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [
@@ -56,7 +65,7 @@ def _spawn(folder: Path, options: Options, writing: int, log: Path, *, parent: i
         (os.POSIX_SPAWN_DUP2, writing, 1),
         (os.POSIX_SPAWN_OPEN, 2, str(log), mode, 0o600),
     ]
-    return os.posix_spawn(sys.executable, command, os.environ, file_actions=actions)
+    return os.posix_spawn(sys.executable, command, environment, file_actions=actions)
 
 
 def _follow(lines: Iterator[str], report: Reporter, log: Path) -> None:

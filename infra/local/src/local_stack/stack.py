@@ -6,6 +6,7 @@ Starts nothing at import; renders nothing.
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,13 +48,19 @@ DOWN_TIMEOUT_S = 90.0  # longer than all its children's stop timeouts in a row
 
 
 def up(
-    folder: Path, report: Reporter, *, options: Options | None = None, tied: bool = False
+    folder: Path,
+    report: Reporter,
+    *,
+    options: Options | None = None,
+    tied: bool = False,
+    environment: Mapping[str, str] = os.environ,
 ) -> StackState:
     """Start the stack of `folder` in the background and return when it is ready.
 
-    `tied` stops it when the calling process ends. Raises AlreadyRunning, StackError.
+    `tied` stops it when the calling process ends; its processes get `environment`.
+    Raises AlreadyRunning, StackError.
     """
-    detached.start(folder, options or Options(), report, tied=tied)
+    detached.start(folder, options or Options(), report, tied=tied, environment=environment)
     state = read_state(folder)
     if state is None:
         raise StackError(
