@@ -1,6 +1,7 @@
 """One stack at a time: first the tests that start stacks of their own, then all others, while the
 stack that they share comes up in the background."""
 
+import argparse
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from containers import Servers, servers_in_containers
+from containers import Servers, docker_answers, servers_in_containers
 from local_stack.reports import Report
 from local_stack.stack import Options, StackState, down, up
 from shared.failpoints import FOLDER
@@ -28,9 +29,20 @@ RESTART_DELAY_S_MAX = 1.0  # tests kill services more often than any fault does
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--containers",
-        action="store_true",
-        help="integration tests use Kafka and Valkey from Docker's images, not the local stack's",
+        action=argparse.BooleanOptionalAction,
+        help="integration tests use Kafka and Valkey from the images of docker-compose.yml, not the"
+        " local stack's (default: where Docker answers)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.containers is None:
+        config.option.containers = docker_answers()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    place = "Docker (--no-containers to change)" if config.option.containers else "the local stack"
+    return f"Kafka and Valkey of integration tests: {place}"
 
 
 @pytest.hookimpl(trylast=True)
@@ -127,7 +139,7 @@ def stack(_background_stack: BackgroundStack) -> StackState:
 
 @pytest.fixture(scope="session")
 def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
-    """The Kafka and the Valkey of integration tests: the local stack's, or Docker's if asked."""
+    """The Kafka and the Valkey of integration tests: Docker's, or the local stack's."""
     if request.config.getoption("containers"):
         with servers_in_containers() as made:
             yield made

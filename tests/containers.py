@@ -1,7 +1,7 @@
 """Kafka and Valkey in containers, from the images and with the settings of docker-compose.yml."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMPOSE = Path(__file__).parents[1] / "docker-compose.yml"
 START_TIMEOUT_S = 120.0
+ANSWER_TIMEOUT_S = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,16 @@ class Servers:
     redis: str
 
 
+def docker_answers() -> bool:
+    from docker.errors import DockerException
+    from testcontainers.core.docker_client import DockerClient
+
+    try:
+        return bool(DockerClient(timeout=ANSWER_TIMEOUT_S).client.ping())
+    except (DockerException, OSError):
+        return False
+
+
 @contextmanager
 def servers_in_containers() -> Iterator[Servers]:
     from docker.errors import DockerException
@@ -37,12 +48,15 @@ def servers_in_containers() -> Iterator[Servers]:
     ports = pick({"kafka": 0, "valkey": 0})
     found = Servers(kafka=f"{HOST}:{ports['kafka']}", redis=f"redis://{HOST}:{ports['valkey']}/0")
     services = YAML(typ="safe", pure=True).load(COMPOSE.read_text(encoding="utf-8"))["services"]
-    try:
-        kafka = kafka_container(services["kafka"], found.kafka, ports["kafka"])
-        valkey = DockerContainer(services["valkey"]["image"])
-    except DockerException as error:
-        pytest.fail(f"--containers, but Docker does not answer: {error}", pytrace=False)
-    with kafka, valkey.with_bind_ports(6379, ports["valkey"]):
+    with ExitStack() as stack:
+        try:
+            kafka = kafka_container(services["kafka"], found.kafka, ports["kafka"])
+            valkey = DockerContainer(services["valkey"]["image"])
+            valkey.with_command(services["valkey"]["command"])
+            stack.enter_context(kafka)
+            stack.enter_context(valkey.with_bind_ports(6379, ports["valkey"]))
+        except DockerException as error:
+            pytest.fail(f"{error}\n--no-containers uses the local stack's servers", pytrace=False)
         admin, client = make_admin(found.kafka), redis.Redis.from_url(found.redis)
         eventually(lambda: admin.reachable() is None, within_s=START_TIMEOUT_S)
         eventually(lambda: answers(client), within_s=START_TIMEOUT_S)

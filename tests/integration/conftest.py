@@ -17,8 +17,11 @@ import httpx2
 import pytest
 
 from containers import Servers
+from integration.waiting import eventually
+from shared.errors import Retryable
+from shared.kafka import KafkaAdmin, make_admin
 from shared.tokens import KeyRing
-from shared.topics import create_topics
+from shared.topics import create_topics, topic_specs
 
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
@@ -44,6 +47,8 @@ def surroundings(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> 
 def make_surroundings(kafka: str, redis: str, folder: Path) -> Surroundings:
     prefix = f"t{uuid.uuid4().hex[:10]}"
     create_topics(kafka, prefix)
+    admin = make_admin(kafka)
+    eventually(lambda: can_be_read(admin, prefix), within_s=READY_TIMEOUT_S)
     key = os.urandom(32)
     ring_file = folder / "keys.json"
     encoded = base64.b64encode(key).decode()
@@ -60,6 +65,15 @@ def make_surroundings(kafka: str, redis: str, folder: Path) -> Surroundings:
             "WAYBILL_TOKEN_KEYS_FILE": str(ring_file),
         },
     )
+
+
+def can_be_read(admin: KafkaAdmin, prefix: str) -> bool:
+    """A broker that was told of new topics leads their partitions a moment later."""
+    found = admin.identify(f"{prefix}.{spec.name}" for spec in topic_specs())
+    try:
+        return all(admin.starts(name, topic.partitions) for name, topic in found.items())
+    except Retryable:
+        return False
 
 
 StartService = Callable[..., str]
