@@ -3,6 +3,7 @@ stack that they share comes up in the background."""
 
 import argparse
 import os
+import signal
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,6 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Where a shell runs us in the background it is ignored, and those that we start inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A driver of a test lives for seconds: to optimize its code would take longer than it runs.
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
     if config.option.containers is None:
         config.option.containers = docker_answers()
 

@@ -33,7 +33,9 @@ class SparkCluster:
             "SPARK_LOCAL_DIRS": str(folder / "local"),
             "JAVA_HOME": str(_java_home(self._java, folder)),
             # Executors inherit it: what they unpack is not theirs to remove when they are killed.
-            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder} -XX:-UsePerfData",
+            "JAVA_TOOL_OPTIONS": " ".join(
+                (os.environ["JAVA_TOOL_OPTIONS"], f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData")
+            ),
         }
 
     @property
