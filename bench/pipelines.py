@@ -15,7 +15,7 @@ from confluent_kafka.admin import NewTopic
 from bench.http import Http
 from bench.peers.spark import SparkSpec
 from bench.surroundings import Surroundings, await_ready, child, service
-from shared.kafka import make_admin
+from shared.kafka_admin import make_admin
 from shared.topics import create_missing
 
 START_TIMEOUT_S = 120

@@ -25,7 +25,8 @@ from bench.surroundings import PREFIX, Surroundings, surroundings
 from shared import codec
 from shared.clock import SystemClock
 from shared.events import Commit, Fact
-from shared.kafka import make_admin, make_consumer
+from shared.kafka import make_consumer
+from shared.kafka_admin import make_admin
 
 RECORDS: Final = 100
 FOLDER: Final = Path(".bench")

@@ -22,7 +22,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from bench.contest import Contest, Turns
 from bench.facts import Facts
 from bench.surroundings import PREFIX, Surroundings, await_ready, service
-from shared.kafka import make_admin, make_consumer
+from shared.kafka import make_consumer
+from shared.kafka_admin import make_admin
 from shared.topics import create_topics
 
 COMMITS = 20_000

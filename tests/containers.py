@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from integration.waiting import eventually
 from local_stack.ports import HOST, pick
-from shared.kafka import make_admin
+from shared.kafka_admin import make_admin
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer

@@ -8,7 +8,8 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from examples.truth.waiting import Late, until
-from shared.kafka import KafkaAdmin, make_admin, make_producer, position_of
+from shared.kafka import make_producer, position_of
+from shared.kafka_admin import KafkaAdmin, make_admin
 from waybill import Span
 
 WAIT_S: Final = 60.0

@@ -84,7 +84,7 @@ def test_no_client_is_made_past_the_place_that_knows_users_and_certificates() ->
     for words, owners in {
         "bootstrap.servers": {"kafka_cluster.py"},
         "from_url(": {"redis_server.py"},
-        "AdminClient(": {"kafka.py", "access.py"},
+        "AdminClient(": {"kafka_admin.py", "access.py"},
         "Consumer(": {"kafka.py"},
     }.items():
         found = {

@@ -11,7 +11,8 @@ from confluent_kafka import Message
 from pyiceberg.catalog.sql import SqlCatalog
 
 from local_stack.stack import StackState
-from shared.kafka import KafkaAdmin, make_admin, make_producer, produce_and_wait
+from shared.kafka import make_producer, produce_and_wait
+from shared.kafka_admin import KafkaAdmin, make_admin
 from waybill import Client, Position
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.yaml"

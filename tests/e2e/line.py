@@ -13,7 +13,8 @@ from local_stack.services import topic_prefix
 from local_stack.stack import StackState
 from shared import codec
 from shared.events import Fence
-from shared.kafka import KafkaAdmin, read_to_end
+from shared.kafka import read_to_end
+from shared.kafka_admin import KafkaAdmin
 from stage_runner.adapters.sinks.iceberg import FENCE_PROPERTY
 from stage_runner.driver.blocking import BLOCKED_BY_OPEN_TRANSACTION
 from waybill import Client, Position

@@ -18,7 +18,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import Pipeline, order
 from local_stack.stack import StackState
 from shared.errors import Retryable
-from shared.kafka import make_admin, make_producer, position_of, produce_and_wait, read_to_end
+from shared.kafka import make_producer, position_of, produce_and_wait, read_to_end
+from shared.kafka_admin import make_admin
 from waybill import Client, NotReady, Position, Unreachable
 
 PACE_S = 0.1  # between two requests of one sender

@@ -8,7 +8,8 @@ from confluent_kafka import TopicPartition
 from pyiceberg.catalog.sql import SqlCatalog
 
 from local_stack.stack import StackState
-from shared.kafka import KafkaAdmin, make_consumer
+from shared.kafka import make_consumer
+from shared.kafka_admin import KafkaAdmin
 
 WAIT_S = 60.0
 

@@ -5,7 +5,7 @@ import httpx2
 from kafka_groups import group_offsets
 from local_stack.stack import StackState
 from scraping import Scrape, read_scrape
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 
 
 def scrape(stack: StackState, service: str) -> Scrape:

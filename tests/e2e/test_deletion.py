@@ -11,7 +11,7 @@ from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually
 from local_stack.stack import StackState
 from shared.failpoints import REACHED
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from waybill import Client, NotFound, Operation
 
 

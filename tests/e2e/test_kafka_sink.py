@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from e2e.conftest import order
 from e2e.reading import committed_orders
 from local_stack.stack import StackState
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from waybill import Client
 
 START_TIMEOUT_S = 120.0

@@ -11,7 +11,7 @@ from local_stack.services import topic_prefix
 from local_stack.stack import StackState
 from scraping import Scrape
 from shared.clock import SystemClock
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from shared.routes import SERVICES
 from shared.version import VERSION
 from waybill import Client, Operation

@@ -12,7 +12,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.line import WAIT_S, Line
 from local_stack.stack import StackState
-from shared.kafka import KafkaAdmin, make_producer, position_of
+from shared.kafka import make_producer, position_of
+from shared.kafka_admin import KafkaAdmin
 from waybill import Client
 
 BEFORE, AFTER = 2, 5

@@ -11,7 +11,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.line import WAIT_S, Line
 from e2e.waiting import eventually
 from local_stack.stack import StackState
-from shared.kafka import KafkaAdmin, make_producer, position_of, read_to_end
+from shared.kafka import make_producer, position_of, read_to_end
+from shared.kafka_admin import KafkaAdmin
 from waybill import Client, Position
 
 JOURNAL = 20

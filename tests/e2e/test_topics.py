@@ -16,7 +16,7 @@ from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
 from local_stack.stack import StackState
 from shared.failpoints import REACHED
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from waybill import Client, Position, ProblemError, WaybillError
 from waybill.outcomes import Outcome
 

@@ -16,7 +16,7 @@ from e2e.two_sinks import START_TIMEOUT_S, WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
 from local_stack.stack import StackState, read_state
 from shared.failpoints import REACHED
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from stage_runner.driver_protocol import DriverEvent
 from waybill import Client
 

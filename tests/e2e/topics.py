@@ -9,7 +9,8 @@ from confluent_kafka.admin import NewTopic
 
 from e2e.conftest import order
 from e2e.waiting import eventually
-from shared.kafka import KafkaAdmin, make_producer
+from shared.kafka import make_producer
+from shared.kafka_admin import KafkaAdmin
 
 WAIT_S: Final = 60.0
 

@@ -12,7 +12,7 @@ from e2e.conftest import order
 from e2e.reading import committed_orders
 from e2e.waiting import drivers_of
 from local_stack.stack import StackState
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from waybill import Client, PipelineFailed
 from waybill.models import Fault, StartFrom
 from waybill.pipelines import PipelineFailure

@@ -19,7 +19,7 @@ import pytest
 from containers import Servers
 from integration.waiting import eventually
 from shared.errors import Retryable
-from shared.kafka import KafkaAdmin, make_admin
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.tokens import KeyRing
 from shared.topics import create_topics, topic_specs
 

@@ -16,7 +16,8 @@ from kafka_groups import group_names, group_offsets
 from scraping import read_scrape
 from shared import metrics
 from shared.events import Definition, InputDefinition, PartitionOffset
-from shared.kafka import KafkaAdmin, make_admin, make_consumer
+from shared.kafka import make_consumer
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.slots import SinkState, Slot
 from shared.vectors import ENDLESS
 from token_tracker.adapters.lag import LagWatch

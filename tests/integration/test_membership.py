@@ -10,7 +10,9 @@ import redis
 from integration.conftest import Surroundings
 from integration.waiting import eventually
 from shared.clock import SystemClock
-from shared.kafka import REJOIN_MAX_S, Membership, make_admin, make_consumer, make_producer
+from shared.kafka import make_consumer, make_producer
+from shared.kafka_admin import make_admin
+from shared.membership import REJOIN_MAX_S, Membership
 from shared.slots import Keys
 from stage_runner.adapters.kafka import CommandQueue
 from token_tracker.adapters.kafka import FactStream, KafkaJournal

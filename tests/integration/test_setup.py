@@ -8,7 +8,7 @@ from pathlib import Path
 
 from containers import Servers
 from shared.api_keys import read_keys
-from shared.kafka import make_admin
+from shared.kafka_admin import make_admin
 from shared.tokens import load_key_ring
 from shared.topics import topic_specs
 

@@ -18,7 +18,7 @@ from ingress.core.rows import Record, Rejection, RowLimits
 from shared.clock import Clock
 from shared.errors import Retryable, TokenRefused
 from shared.events import PipelineRecord
-from shared.kafka import TopicIdentity
+from shared.kafka_admin import TopicIdentity
 from shared.pipelines import PipelineDirectory
 from shared.settings import DEFAULT_TENANT
 from shared.tokens import PREFIX, KeyRing, Part, Token, open_token, seal

@@ -15,8 +15,9 @@ from confluent_kafka.admin import AdminClient
 from shared.errors import Retryable, UserError
 from shared.events import Problem
 from shared.grants import KafkaGrant, Operation, Resource, kafka_grants
-from shared.kafka import GRANT_HINT, SILENT, KafkaAdmin
+from shared.kafka_admin import SILENT, KafkaAdmin
 from shared.kafka_cluster import KafkaCluster
+from shared.kafka_errors import GRANT_HINT
 from shared.topics import topic_problems, topic_specs
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from confluent_kafka import (
 from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Message
-from shared.kafka import make_admin, make_consumer
+from shared.kafka import make_consumer
+from shared.kafka_admin import make_admin
 from shared.kafka_cluster import Kafka
 
 logger = logging.getLogger(__name__)

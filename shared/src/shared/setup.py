@@ -15,7 +15,7 @@ from shared.access import require_access
 from shared.acl_commands import acl_commands
 from shared.api_keys import ensure_file
 from shared.errors import Retryable
-from shared.kafka import make_admin
+from shared.kafka_admin import make_admin
 from shared.key_ring import ensure_key_ring
 from shared.process import run
 from shared.settings import ServiceSettings, read_settings

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from shared.errors import Retryable, UserError
 from shared.events import Problem
-from shared.kafka import KafkaAdmin, make_admin
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.kafka_cluster import Kafka
 
 CREATE_TIMEOUT_S = 15.0

@@ -36,7 +36,7 @@ from local_stack import broker, jars, valkey
 from local_stack.java import Java, find_java
 from local_stack.ports import address, pick
 from local_stack.processes import Child, ChildSpec, start, stop, wait_ready
-from shared.kafka import KafkaAdmin, make_admin
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.kafka_cluster import KafkaCluster, Login
 
 ADMIN = "admin"

@@ -40,8 +40,10 @@ from shared.access import connected
 from shared.codec import encode
 from shared.errors import Retryable
 from shared.events import Definition, Fact
-from shared.kafka import GRANT_HINT, make_admin, make_producer, position_of, produce_and_wait
+from shared.kafka import make_producer, position_of, produce_and_wait
+from shared.kafka_admin import make_admin
 from shared.kafka_cluster import KafkaCluster
+from shared.kafka_errors import GRANT_HINT
 from shared.redis_server import RedisServer
 from shared.topics import PARTITIONS_HINT
 from waybill import Client, Position

@@ -18,7 +18,8 @@ from local_stack.folders import make_private
 from local_stack.java import find_java
 from local_stack.ports import address, pick
 from local_stack.processes import start, stop, wait_ready
-from shared.kafka import KafkaAdmin, make_admin, make_producer, produce_and_wait, read_to_end
+from shared.kafka import make_producer, produce_and_wait, read_to_end
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.vectors import Span
 
 NDJSON = {"Content-Type": "application/x-ndjson"}

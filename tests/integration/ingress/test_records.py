@@ -20,7 +20,8 @@ from shared.events import (
     StageDefinition,
     pipeline_key,
 )
-from shared.kafka import KafkaAdmin, make_admin, make_producer, produce_and_wait, read_to_end
+from shared.kafka import make_producer, produce_and_wait, read_to_end
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.settings import DEFAULT_TENANT
 from shared.tokens import Token, input_id, open_token
 from shared.topics import create_missing

@@ -11,7 +11,8 @@ from builders import make_fence
 from integration.conftest import Surroundings
 from integration.waiting import eventually
 from shared.events import Fence
-from shared.kafka import KafkaAdmin, make_admin, read_to_end
+from shared.kafka import read_to_end
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.topics import create_missing
 from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
 from stage_runner.core.rows import KEY, VALUE

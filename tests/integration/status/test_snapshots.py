@@ -6,7 +6,8 @@ from builders import make_snapshot
 from integration.conftest import Surroundings
 from shared.codec import decode
 from shared.events import PartitionOffset, Snapshot
-from shared.kafka import make_admin, make_consumer, make_producer, read_to_end
+from shared.kafka import make_consumer, make_producer, read_to_end
+from shared.kafka_admin import make_admin
 from shared.slots import Hop, SinkState, Slot, slot_to_json
 from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, KafkaJournal
 

@@ -7,7 +7,7 @@ from ingress.app.ports import Appended, Sealed
 from ingress.core.rows import Record, Rejection
 from shared.errors import Retryable
 from shared.events import InputDefinition, PartitionOffset, PipelineRecord, StageDefinition
-from shared.kafka import TopicIdentity
+from shared.kafka_admin import TopicIdentity
 from shared.settings import DEFAULT_TENANT
 from shared.tokens import KeyRing, Part, Token, input_id, open_token, seal
 from shared.vectors import Span

@@ -8,7 +8,8 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 from certificates import Authority, write
 from shared.cluster_settings import KafkaSettings, RedisSettings
 from shared.errors import UserError
-from shared.kafka import make_admin, make_consumer, make_producer
+from shared.kafka import make_consumer, make_producer
+from shared.kafka_admin import make_admin
 from shared.settings import ServiceSettings, read_settings
 
 PASSWORD = "s3cret-and-nobody-reads-it"

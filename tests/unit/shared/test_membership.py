@@ -1,6 +1,7 @@
 """How long a consumer may be outside its group."""
 
-from shared.kafka import REJOIN_MAX_S, KafkaAdmin, Membership
+from shared.kafka_admin import KafkaAdmin
+from shared.membership import REJOIN_MAX_S, Membership
 
 
 class Broker(KafkaAdmin):

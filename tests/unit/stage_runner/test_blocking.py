@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from shared.errors import Retryable
-from shared.kafka import TopicIdentity
+from shared.kafka_admin import TopicIdentity
 from stage_runner.driver.blocking import (
     BLOCKED_BY_OPEN_TRANSACTION,
     LASTS_S,

@@ -189,7 +189,8 @@ def _read_back(state: "StackState", outcome: Outcome, numbers: list[int], story:
 
 def _produce(bootstrap: str, order: dict[str, object]) -> Position:
     """As any producer does it; the delivery report says where the record stands."""
-    from shared.kafka import make_admin, make_producer, position_of, produce_and_wait
+    from shared.kafka import make_producer, position_of, produce_and_wait
+    from shared.kafka_admin import make_admin
 
     topic = make_admin(bootstrap).identify([TOPIC])[TOPIC]
     value = json.dumps(order).encode()

@@ -24,7 +24,7 @@ from shared.events import PipelineRecord
 from shared.follower import TopicFollower
 from shared.health import Health
 from shared.http import create_app
-from shared.kafka import make_admin
+from shared.kafka_admin import make_admin
 from shared.pipelines import PipelineDirectory
 from shared.process import run, shutdown_on_signals
 from shared.serving import serve

@@ -12,7 +12,9 @@ from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
-from shared.kafka import Membership, make_admin, make_consumer, make_producer
+from shared.kafka import make_consumer, make_producer
+from shared.kafka_admin import make_admin
+from shared.membership import Membership
 from shared.monitor import serve_monitor
 from shared.process import run, shutdown_on_signals
 from shared.settings import read_settings

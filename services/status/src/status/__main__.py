@@ -8,7 +8,7 @@ import uvicorn
 from shared import logs
 from shared.access import require_access
 from shared.authentication import keys_in_force
-from shared.kafka import make_admin
+from shared.kafka_admin import make_admin
 from shared.process import run, shutdown_on_signals
 from shared.redis_access import require_redis
 from shared.serving import serve

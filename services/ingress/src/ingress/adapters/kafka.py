@@ -15,8 +15,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ingress.app.ports import Appended
 from ingress.core.rows import Record, Rejection
-from shared.kafka import KafkaAdmin, TopicIdentity, identities, make_producer, said
+from shared.kafka import make_producer
+from shared.kafka_admin import KafkaAdmin, TopicIdentity, identities
 from shared.kafka_cluster import Kafka
+from shared.kafka_errors import said
 
 logger = logging.getLogger(__name__)
 

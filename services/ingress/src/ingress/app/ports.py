@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ingress.core.rows import Record, Rejection
 from shared.events import PipelineRecord
-from shared.kafka import TopicIdentity
+from shared.kafka_admin import TopicIdentity
 from shared.tokens import Part, Token
 
 

@@ -10,7 +10,7 @@ from ingress.app.ports import Directory, Mint, Topics
 from ingress.core.inputs import find_input, no_pipeline, not_ready
 from ingress.core.refusals import Refusal
 from shared.events import InputDefinition, PipelineRecord
-from shared.kafka import TopicIdentity
+from shared.kafka_admin import TopicIdentity
 from shared.settings import DEFAULT_TENANT
 
 APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `apply`

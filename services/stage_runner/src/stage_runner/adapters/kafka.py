@@ -25,15 +25,10 @@ from shared.events import (
     pipeline_key,
 )
 from shared.grants import Operation
-from shared.kafka import (
-    KafkaAdmin,
-    Membership,
-    TopicIdentity,
-    position_of,
-    produce_and_wait,
-    read_to_end,
-)
+from shared.kafka import position_of, produce_and_wait, read_to_end
+from shared.kafka_admin import KafkaAdmin, TopicIdentity
 from shared.kafka_cluster import Kafka
+from shared.membership import Membership
 from shared.topics import create_missing
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.supervision import PipelineState

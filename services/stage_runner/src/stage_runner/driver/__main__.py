@@ -15,7 +15,8 @@ from shared import logs
 from shared.clock import SystemClock
 from shared.cluster_settings import KafkaSettings
 from shared.errors import UserError
-from shared.kafka import make_admin, make_producer
+from shared.kafka import make_producer
+from shared.kafka_admin import make_admin
 from shared.manifest import parse_manifest, place
 from shared.process import shutdown_on_signals
 from shared.settings import read_settings

@@ -13,7 +13,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from shared.clock import Clock
 from shared.events import StageDefinition, to_vector
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
 from stage_runner.driver.blocking import Reading, readings
 from stage_runner.driver.compile import CompiledStage

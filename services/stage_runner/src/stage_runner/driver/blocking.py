@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from shared.errors import Retryable
-from shared.kafka import TopicIdentity
+from shared.kafka_admin import TopicIdentity
 from shared.vectors import Vector
 from waybill.spark.fencing import StageInput
 

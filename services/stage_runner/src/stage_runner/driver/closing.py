@@ -10,7 +10,8 @@ from confluent_kafka import Producer
 from shared.clock import Clock
 from shared.errors import Retryable
 from shared.events import Commit
-from shared.kafka import KafkaAdmin, produce_and_wait
+from shared.kafka import produce_and_wait
+from shared.kafka_admin import KafkaAdmin
 from shared.manifest import parse_manifest
 from stage_runner.driver.app import stage_inputs
 from stage_runner.driver.sinks import open_sinks

@@ -6,7 +6,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from shared.events import StageDefinition
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from shared.manifest import Sink as SinkManifest
 from shared.manifest import Stage
 from stage_runner.adapters.lakehouse import open_catalog

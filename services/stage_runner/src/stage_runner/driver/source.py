@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from shared.events import Range
-from shared.kafka import TopicIdentity
+from shared.kafka_admin import TopicIdentity
 from shared.kafka_cluster import Kafka, cluster_of
 from shared.vectors import Vector
 

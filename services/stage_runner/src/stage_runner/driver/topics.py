@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from shared.events import Range
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
 from stage_runner.driver.source import read_ranges
 from waybill.spark.stage import Rows

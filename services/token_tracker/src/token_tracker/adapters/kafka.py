@@ -22,8 +22,10 @@ from confluent_kafka import (
 from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Fact, LifecycleEvent, Snapshot, pipeline_key
-from shared.kafka import KafkaAdmin, Membership, position_of, read_to_end
+from shared.kafka import position_of, read_to_end
+from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
+from shared.membership import Membership
 from token_tracker.app import Tracker
 
 logger = logging.getLogger(__name__)

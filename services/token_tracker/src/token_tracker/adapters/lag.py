@@ -11,7 +11,7 @@ from typing import Final
 
 from shared import metrics
 from shared.errors import Retryable
-from shared.kafka import KafkaAdmin
+from shared.kafka_admin import KafkaAdmin
 from shared.slots import Slot
 from token_tracker.adapters.groups import ConsumerGroups, Offsets
 from token_tracker.core.standing import SinkStanding, Standing, behind, departed, standings

@@ -15,8 +15,10 @@ from shared import codec
 from shared.errors import Retryable
 from shared.events import Fence, Output
 from shared.failpoints import reach
-from shared.kafka import KafkaAdmin, make_producer, position_of, read_to_end, said
+from shared.kafka import make_producer, position_of, read_to_end
+from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
+from shared.kafka_errors import said
 from stage_runner.core.rows import KEY, VALUE
 from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill.spark.sinks import SinkSuperseded, Written

@@ -1,0 +1,222 @@
+"""Questions about topics and groups: who they are, how far they go, what we may do with them.
+
+Driver errors become `Retryable` here and in `shared.kafka`, and nowhere else.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeVar
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    ConsumerGroupDescription,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    TopicDescription,
+)
+
+from shared.errors import Retryable
+from shared.kafka_cluster import Kafka, KafkaCluster, cluster_of
+from shared.kafka_errors import REFUSED, said
+
+ADMIN_TIMEOUT_S = 10.0
+READY_TIMEOUT_S = 2.0
+SILENT = 0  # the lowest syslog level
+OLD_LEADER = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
+URL_SAFE = str.maketrans("+/", "-_")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdentity:
+    name: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+def make_admin(kafka: Kafka) -> "KafkaAdmin":
+    # Every call says what went wrong; what librdkafka prints beside that helps nobody.
+    cluster = cluster_of(kafka)
+    return KafkaAdmin(AdminClient({**cluster.client_options(), "log_level": SILENT}), cluster)
+
+
+class KafkaAdmin:
+    """Questions about topics. Every call has a time-out and raises Retryable when it passes."""
+
+    def __init__(self, client: AdminClient, cluster: KafkaCluster) -> None:
+        self.client = client
+        self.cluster = cluster
+
+    def reachable(self) -> str | None:
+        """None when a broker answers, else what is wrong; a readiness check."""
+        try:
+            self.client.list_topics(timeout=READY_TIMEOUT_S)
+        except KafkaException as error:
+            return str(error.args[0].str())
+        return None
+
+    def cluster_id(self) -> str:
+        try:
+            return str(self.client.list_topics(timeout=READY_TIMEOUT_S).cluster_id)
+        except KafkaException as error:
+            raise Retryable(f"kafka: {error.args[0].str()}") from error
+
+    def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        """Id and partitions of those of `topics` that exist."""
+        return identities(self.ask_identities(topics))
+
+    def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
+        """The question alone, for those who need not wait: `identities` reads the answers."""
+        names = sorted(set(topics))
+        if not names:
+            return {}
+        asked = TopicCollection(names)
+        return self.client.describe_topics(asked, request_timeout=ADMIN_TIMEOUT_S)
+
+    def operations(self, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What we may do with each, in Kafka's words: `Read`. Those that are not there are left
+        out, and all are where the cluster does not tell."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        ask = self._ask_topics if resource == "topic" else self._ask_groups
+        found = {}
+        for name, future in ask(wanted).items():
+            try:
+                told = future.result().authorized_operations
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in REFUSED:
+                    found[name] = frozenset[str]()
+                elif code not in ABSENT:
+                    raise Retryable(f"{resource} {name}: {error.args[0].str()}") from error
+            else:
+                if told is not None:
+                    found[name] = frozenset(each.name.title().replace("_", "") for each in told)
+        return found
+
+    def _ask_topics(self, names: list[str]) -> "dict[str, Future[TopicDescription]]":
+        return self.client.describe_topics(
+            TopicCollection(names),
+            include_authorized_operations=True,
+            request_timeout=ADMIN_TIMEOUT_S,
+        )
+
+    def _ask_groups(self, names: list[str]) -> "dict[str, Future[ConsumerGroupDescription]]":
+        return self.client.describe_consumer_groups(
+            names, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
+        )
+
+    def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """One past the last record written, open transactions included."""
+        return self._offsets(topic, partitions, OffsetSpec.latest())
+
+    def ends_of(self, topics: Iterable[TopicIdentity]) -> dict[str, dict[int, int]]:
+        """As `ends`, of many topics at once and by name, without those that do not answer now."""
+        topics = list(topics)
+        places = [TopicPartition(topic.name, p) for topic in topics for p in topic.partitions]
+        asked = self.client.list_offsets(
+            dict.fromkeys(places, OffsetSpec.latest()), request_timeout=ADMIN_TIMEOUT_S
+        )
+        found: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
+        silent: set[str] = set()
+        for at, future in asked.items():
+            try:
+                found[at.topic][at.partition] = _offset(future, at.topic)
+            except Retryable:
+                silent.add(at.topic)
+        for topic in silent:
+            self._find_leaders(topic)
+        return {topic: ends for topic, ends in found.items() if topic not in silent}
+
+    def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """How far a reader of committed records can see: up to the first open transaction."""
+        committed = IsolationLevel.READ_COMMITTED
+        return self._offsets(topic, partitions, OffsetSpec.latest(), committed)
+
+    def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self._offsets(topic, partitions, OffsetSpec.earliest())
+
+    def _offsets(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[int, int]:
+        wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+        try:
+            return self._ask_offsets(topic, wanted, isolation)
+        except LeaderMoved:
+            self._find_leaders(topic)
+            return self._ask_offsets(topic, wanted, isolation)
+
+    def _ask_offsets(
+        self, topic: str, wanted: dict[TopicPartition, OffsetSpec], isolation: IsolationLevel
+    ) -> dict[int, int]:
+        futures = self.client.list_offsets(
+            wanted,
+            isolation_level=isolation,
+            request_timeout=ADMIN_TIMEOUT_S,
+        )
+        return {at.partition: _offset(future, topic) for at, future in futures.items()}
+
+    def _find_leaders(self, topic: str) -> None:
+        """Without being told to, this client asks the leaders that it has found once for ever."""
+        try:
+            self.client.list_topics(topic, timeout=READY_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+
+
+def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, TopicIdentity]:
+    found = {}
+    for name, future in asked.items():
+        try:
+            described = future.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            raise Retryable(f"topic {name}: {said(error.args[0])}") from error
+        found[name] = TopicIdentity(
+            name=name,
+            # Kafka prints ids url-safe, this client does not; one spelling everywhere.
+            topic_id=str(described.topic_id).translate(URL_SAFE),
+            partitions=tuple(sorted(p.id for p in described.partitions)),
+        )
+    return found
+
+
+class LeaderMoved(Retryable):
+    """What this client knows of a partition's leader is no longer so."""
+
+
+def _offset(future: "Future[ListOffsetsResultInfo]", topic: str) -> int:
+    """A broker that did not answer leaves no error in this client, but no offset either."""
+    offset = _result(future, topic).offset
+    if offset < 0:
+        raise Retryable(f"topic {topic}: the broker did not say how far it goes")
+    return int(offset)
+
+
+def _result(future: "Future[T]", topic: str) -> T:
+    try:
+        return future.result()
+    except KafkaException as error:
+        kind = LeaderMoved if error.args[0].code() in OLD_LEADER else Retryable
+        raise kind(f"topic {topic}: {said(error.args[0])}") from error
