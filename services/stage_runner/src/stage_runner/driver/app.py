@@ -151,9 +151,10 @@ class RunningStage:
         try:
             self._tracked.process(frame, batch_id)
         except Exception as error:
-            # The loop's boundary: Py4J would hand on only the text of it.
+            # The loop's boundary. Py4J would hand on only the text of it, and Spark searches that
+            # text by a recursive expression, which overflows the stack of its thread.
             self.failure = error
-            raise
+            raise StageFailed(self.name) from None
 
 
 def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:

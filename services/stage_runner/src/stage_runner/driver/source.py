@@ -13,6 +13,8 @@ from shared.vectors import Vector
 
 EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
 COLUMNS: Final = ("topic", "partition", "offset", "value")
+# Spark's own two minutes hold a batch whose records will never come: of a topic that was deleted.
+POLL_TIMEOUT_MS: Final = "30000"
 FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits
 
 
@@ -69,5 +71,6 @@ def _options(kafka: Kafka) -> dict[str, str]:
         **{f"kafka.{name}": value for name, value in cluster.items()},
         "kafka.isolation.level": "read_committed",
         "kafka.fetch.max.wait.ms": FETCH_WAIT_MS,
+        "kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS,
         "failOnDataLoss": "true",
     }
