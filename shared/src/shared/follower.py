@@ -17,7 +17,7 @@ from shared import codec, metrics
 from shared.errors import InvalidMessage, Retryable
 from shared.events import Message
 from shared.kafka import make_consumer
-from shared.kafka_admin import make_admin
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.kafka_cluster import Kafka
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,8 @@ class TopicFollower(Generic[M]):
         self._topic = topic
         self._type = message_type
         self._accept = accept
+        self._reached: dict[int, int] = {}
+        self._moved = threading.Condition()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
 
@@ -66,6 +68,16 @@ class TopicFollower(Generic[M]):
             return f"topic {self._topic} is no longer read; restart this process"
         return None if self.caught_up.is_set() else f"topic {self._topic} is still being read"
 
+    def await_now(self, timeout_s: float) -> None:
+        """Until all that stands in the topic at this moment is known; Retryable when too late."""
+        ends = self._ends(make_admin(self._kafka))
+        with self._moved:
+            known = self._moved.wait_for(
+                lambda: all(self._reached.get(p, 0) >= end for p, end in ends.items()), timeout_s
+            )
+        if not known:
+            raise Retryable(f"topic {self._topic} was not read to its end within {timeout_s} s")
+
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
@@ -75,11 +87,7 @@ class TopicFollower(Generic[M]):
                 self._stop.wait(RETRY_S)
 
     def _follow(self) -> None:
-        admin = make_admin(self._kafka)
-        identity = admin.identify([self._topic]).get(self._topic)
-        if identity is None:
-            raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")
-        ends = admin.ends(self._topic, identity.partitions)
+        ends = self._ends(make_admin(self._kafka))
         options: dict[str, object] = {"enable.partition.eof": True}
         consumer = make_consumer(self._kafka, "waybill-follower", **options)
         try:
@@ -100,10 +108,20 @@ class TopicFollower(Generic[M]):
                 assert partition is not None and at is not None
                 if error is None:
                     self._take(message.value())
-                if at + (error is None) >= left.get(partition, 0):
+                reached = at + (error is None)
+                if reached >= left.get(partition, 0):
                     left.pop(partition, None)
+                with self._moved:
+                    self._reached[partition] = reached
+                    self._moved.notify_all()
         finally:
             consumer.close()
+
+    def _ends(self, admin: KafkaAdmin) -> dict[int, int]:
+        identity = admin.identify([self._topic]).get(self._topic)
+        if identity is None:
+            raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")
+        return admin.ends(self._topic, identity.partitions)
 
     def _starts(self, consumer: Consumer, ends: Mapping[int, int]) -> dict[int, int]:
         if self._since_ms is None:

@@ -34,6 +34,7 @@ from status.settings import Settings
 logger = logging.getLogger(__name__)
 
 PING_TIMEOUT_S = 5.0
+RECORD_TIMEOUT_S = 5.0
 
 
 class Service:
@@ -128,6 +129,12 @@ class Service:
         self._loop.call_soon_threadsafe(self._events.take, event)
 
     def _accept_reply(self, reply: Reply) -> None:
+        """Whoever hears it may ask for the pipeline next, whose record came before it."""
+        if self._answers.caught_up.is_set():
+            try:
+                self._pipelines.await_now(RECORD_TIMEOUT_S)
+            except Retryable as error:
+                logger.warning("a reply came before its record", extra={"reason": str(error)})
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._replies.take, reply)
 

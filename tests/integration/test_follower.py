@@ -1,0 +1,57 @@
+"""Who follows a topic can wait until it knows what stands there now."""
+
+import threading
+import uuid
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from containers import Servers
+from shared import codec
+from shared.errors import Retryable
+from shared.events import Reply
+from shared.follower import TopicFollower
+from shared.kafka import make_producer, produce_and_wait
+from shared.kafka_admin import make_admin
+from shared.topics import create_missing
+
+WAIT_S = 15.0
+
+
+def reply(id: str) -> Reply:
+    return Reply(
+        tenant="default",
+        pipeline_uid="u",
+        id=id,
+        pipeline="p",
+        action="apply",
+        state="done",
+        errors=(),
+        warnings=(),
+        at=1,
+    )
+
+
+def test_now_is_known_only_when_all_that_stands_there_was_handed_over(servers: Servers) -> None:
+    topic = f"follow-{uuid.uuid4().hex[:8]}"
+    create_missing(make_admin(servers.kafka).client, [NewTopic(topic, 2, 1)])
+    producer = make_producer(servers.kafka)
+    taken: list[str] = []
+    held = threading.Event()
+
+    def accept(message: Reply) -> None:
+        assert held.wait(WAIT_S)
+        taken.append(message.id)
+
+    with TopicFollower(servers.kafka, topic, Reply, accept) as follower:
+        assert follower.caught_up.wait(WAIT_S)
+        follower.await_now(WAIT_S)  # nothing stands there
+        for name in ("a", "b", "c"):
+            produce_and_wait(producer, topic, name, codec.encode(reply(name)))
+
+        with pytest.raises(Retryable, match="was not read to its end"):
+            follower.await_now(0.3)
+        held.set()
+        follower.await_now(WAIT_S)
+
+        assert sorted(taken) == ["a", "b", "c"]
