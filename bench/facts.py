@@ -20,7 +20,7 @@ from shared.events import (
 )
 from shared.kafka import make_producer, produce_and_wait
 from shared.settings import DEFAULT_TENANT
-from shared.tokens import Part, Token, input_id, seal
+from shared.tokens import Part, Token, pipeline_id, seal
 from shared.vectors import Span
 
 INPUT_PARTITIONS = 8
@@ -68,8 +68,8 @@ class Facts:
             Span(topic_id=TOPIC_ID, partition=p, start=end - 1, end=end)
             for p in range(INPUT_PARTITIONS)
         )
-        owner = input_id(DEFAULT_TENANT, self.uid, "orders")
-        part = Part(input_id=owner, generation=1, spans=spans)
+        owner = pipeline_id(DEFAULT_TENANT, self.uid)
+        part = Part(pipeline_id=owner, generation=1, spans=spans)
         made = Token(issued_at=SystemClock().now_ms(), request_id="00" * 8, parts=(part,))
         return seal(made, self._around.ring, tenant=DEFAULT_TENANT, nonce=os.urandom(12))
 
@@ -88,7 +88,7 @@ def stage_of(topic: str, topic_id: str) -> StageDefinition:
     sink = SinkDefinition(
         name="lake", kind="iceberg", target="raw.orders", topic_id=None, terminal=True, since=1
     )
-    return StageDefinition(name="load", inputs=(source,), sinks=(sink,))
+    return StageDefinition(name="load", since=1, inputs=(source,), sinks=(sink,))
 
 
 STAGE = stage_of("orders.in", TOPIC_ID)
@@ -103,6 +103,7 @@ def record(
 ) -> PipelineRecord:
     return PipelineRecord(
         commanded_at=0,
+        life=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,
         name=name or f"p-{uid}",
@@ -134,6 +135,7 @@ def commit(number: int) -> Commit:
         sinks=(
             SinkResult(
                 name="lake",
+                since=1,
                 kind="iceberg",
                 outcome="committed",
                 batch_rows=INPUT_PARTITIONS,

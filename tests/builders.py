@@ -100,9 +100,11 @@ def make_stage(
     *,
     inputs: tuple[InputDefinition, ...] | None = None,
     sinks: tuple[SinkDefinition, ...] | None = None,
+    since: int = 1,
 ) -> StageDefinition:
     return StageDefinition(
         name=name,
+        since=since,
         inputs=(make_input(),) if inputs is None else inputs,
         sinks=(make_sink(),) if sinks is None else sinks,
     )
@@ -122,6 +124,7 @@ def make_commit(
     batch_id: int | None = None,
     version: int | None = None,
     outcome: Literal["committed", "failed"] = "committed",
+    since: int = 1,
 ) -> Commit:
     """`outputs` are cumulative and of every sink named."""
     return Commit(
@@ -142,6 +145,7 @@ def make_commit(
         sinks=tuple(
             SinkResult(
                 name=sink,
+                since=since,
                 kind="iceberg",
                 outcome=outcome,
                 batch_rows=1,
@@ -202,9 +206,11 @@ def make_record(
     stages: tuple[StageDefinition, ...] | None = None,
     created_at: int = NOW,
     tenant: str = TENANT,
+    life: int = 0,
 ) -> PipelineRecord:
     return PipelineRecord(
         commanded_at=0,
+        life=life,
         tenant=tenant,
         pipeline_uid=uid,
         name=name,
@@ -228,6 +234,7 @@ def make_command(
         pipeline_uid=UID,
         id=id,
         pipeline="orders",
+        life=0,
         action=action,
         manifest=MANIFEST if action == "apply" else None,
         actor="ada",

@@ -18,9 +18,8 @@ partitions = st.integers(0, 5)
 
 @st.composite
 def spans(draw: st.DrawFn, offset_max: int = OFFSET_MAX) -> Span:
-    """A run of offsets; some begin at the beginning."""
     end = draw(st.integers(0, offset_max))
-    start = draw(st.none() | st.integers(0, end))
+    start = draw(st.integers(0, end))
     return Span(topic_id=draw(topic_ids), partition=draw(partitions), start=start, end=end)
 
 
@@ -29,9 +28,10 @@ def parts(draw: st.DrawFn) -> Part:
     """Spans in the order in which a token keeps them: by topic."""
     chosen = sorted(draw(st.lists(spans(), max_size=6)), key=lambda span: span.topic_id)
     return Part(
-        input_id=draw(st.binary(min_size=8, max_size=8)).hex(),
+        pipeline_id=draw(st.binary(min_size=8, max_size=8)).hex(),
         generation=draw(st.integers(0, GENERATION_MAX)),
         spans=tuple(chosen),
+        counted=draw(st.booleans()),
     )
 
 

@@ -14,7 +14,7 @@ from shared.slots import NON_FINAL_AGE_MS_MAX
 from shared.tokens import Token
 from shared.vectors import Span, TopicPartition
 from sim.clients import Issued, Status, forgeries
-from sim.contents import Contents
+from sim.contents import Contents, fence_key
 from sim.log import Cluster, Place, Row
 from sim.redis_server import RedisServer
 from sim.shapes import effects, required
@@ -184,9 +184,7 @@ class Checker:
             for number in numbers:
                 rows = effects(issued.uid, record.stages, issued.input_name, number)
                 due.setdefault(sink.name, set()).update(rows[stage.name, sink.name])
-            missing = due.get(sink.name, set()) - self._contents.visible(
-                issued.uid, stage.name, sink.name
-            )
+            missing = due.get(sink.name, set()) - self._contents.visible(issued.uid, stage, sink)
             if missing:
                 self.report("I1", f"complete, but {sink.name} lacks {sorted(missing)[:3]}")
                 if self._recreated(token):
@@ -195,7 +193,7 @@ class Checker:
 
     def _check_hops(self, issued: Issued, record: PipelineRecord, numbers: set[int]) -> None:
         for stage, sink in required(record, issued.generation, issued.input_name):
-            key = f"{issued.uid}/{stage.name}/{sink.name}"
+            key = fence_key(issued.uid, stage, sink)
             fence = self._contents.fence(key)
             passed = to_vector(fence.frontier) if fence is not None else {}
             for source in (s for s in stage.inputs if not s.root):
@@ -224,15 +222,7 @@ def covered(
 ) -> Iterator[tuple[Place, Row]]:
     """The records of a token that its pipeline has to process."""
     for span in (span for part in token.parts for span in part.spans):
-        start = span.start
-        if start is None:
-            bases = [
-                world.base(issued.uid, stage.name, span.key)
-                for stage in record.stages
-                if any(s.root and s.name == issued.input_name for s in stage.inputs)
-            ]
-            start = max(bases, default=0)
-        for offset, row in contents.entries(span.topic_id, span.partition, start, span.end):
+        for offset, row in contents.entries(span.topic_id, span.partition, span.start, span.end):
             yield Place(span.topic_id, span.partition, offset), row
 
 
@@ -243,7 +233,7 @@ def _past(aside: Iterable[Range], place: TopicPartition, at: int) -> int:
 
 
 def _reach(spans: Iterable[Span], at: TopicPartition, end: int) -> bool:
-    return any(span.key == at and span.start is None and span.end >= end for span in spans)
+    return any(span.key == at and span.end >= end for span in spans)
 
 
 def _offsets(spans: Iterable[Span]) -> Iterator[tuple[str, int, int]]:

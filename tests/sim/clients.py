@@ -142,9 +142,9 @@ class Ingress:
         self, text: str, input_name: str, places: tuple[Place, ...] | None, *, exact: bool
     ) -> Issued:
         part = self._sealed[0]
-        owner = self.directory.owner_of(part.input_id)
+        owner = self.directory.owner_of(part.pipeline_id)
         assert owner is not None
-        uid = owner.record.pipeline_uid
+        uid = owner.pipeline_uid
         return Issued(text, uid, input_name, part.generation, places, exact)
 
     # Log
@@ -186,6 +186,13 @@ class Ingress:
 
     async def cluster_id(self) -> str:
         return "cluster"
+
+    async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        found = self._world.cluster.topics.get(topic)
+        if found is None:
+            raise Retryable(f"topic {topic} is unknown")
+        self._edge("ingress.starts_read")
+        return {number: found.partitions[number].start for number in partitions}
 
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         found = self._world.cluster.topics.get(topic)

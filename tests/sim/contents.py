@@ -2,9 +2,14 @@
 
 from collections.abc import Iterator
 
-from shared.events import Fence
+from shared.events import Fence, SinkDefinition, StageDefinition
+from shared.slots import sink_key
 from sim.log import Cluster, Place, Row
 from sim.sinks import Storage
+
+
+def fence_key(uid: str, stage: StageDefinition, sink: SinkDefinition) -> str:
+    return f"{uid}/{sink_key(stage.name, sink.name, sink.since)}"
 
 
 class Contents:
@@ -18,17 +23,17 @@ class Contents:
         tables = (table.fences.get(key) for table in storage.tables.values())
         return found or next((fence for fence in tables if fence is not None), None)
 
-    def visible(self, uid: str, stage: str, sink: str) -> set[Row]:
+    def visible(self, uid: str, stage: StageDefinition, sink: SinkDefinition) -> set[Row]:
         return set(self.rows(uid, stage, sink))
 
-    def rows(self, uid: str, stage: str, sink: str) -> Iterator[Row]:
+    def rows(self, uid: str, stage: StageDefinition, sink: SinkDefinition) -> Iterator[Row]:
         """What a reader finds there, each as often as it finds it."""
-        key = f"{uid}/{stage}/{sink}"
+        key = fence_key(uid, stage, sink)
         for table in self._storage.tables.values():
             yield from table.rows.get(key, ())
         fence = self._storage.fences.get(key)
         ids = dict.fromkeys(o.topic_id for o in fence.outputs) if fence is not None else {}
-        step = f"{uid[:4]}.{stage}"
+        step = f"{uid[:4]}.{stage.name}"
         for topic_id in ids:
             for _, row in self._readable(topic_id):
                 if row.path and row.path[-1].rstrip("'") == step:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from random import Random
 from typing import Protocol
 
@@ -58,7 +59,7 @@ class End:
         """I5, by what stands in the sinks."""
         for stage in record.stages:
             for sink in stage.sinks:
-                counts = Counter(self._contents.rows(record.pipeline_uid, stage.name, sink.name))
+                counts = Counter(self._contents.rows(record.pipeline_uid, stage, sink))
                 doubled = [row for row, count in counts.items() if count > 1]
                 if doubled:
                     self._report("I5", f"{stage.name}/{sink.name} holds twice: {doubled[:3]}")
@@ -76,7 +77,7 @@ class End:
     ) -> None:
         due = effects(record.pipeline_uid, record.stages, input_name, number)
         for stage, sink in required(record, FIRST_GENERATION, input_name):
-            seen = self._contents.visible(record.pipeline_uid, stage.name, sink.name)
+            seen = self._contents.visible(record.pipeline_uid, stage, sink)
             if not due[stage.name, sink.name] <= seen:
                 self._report("I4", f"{place} never came to {stage.name}/{sink.name}")
 
@@ -113,7 +114,7 @@ class End:
         if any(s.topic_id is not None and there(s.target) != s.topic_id for _, s in sinks):
             return False  # what was in it went with the topic
         return bool(sinks) and all(
-            rows and rows <= self._contents.visible(issued.uid, stage.name, sink.name)
+            rows and rows <= self._contents.visible(issued.uid, stage, sink)
             for stage, sink in sinks
             for rows in [due[stage.name, sink.name]]
         )
@@ -138,17 +139,21 @@ def frontiers(facts: Iterable[Fact]) -> dict[str, tuple[PartitionOffset, ...]]:
 
 
 def shuffled(facts: Sequence[Fact], dice: Random) -> list[Fact]:
-    """Commits in any order, between the definitions as they came."""
-    commits = [fact for fact in facts if isinstance(fact.body, Commit)]
+    """Commits in any order, between the definitions as they came; behind a deletion none counts."""
+    commits = [fact for fact in until_deleted(facts) if isinstance(fact.body, Commit)]
     again = [*commits, *dice.sample(commits, len(commits) // 4)]
     dice.shuffle(again)
     mixed: list[Fact] = []
-    for fact in facts:
+    for fact in until_deleted(facts):
         if isinstance(fact.body, Commit):
             mixed.append(again.pop())
         else:
             mixed.append(fact)
     return mixed + again
+
+
+def until_deleted(facts: Sequence[Fact]) -> list[Fact]:
+    return [*takewhile(lambda f: isinstance(f.body, Commit) or not f.body.deleted, facts)]
 
 
 def _within(place: Place, topic: str, lost: Lost) -> bool:

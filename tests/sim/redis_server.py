@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from shared.errors import Retryable
-from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot, sink_key
+from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
 from status.core.views import PipelineKey, Reading, Stamp, reading_of
 from token_tracker.app import SlotWrite, WriteResult
 
@@ -98,8 +98,8 @@ def _history(
 ) -> dict[str, tuple[Progress, ...]]:
     after = dict(before)
     for progress in write.progress:
-        key = sink_key(progress.stage, progress.sink)
-        after[key] = (*after.get(key, ()), progress)[-HISTORY_LENGTH_MAX:]
+        held = after.get(progress.sink, ())
+        after[progress.sink] = (*held, progress)[-HISTORY_LENGTH_MAX:]
     return after
 
 

@@ -12,7 +12,7 @@ from shared.errors import Retryable
 from shared.events import Fence, Output
 from sim.log import Cluster, Place, Row, Transaction
 from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
-from waybill.spark.sinks import SinkSuperseded, Written
+from waybill.spark.sinks import SinkLife, SinkSuperseded, Written
 from waybill.spark.stopping import StageStopped
 
 Edge = Callable[[str], None]
@@ -77,11 +77,11 @@ class TableSink:
 
     kind = "iceberg"
 
-    def __init__(self, name: str, storage: Storage, table: str, key: str, edge: Edge) -> None:
-        self.name = name
+    def __init__(self, life: SinkLife, storage: Storage, table: str, edge: Edge) -> None:
+        self.name, self.since = life.name, life.since
         self._storage = storage
         self._table = storage.table(table)
-        self._key = key
+        self._key = life.fence_key
         self._edge = edge
         self._seen: Fence | None = None
 
@@ -123,13 +123,13 @@ class KafkaSink:
     kind = "kafka"
 
     def __init__(
-        self, name: str, storage: Storage, topic: str, topic_id: str, key: str, edge: Edge
+        self, life: SinkLife, storage: Storage, topic: str, topic_id: str, edge: Edge
     ) -> None:
-        self.name = name
+        self.name, self.since = life.name, life.since
         self._storage = storage
         self._topic = topic
         self._topic_id = topic_id
-        self._key = key
+        self._key = life.fence_key
         self._edge = edge
         self._owner = -1
 

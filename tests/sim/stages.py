@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from shared.clock import Clock
 from shared.events import Commit, Range, StageDefinition, to_vector
+from sim.contents import fence_key
 from sim.files import MemoryPath
 from sim.shapes import transform
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
@@ -16,6 +17,7 @@ from stage_runner.driver.app import checkpoint_folder, stage_inputs
 from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import Identity
 from waybill.spark.fencing import LaterSink
+from waybill.spark.sinks import SinkLife
 from waybill.spark.stage import TrackedStage
 
 
@@ -49,7 +51,7 @@ class SimStage:
         self._edge = host.edge
         self._cluster = host.storage.cluster
         self._inputs = stage_inputs(definition)
-        folder = checkpoint_folder(cast(Path, host.files / self._uid), self.name, self._inputs)
+        folder = checkpoint_folder(cast(Path, host.files / self._uid), definition, self._inputs)
         self._sinks = tuple(open_sink(definition, sink.name, host) for sink in definition.sinks)
         self._tracked = TrackedStage(
             self.name,
@@ -129,8 +131,12 @@ class SimStage:
 
 def open_sink(stage: StageDefinition, name: str, host: Host) -> KafkaSink | TableSink:
     definition = next(sink for sink in stage.sinks if sink.name == name)
-    key = f"{host.identity.pipeline_uid}/{stage.name}/{name}"
+    life = SinkLife(
+        name=name,
+        since=definition.since,
+        fence_key=fence_key(host.identity.pipeline_uid, stage, definition),
+    )
     storage, edge = host.storage, host.edge
     if definition.topic_id is None:
-        return TableSink(name, storage, definition.target, key, edge)
-    return KafkaSink(name, storage, definition.target, definition.topic_id, key, edge)
+        return TableSink(life, storage, definition.target, edge)
+    return KafkaSink(life, storage, definition.target, definition.topic_id, edge)

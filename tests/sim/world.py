@@ -223,14 +223,15 @@ class World:
         driver.forgotten = True
 
     def command(self, action: str, **options: str) -> None:
-        uid = self.ingress.directory.uid_for(DEFAULT_TENANT, NAME)
+        life = self.ingress.directory.life_for(DEFAULT_TENANT, NAME)
         self._commands += 1
         manifest = self.shape.manifest() if action == "apply" else None
         self.say(f"command {action} {options or ''}")
         self.operations.commands.append(
             Command(
                 tenant=DEFAULT_TENANT,
-                pipeline_uid=uid,
+                pipeline_uid=life.uid,
+                life=life.number,
                 id=f"c{self._commands}",
                 pipeline=NAME,
                 action=action,  # type: ignore[arg-type]

@@ -43,6 +43,7 @@ class Output:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkResult:
     name: str
+    since: int  # the life of the sink: see SinkDefinition
     kind: str
     outcome: Literal["committed", "failed"]
     batch_rows: int
@@ -107,6 +108,7 @@ class InputDefinition:
     topic_id: str
     root: bool
     bases: tuple[PartitionOffset, ...]
+    whole: tuple[PartitionOffset, ...] = ()  # of a root: from here on every sink has part
     retired: tuple[str, ...] = ()  # ids that the topic of this name had before
 
 
@@ -117,7 +119,7 @@ class SinkDefinition:
     target: str
     topic_id: str | None
     terminal: bool
-    since: int  # the generation with which it came: older tokens never wait for it
+    since: int  # the generation with which it came: a name that returns is another sink
     bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
     retired: tuple[str, ...] = ()  # ids that its topic had before
 
@@ -125,6 +127,7 @@ class SinkDefinition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDefinition:
     name: str
+    since: int  # the generation with which it came: a name that returns is another stage
     inputs: tuple[InputDefinition, ...]
     sinks: tuple[SinkDefinition, ...]
 
@@ -157,6 +160,7 @@ class PipelineRecord:
     created_at: int
     updated_at: int
     commanded_at: int  # offset of the last command that is in this record
+    life: int  # how many pipelines had this name before
     closed: bool = False  # a deleted one, of which nothing is left to be told
 
     def root_inputs(self) -> dict[str, InputDefinition]:
@@ -170,6 +174,7 @@ class Command:
     pipeline_uid: str
     id: str
     pipeline: str
+    life: int  # of the name: how many pipelines had it before
     action: Literal["apply", "start", "stop", "restart", "delete"]
     manifest: str | None
     actor: str

@@ -1,4 +1,4 @@
-"""What this process knows of all pipelines: the newest record of each, by name and by input id.
+"""What this process knows of all pipelines: the newest record of each, by name and by short id.
 
 Fed from `waybill.pipelines`; never writes. Deleted pipelines stay, so their tokens still resolve.
 """
@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from shared.events import PipelineRecord
-from shared.tokens import input_id
+from shared.tokens import pipeline_id
 
 UID_NAMESPACE: UUID = uuid5(NAMESPACE_URL, "urn:waybill:pipeline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputOwner:
-    record: PipelineRecord
-    input_name: str
+class Life:
+    """One pipeline of a name; `number` counts those before it."""
+
+    uid: str
+    number: int
 
 
 class PipelineDirectory:
@@ -26,18 +28,17 @@ class PipelineDirectory:
         self._lock = threading.Lock()
         self._by_uid: dict[str, PipelineRecord] = {}
         self._by_name: dict[tuple[str, str], PipelineRecord] = {}
-        self._inputs: dict[str, InputOwner] = {}
+        self._by_id: dict[str, PipelineRecord] = {}
 
     def accept(self, record: PipelineRecord) -> None:
+        """The newest life of a name is the one with the highest number, whatever clocks say."""
         with self._lock:
             self._by_uid[record.pipeline_uid] = record
+            self._by_id[pipeline_id(record.tenant, record.pipeline_uid)] = record
             name = (record.tenant, record.name)
             known = self._by_name.get(name)
-            if known is None or known.created_at <= record.created_at:
+            if known is None or known.life <= record.life:
                 self._by_name[name] = record
-            for input_name in record.root_inputs():
-                key = input_id(record.tenant, record.pipeline_uid, input_name)
-                self._inputs[key] = InputOwner(record=record, input_name=input_name)
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
         """The living pipeline of that name."""
@@ -45,9 +46,10 @@ class PipelineDirectory:
             record = self._by_name.get((tenant, name))
         return None if record is None or record.desired == "deleted" else record
 
-    def owner_of(self, key: str) -> InputOwner | None:
+    def owner_of(self, short_id: str) -> PipelineRecord | None:
+        """The pipeline of which a part of a token is."""
         with self._lock:
-            return self._inputs.get(key)
+            return self._by_id.get(short_id)
 
     def living(self, tenant: str) -> list[PipelineRecord]:
         with self._lock:
@@ -55,14 +57,14 @@ class PipelineDirectory:
         alive = [r for r in records if r.tenant == tenant and r.desired != "deleted"]
         return sorted(alive, key=lambda record: record.name)
 
-    def uid_for(self, tenant: str, name: str) -> str:
-        """The uid of the living pipeline of that name, else the one that its next life will have.
+    def life_for(self, tenant: str, name: str) -> Life:
+        """That of the living pipeline of that name, else the one that comes next.
 
-        Derived from the number of lives before, so that two creations at once mean one pipeline.
+        Its uid follows from its number, so that two creations at once mean one pipeline.
         """
-        alive = self.by_name(tenant, name)
-        if alive is not None:
-            return alive.pipeline_uid
         with self._lock:
-            lives = sum(r.tenant == tenant and r.name == name for r in self._by_uid.values())
-        return str(uuid5(UID_NAMESPACE, f"{tenant}/{name}/{lives}"))
+            newest = self._by_name.get((tenant, name))
+        if newest is not None and newest.desired != "deleted":
+            return Life(uid=newest.pipeline_uid, number=newest.life)
+        number = 0 if newest is None else newest.life + 1
+        return Life(uid=str(uuid5(UID_NAMESPACE, f"{tenant}/{name}/{number}")), number=number)

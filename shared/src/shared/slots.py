@@ -4,6 +4,7 @@ The slot is a cache of facts. It counts only while its stamp names the very serv
 so a flush, an old dump or a replica that lags is seen as missing knowledge, never as an answer.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
@@ -60,10 +61,10 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """Everything that answers a token of one pipeline. `sinks` is by `stage/sink`.
+    """Everything that answers a token of one pipeline. `sinks` is by `sink_key`.
 
-    `former` is by stage: where it began in topics whose ids are retired now. `removals` are what
-    earlier definitions had and the present one has not, the newest last.
+    `former` is by `stage_key`: where it began in topics whose ids are retired now. `removals` are
+    what earlier definitions had and the present one has not, the newest last.
     """
 
     tenant: str
@@ -82,8 +83,7 @@ class Slot:
 class Progress:
     """One step of a sink in root coordinates, kept as history so that a token finds its batch."""
 
-    stage: str
-    sink: str
+    sink: str  # its key in the slot
     before: tuple[PartitionOffset, ...] = ()
     reached: tuple[PartitionOffset, ...]
     batch_id: int
@@ -106,8 +106,17 @@ _saved = TypeAdapter(Saved)
 _progress = TypeAdapter(Progress)
 
 
-def sink_key(stage: str, sink: str) -> str:
-    return f"{stage}/{sink}"
+def sink_key(stage: str, sink: str, since: int) -> str:
+    """One life of a sink: a name that returns is another sink."""
+    return f"{stage}/{sink}@{since}"
+
+
+def keys_of(stages: Iterable[StageDefinition]) -> set[str]:
+    return {sink_key(s.name, sink.name, sink.since) for s in stages for sink in s.sinks}
+
+
+def stage_key(stage: StageDefinition) -> str:
+    return f"{stage.name}@{stage.since}"
 
 
 def slot_to_json(slot: Slot) -> str:

@@ -1,7 +1,7 @@
 """Tokens: what they hold, their compact form, and the seal around it. Nothing is stored for one.
 
 A token is AES-256-GCM sealed, so its holder learns neither topics nor volumes and cannot forge one.
-The tenant is bound in twice: in each part's input id and in the seal's associated data.
+The tenant is bound in twice: in each part's pipeline id and in the seal's associated data.
 """
 
 import base64
@@ -24,12 +24,12 @@ from shared.vectors import Span
 PREFIX = "wb1."
 NONCE_BYTES = 12
 KEY_BYTES = 32
-INPUT_ID_BYTES = 8
+PIPELINE_ID_BYTES = 8
 REQUEST_ID_BYTES = 8
 TOPIC_ID_BYTES = 16
 LIFE_MS = 30 * 24 * 3600 * 1000
 CHARACTERS_MAX = 256 * 1024  # more than ten thousand scattered records need
-INPUTS_MAX = 10_000  # whose short names are remembered
+PIPELINES_MAX = 10_000  # whose short names are remembered
 KEYS_MAX = 255  # as many as a ring may hold
 ASSUMED_IDENTITY = 1  # flag: the producer did not name topic ids, so ingress took the present ones
 MERGED = 2  # flag: `oldest_at` follows
@@ -37,11 +37,16 @@ MERGED = 2  # flag: `oldest_at` follows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The spans of one input of one pipeline, and the generation that was valid at birth."""
+    """Spans of one pipeline's inputs, and the generation that was valid at birth.
 
-    input_id: str
+    The topic ids in the spans say which inputs: names of inputs change, ids never return.
+    `counted`: each offset is a record; else strangers' records and markers may be among them.
+    """
+
+    pipeline_id: str
     generation: int
     spans: tuple[Span, ...]
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +73,11 @@ class KeyRing:
     keys: dict[int, bytes]
 
 
-@lru_cache(maxsize=INPUTS_MAX)
-def input_id(tenant: str, pipeline_uid: str, input_name: str) -> str:
-    """The short name of one input that a token carries instead of tenant, pipeline and input."""
-    named = "\0".join((tenant, pipeline_uid, input_name)).encode()
-    return hashlib.sha256(named).digest()[:INPUT_ID_BYTES].hex()
+@lru_cache(maxsize=PIPELINES_MAX)
+def pipeline_id(tenant: str, pipeline_uid: str) -> str:
+    """The short name of a pipeline, which a token carries instead of tenant and uid."""
+    named = "\0".join((tenant, pipeline_uid)).encode()
+    return hashlib.sha256(named).digest()[:PIPELINE_ID_BYTES].hex()
 
 
 def load_key_ring(path: Path) -> KeyRing:
@@ -145,7 +150,7 @@ def _pack(token: Token) -> bytes:
     out = bytearray(_varint(token.issued_at))
     out += bytes.fromhex(token.request_id) + bytes([flags]) + oldest + _varint(len(token.parts))
     for part in token.parts:
-        out += bytes.fromhex(part.input_id) + _varint(part.generation)
+        out += bytes.fromhex(part.pipeline_id) + _varint(2 * part.generation + part.counted)
         topics = sorted({span.topic_id for span in part.spans})
         out += _varint(len(topics))
         for topic_id in topics:
@@ -157,10 +162,8 @@ def _pack(token: Token) -> bytes:
 
 
 def _pack_run(span: Span) -> bytes:
-    """Zero and the end without a start; else start + 1 and the length, which is short."""
-    if span.start is None:
-        return _varint(0) + _varint(span.end)
-    return _varint(span.start + 1) + _varint(span.end - span.start)
+    """The start and the length, which is short."""
+    return _varint(span.start) + _varint(span.end - span.start)
 
 
 def _unpack(plain: bytes) -> Token:
@@ -180,17 +183,23 @@ def _unpack(plain: bytes) -> Token:
         for _ in range(number()):
             topic_id = base64.urlsafe_b64encode(take(TOPIC_ID_BYTES)).rstrip(b"=").decode()
             for _ in range(number()):
-                partition, first, second = number(), number(), number()
-                start = first - 1 if first else None
-                end = second if start is None else start + second
-                yield Span(topic_id=topic_id, partition=partition, start=start, end=end)
+                partition, start, length = number(), number(), number()
+                yield Span(topic_id=topic_id, partition=partition, start=start, end=start + length)
 
     issued_at, request_id, flags = number(), take(REQUEST_ID_BYTES).hex(), take(1)[0]
     oldest_at = number() if flags & MERGED else None
-    parts = tuple(
-        Part(input_id=take(INPUT_ID_BYTES).hex(), generation=number(), spans=tuple(spans()))
-        for _ in range(number())
-    )
+
+    def part() -> Part:
+        owner = take(PIPELINE_ID_BYTES).hex()
+        generation, counted = divmod(number(), 2)
+        return Part(
+            pipeline_id=owner,
+            generation=generation,
+            spans=tuple(spans()),
+            counted=bool(counted),
+        )
+
+    parts = tuple(part() for _ in range(number()))
     return Token(
         issued_at=issued_at,
         request_id=request_id,

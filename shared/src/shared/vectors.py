@@ -16,11 +16,11 @@ ENDLESS: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Span:
-    """A run of offsets [start, end) of one partition; `start` None means from the beginning."""
+    """A run of offsets [start, end) of one partition."""
 
     topic_id: str
     partition: int
-    start: int | None
+    start: int
     end: int
 
     @property
@@ -62,9 +62,9 @@ def ends(spans: Iterable[Span]) -> dict[TopicPartition, int]:
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Sort and unite touching or overlapping spans; the result covers exactly the same offsets."""
     merged: list[Span] = []
-    for span in sorted(spans, key=_order):
+    for span in sorted(spans):
         last = merged[-1] if merged else None
-        if last is not None and last.key == span.key and (span.start or 0) <= last.end:
+        if last is not None and last.key == span.key and span.start <= last.end:
             merged[-1] = Span(
                 topic_id=last.topic_id,
                 partition=last.partition,
@@ -88,7 +88,7 @@ def between(low: Vector, high: Vector) -> tuple[Span, ...]:
 def beyond(spans: Iterable[Span], floor: Vector) -> tuple[Span, ...]:
     """What of `spans` lies at `floor` or behind it."""
     return tuple(
-        cut for span in spans for cut in _cut(span, max(span.start or 0, floor.get(span.key, 0)))
+        cut for span in spans for cut in _cut(span, max(span.start, floor.get(span.key, 0)))
     )
 
 
@@ -100,7 +100,7 @@ def overlap(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
         for span in spans
         for other in others
         if other.key == span.key
-        for cut in _cut(span, max(span.start or 0, other.start or 0), other.end)
+        for cut in _cut(span, max(span.start, other.start), other.end)
     )
 
 
@@ -116,8 +116,8 @@ def _outside(span: Span, hole: Span) -> Iterator[Span]:
     if span.key != hole.key:
         yield span
         return
-    yield from _cut(span, span.start or 0, hole.start or 0)
-    yield from _cut(span, max(span.start or 0, hole.end))
+    yield from _cut(span, span.start, hole.start)
+    yield from _cut(span, max(span.start, hole.end))
 
 
 def _cut(span: Span, start: int, end: int = ENDLESS) -> Iterator[Span]:
@@ -125,11 +125,6 @@ def _cut(span: Span, start: int, end: int = ENDLESS) -> Iterator[Span]:
     end = min(span.end, end)
     if start < end:
         yield Span(topic_id=span.topic_id, partition=span.partition, start=start, end=end)
-
-
-def _order(span: Span) -> tuple[str, int, int, int]:
-    """A span without a start comes first, so that what it is merged with has none either."""
-    return (span.topic_id, span.partition, -1 if span.start is None else span.start, span.end)
 
 
 def record_spans(positions: Iterable[tuple[str, int, int]]) -> tuple[Span, ...]:

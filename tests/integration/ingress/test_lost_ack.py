@@ -125,7 +125,7 @@ def test_an_acknowledgement_without_a_place_is_covered_up_to_the_end(
     assert road.forgotten == forgotten + 1
     assert answer.json()["accepted"] == 3
     assert written(surroundings, known) == [1, 2, 3, 4, 5]
-    all_of_it = Span(topic_id=known.topic_id, partition=0, start=None, end=5)
+    all_of_it = Span(topic_id=known.topic_id, partition=0, start=0, end=5)
     assert spans_of(surroundings, answer) == (all_of_it,)
     later = spans_of(surroundings, send(ingress, known, 6))
     assert later == (Span(topic_id=known.topic_id, partition=0, start=5, end=6),)
@@ -143,7 +143,7 @@ def test_what_others_write_meanwhile_only_makes_the_token_wait_for_more(
 
     (span,) = spans_of(surroundings, answer)
 
-    assert span.start is None
+    assert span.start == 0
     assert written(surroundings, known).index(2) < span.end <= 3
 
 

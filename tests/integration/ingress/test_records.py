@@ -23,7 +23,7 @@ from shared.events import (
 from shared.kafka import make_producer, produce_and_wait, read_to_end
 from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.settings import DEFAULT_TENANT
-from shared.tokens import Token, input_id, open_token
+from shared.tokens import Token, open_token, pipeline_id
 from shared.topics import create_missing
 from shared.vectors import Span
 
@@ -93,13 +93,14 @@ def make_pipeline(
     source = InputDefinition(name="orders", topic=topic, topic_id=topic_id, root=True, bases=bases)
     record = PipelineRecord(
         commanded_at=0,
+        life=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=str(uuid.uuid4()),
         name=name,
         generation=3,
         desired="running",
         manifest=MANIFEST.format(name=name, topic=topic),
-        stages=(StageDefinition(name="copy", inputs=(source,), sinks=()),),
+        stages=(StageDefinition(name="copy", since=1, inputs=(source,), sinks=()),),
         created_at=1,
         updated_at=1,
     )
@@ -143,7 +144,7 @@ def test_a_token_covers_exactly_the_records_of_its_request(
     (part,) = token.parts
     assert part.generation == 3
     uid = known.record.pipeline_uid
-    assert part.input_id == input_id(DEFAULT_TENANT, uid, "orders")
+    assert part.pipeline_id == pipeline_id(DEFAULT_TENANT, uid)
     assert {span.topic_id for span in part.spans} == {known.topic_id}
     in_kafka = stored(surroundings, known.topic)
     mine = {
@@ -248,7 +249,8 @@ def test_tokens_for_positions_and_for_an_input(
         "/v1/tokens", json={"pipeline": known.record.name, "input": "orders"}
     ).json()
     (part,) = opened(surroundings, all_of_it["token"]).parts
-    assert part.spans == (replace(wanted, start=None),)
+    assert part.spans == (wanted,)
+    assert not part.counted
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from shared.codec import encode
 from shared.events import Commit, Definition, pipeline_key
 from shared.kafka import make_producer, produce_and_wait
 from shared.settings import DEFAULT_TENANT
-from shared.tokens import Part, Token, input_id, seal
+from shared.tokens import Part, Token, pipeline_id, seal
 from shared.vectors import Span
 
 SNAPSHOT = 6150272777574668285
@@ -93,8 +93,8 @@ class Pipeline:
     def token(self, start: int, end: int) -> str:
         around = self.world.surroundings
         span = Span(topic_id=ORDERS_ID, partition=0, start=start, end=end)
-        owner = input_id(DEFAULT_TENANT, self.uid, "orders")
-        part = Part(input_id=owner, generation=1, spans=(span,))
+        owner = pipeline_id(DEFAULT_TENANT, self.uid)
+        part = Part(pipeline_id=owner, generation=1, spans=(span,))
         token = Token(issued_at=SystemClock().now_ms(), request_id="00" * 8, parts=(part,))
         nonce = uuid.uuid4().bytes[:12]
         return seal(token, around.ring, tenant=DEFAULT_TENANT, nonce=nonce)

@@ -10,7 +10,7 @@ from builders import make_fence
 from stage_runner.adapters.lakehouse import open_catalog
 from stage_runner.adapters.sinks.iceberg import IcebergSink
 from stage_runner.driver.failures import describe
-from waybill.spark.sinks import SinkSuperseded, SinkUnreachable
+from waybill.spark.sinks import SinkLife, SinkSuperseded, SinkUnreachable
 
 TABLE = "raw.orders"
 SCHEMA = pa.schema([("order_id", pa.int64()), ("customer", pa.string())])
@@ -22,7 +22,8 @@ def catalog(tmp_path: Path) -> SqlCatalog:
 
 
 def opened(catalog: SqlCatalog) -> IcebergSink:
-    sink = IcebergSink("lake", catalog, TABLE, schema=SCHEMA, fence_key="default/uid/load/lake")
+    life = SinkLife(name="lake", since=1, fence_key="here/waybill/default/uid/load/lake@1")
+    sink = IcebergSink(life, catalog, TABLE, schema=SCHEMA)
     sink.claim()
     return sink
 

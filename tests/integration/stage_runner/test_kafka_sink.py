@@ -16,7 +16,7 @@ from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.topics import create_missing
 from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
 from stage_runner.core.rows import KEY, VALUE
-from waybill.spark.sinks import SinkSuperseded
+from waybill.spark.sinks import SinkLife, SinkSuperseded
 from waybill.spark.stopping import StageStopped
 
 PARTITIONS = 2
@@ -50,8 +50,12 @@ def after(fence: Fence) -> Fence:
     return make_fence(sequence=fence.sequence + 1, outputs=fence.outputs)
 
 
+def life_in(target: KafkaSinkTarget) -> SinkLife:
+    return SinkLife(name="out", since=1, fence_key=f"default/{target.topic}/copy/out@1")
+
+
 def opened(target: KafkaSinkTarget, admin: KafkaAdmin) -> KafkaSink:
-    sink = KafkaSink("out", target, fence_key=f"default/{target.topic}/copy/out", admin=admin)
+    sink = KafkaSink(life_in(target), target, admin)
     sink.claim()
     return sink
 
@@ -109,15 +113,14 @@ def test_nothing_is_written_into_a_topic_of_another_identity(
     target: KafkaSinkTarget, admin: KafkaAdmin
 ) -> None:
     sink = KafkaSink(
-        "out",
+        life_in(target),
         KafkaSinkTarget(
             kafka=target.kafka,
             topic_prefix=target.topic_prefix,
             topic=target.topic,
             topic_id="AAAAAAAAAAAAAAAAAAAAAA",
         ),
-        fence_key=f"default/{target.topic}/copy/out",
-        admin=admin,
+        admin,
     )
     sink.claim()
 

@@ -33,7 +33,7 @@ from shared.events import Commit, Definition, LifecycleEvent, SetAside, pipeline
 from shared.kafka import make_producer, produce_and_wait
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Keys
-from shared.tokens import Part, Token, input_id, seal
+from shared.tokens import Part, Token, pipeline_id, seal
 from shared.vectors import ENDLESS, Span
 
 NEW_ID = "q83vEjRWeJCrze8SNFZ4kA"
@@ -88,8 +88,8 @@ class Pipeline:
 
     def token(self, start: int, end: int, *, partition: int = 0) -> str:
         span = Span(topic_id=ORDERS_ID, partition=partition, start=start, end=end)
-        owner = input_id(DEFAULT_TENANT, self.uid, "orders")
-        part = Part(input_id=owner, generation=1, spans=(span,))
+        owner = pipeline_id(DEFAULT_TENANT, self.uid)
+        part = Part(pipeline_id=owner, generation=1, spans=(span,))
         token = Token(issued_at=now_ms(), request_id="00" * 8, parts=(part,))
         nonce = uuid.uuid4().bytes[:12]
         return seal(token, self.surroundings.ring, tenant=DEFAULT_TENANT, nonce=nonce)

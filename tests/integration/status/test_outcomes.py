@@ -28,7 +28,7 @@ from shared.kafka import make_producer, produce_and_wait
 from shared.operations import Operation
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Keys
-from shared.tokens import Part, Token, input_id, seal
+from shared.tokens import Part, Token, pipeline_id, seal
 from shared.vectors import Span
 
 
@@ -48,8 +48,8 @@ def tracker(surroundings: Surroundings) -> Iterator[Tracker]:
 
 def token_for(surroundings: Surroundings, tracker: Tracker, start: int, end: int) -> str:
     span = Span(topic_id=TOPIC_ID, partition=0, start=start, end=end)
-    owner = input_id(DEFAULT_TENANT, tracker.uid, "orders")
-    part = Part(input_id=owner, generation=1, spans=(span,))
+    owner = pipeline_id(DEFAULT_TENANT, tracker.uid)
+    part = Part(pipeline_id=owner, generation=1, spans=(span,))
     token = Token(issued_at=now_ms(), request_id="00" * 8, parts=(part,))
     return seal(token, surroundings.ring, tenant=DEFAULT_TENANT, nonce=uuid.uuid4().bytes[:12])
 

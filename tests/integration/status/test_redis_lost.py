@@ -19,7 +19,7 @@ from integration.status.tracker import TOPIC_ID, Tracker, now_ms, record_pipelin
 from integration.waiting import eventually
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Keys
-from shared.tokens import Part, Token, input_id, seal
+from shared.tokens import Part, Token, pipeline_id, seal
 from shared.vectors import Span
 
 
@@ -47,7 +47,7 @@ def uid(surroundings: Surroundings) -> str:
 
 def path_of(surroundings: Surroundings, uid: str) -> str:
     span = Span(topic_id=TOPIC_ID, partition=0, start=12, end=14)
-    part = Part(input_id=input_id(DEFAULT_TENANT, uid, "orders"), generation=1, spans=(span,))
+    part = Part(pipeline_id=pipeline_id(DEFAULT_TENANT, uid), generation=1, spans=(span,))
     token = Token(issued_at=now_ms(), request_id="00" * 8, parts=(part,))
     nonce = uuid.uuid4().bytes[:12]
     return f"/v1/tokens/{seal(token, surroundings.ring, tenant=DEFAULT_TENANT, nonce=nonce)}"

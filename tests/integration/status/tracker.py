@@ -23,7 +23,7 @@ from shared.settings import DEFAULT_TENANT
 from shared.slots import Keys, Progress, SinkState, Slot, progress_to_json, slot_to_json
 
 TOPIC_ID = "bM1xJ0yQRbm2a0Yw3oJm5w"
-SINK = "load/lake"
+SINK = "load/lake@1"
 SNAPSHOT = 6150272777574668285
 
 
@@ -34,6 +34,7 @@ def offsets(offset: int) -> tuple[PartitionOffset, ...]:
 STAGES = (
     StageDefinition(
         name="load",
+        since=1,
         inputs=(
             InputDefinition(
                 name="orders", topic="orders.in", topic_id=TOPIC_ID, root=True, bases=offsets(10)
@@ -58,6 +59,7 @@ def record_pipeline(surroundings: Surroundings) -> str:
     uid = str(uuid.uuid4())
     record = PipelineRecord(
         commanded_at=0,
+        life=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,
         name=f"orders-{uid[:8]}",
@@ -106,8 +108,7 @@ class Tracker:
 
 def progress(number: int, reached: int) -> Progress:
     return Progress(
-        stage="load",
-        sink="lake",
+        sink=SINK,
         reached=offsets(reached),
         batch_id=number,
         sequence=number,

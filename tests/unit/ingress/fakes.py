@@ -8,8 +8,9 @@ from ingress.core.rows import Record, Rejection
 from shared.errors import Retryable
 from shared.events import InputDefinition, PartitionOffset, PipelineRecord, StageDefinition
 from shared.kafka_admin import TopicIdentity
+from shared.pipelines import Life
 from shared.settings import DEFAULT_TENANT
-from shared.tokens import KeyRing, Part, Token, input_id, open_token, seal
+from shared.tokens import KeyRing, Part, Token, open_token, pipeline_id, seal
 from shared.vectors import Span
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
@@ -40,13 +41,15 @@ def source(name: str = "orders", *, bases: Sequence[int] = (0, 0)) -> InputDefin
         topic_id=OLD_ID,
         root=True,
         bases=tuple(offset(partition, at) for partition, at in enumerate(bases)),
+        whole=tuple(offset(partition, at) for partition, at in enumerate(bases)),
     )
 
 
 def pipeline(*inputs: InputDefinition, name: str = "orders") -> PipelineRecord:
-    stages = (StageDefinition(name="copy", inputs=inputs, sinks=()),) if inputs else ()
+    stages = (StageDefinition(name="copy", since=1, inputs=inputs, sinks=()),) if inputs else ()
     return PipelineRecord(
         commanded_at=0,
+        life=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid="uid-1",
         name=name,
@@ -65,6 +68,7 @@ class FakeKafka:
 
     topic_id: str | None = OLD_ID
     ends_now: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    starts_now: dict[int, int] = field(default_factory=dict)
     written: list[Record] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     failing: dict[int, str] = field(default_factory=dict)
@@ -112,6 +116,9 @@ class FakeKafka:
     async def cluster_id(self) -> str:
         return "cluster-1"
 
+    async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return {partition: self.starts_now.get(partition, 0) for partition in partitions}
+
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         if self.later_ends:
             self.ends_now = self.later_ends.pop(0)
@@ -128,9 +135,9 @@ class FakeDirectory:
     def living(self, tenant: str) -> list[PipelineRecord]:
         return list(self.records.values())
 
-    def uid_for(self, tenant: str, name: str) -> str:
+    def life_for(self, tenant: str, name: str) -> Life:
         known = self.records.get(name)
-        return known.pipeline_uid if known else f"next-{name}"
+        return Life(uid=known.pipeline_uid if known else f"next-{name}", number=0)
 
 
 @dataclass
@@ -159,7 +166,7 @@ class FixedClock:
         return NOW
 
 
-def span(partition: int, start: int | None, end: int) -> Span:
+def span(partition: int, start: int, end: int) -> Span:
     return Span(topic_id=OLD_ID, partition=partition, start=start, end=end)
 
 
@@ -170,9 +177,7 @@ def sealed_token(
     issued_at: int = NOW,
     assumed: bool = False,
 ) -> str:
-    part = Part(
-        input_id=input_id(DEFAULT_TENANT, uid, "orders"), generation=generation, spans=spans
-    )
+    part = Part(pipeline_id=pipeline_id(DEFAULT_TENANT, uid), generation=generation, spans=spans)
     token = Token(issued_at=issued_at, request_id="00" * 8, parts=(part,), identity_assumed=assumed)
     return seal(token, RING, tenant=DEFAULT_TENANT, nonce=bytes(12))
 

@@ -74,11 +74,13 @@ def test_a_token_covers_what_was_delivered() -> None:
     assert part.spans == (span(0, 7, 9), span(1, 3, 4))
 
 
-def test_a_report_without_an_offset_is_replaced_by_the_end_after_it() -> None:
-    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True)
+def test_a_report_without_an_offset_is_replaced_by_all_that_stands_there_after_it() -> None:
+    kafka = FakeKafka(starts_now={0: 2}, ends_now={0: 7, 1: 3}, hide_offsets=True)
     world = World(pipeline(source()), kafka=kafka)
     world.write()
-    assert world.mint.parts[0].spans == (span(0, None, 9), span(1, None, 4))
+    (part,) = world.mint.parts
+    assert part.spans == (span(0, 2, 9), span(1, 0, 4))
+    assert not part.counted
 
 
 def test_what_kafka_does_not_acknowledge_is_named_and_not_covered() -> None:
@@ -237,13 +239,29 @@ def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
 def test_a_token_for_an_input_holds_all_until_now() -> None:
     world = World(pipeline(source(bases=(2, 0))), kafka=FakeKafka(ends_now={0: 5, 1: 0}))
     asyncio.run(world.tokens.for_input("orders", "orders"))
-    assert world.mint.parts[0].spans == (span(0, None, 5),)
+    (part,) = world.mint.parts
+    assert part.spans == (span(0, 2, 5),)
+    assert not part.counted
+
+
+def test_what_retention_has_removed_is_not_held_now() -> None:
+    kafka = FakeKafka(starts_now={0: 3}, ends_now={0: 5, 1: 0})
+    world = World(pipeline(source(bases=(0, 0))), kafka=kafka)
+    asyncio.run(world.tokens.for_input("orders", "orders"))
+    assert world.mint.parts[0].spans == (span(0, 3, 5),)
+
+
+def test_all_that_an_input_holds_begins_where_its_last_sink_has_part() -> None:
+    later = replace(source(), whole=(offset(0, 4), offset(1, 1)))
+    world = World(pipeline(later), kafka=FakeKafka(ends_now={0: 6, 1: 1}))
+    asyncio.run(world.tokens.for_input("orders", "orders"))
+    assert world.mint.parts[0].spans == (span(0, 4, 6),)
 
 
 def test_a_token_for_an_empty_input_begins_where_the_input_begins() -> None:
     world = World(pipeline(source(bases=(0, 0))))
     asyncio.run(world.tokens.for_input("orders", "orders"))
-    assert world.mint.parts[0].spans == (span(0, None, 0), span(1, None, 0))
+    assert world.mint.parts[0].spans == (span(0, 0, 0), span(1, 0, 0))
 
 
 def test_positions_become_exact_spans() -> None:
@@ -253,12 +271,6 @@ def test_positions_become_exact_spans() -> None:
     assert not world.mint.assumed
     world.for_positions(position(1, 4, 5), position(0, 2, 6, topic_id=None))
     assert world.mint.assumed
-
-
-def test_a_topic_that_two_inputs_read_must_arrive_by_both() -> None:
-    world = World(pipeline(source("a"), source("b")), kafka=FakeKafka(ends_now={0: 9, 1: 9}))
-    asyncio.run(world.tokens.for_positions("orders", [position(0, 0, 1)]))
-    assert len({part.input_id for part in world.mint.parts}) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ingress.app.merges import TOKENS_MAX, Merges
 from ingress.core.births import merged_parts
 from ingress.core.refusals import Refusal
 from shared.settings import DEFAULT_TENANT
-from shared.tokens import LIFE_MS, Part, Token, input_id
+from shared.tokens import LIFE_MS, Part, Token, pipeline_id
 from shared.vectors import Span
 from unit.ingress.fakes import NOW, OLD_ID, RING, FixedClock, sealed_token, span, unsealed
 
@@ -49,8 +49,8 @@ def test_pipelines_and_generations_stay_apart() -> None:
     old, new = sealed_token(span(0, 0, 3)), sealed_token(span(0, 3, 5), generation=2)
     other = sealed_token(span(0, 0, 3), uid="uid-2")
     parts = merge(old, new, other).parts
-    ours = input_id(DEFAULT_TENANT, "uid-1", "orders")
-    assert {(part.input_id == ours, part.generation): part.spans for part in parts} == {
+    ours = pipeline_id(DEFAULT_TENANT, "uid-1")
+    assert {(part.pipeline_id == ours, part.generation): part.spans for part in parts} == {
         (True, 1): (span(0, 0, 3),),
         (True, 2): (span(0, 3, 5),),
         (False, 1): (span(0, 0, 3),),
@@ -127,7 +127,7 @@ def test_a_merge_covers_exactly_what_its_tokens_cover(
             request_id="00" * 8,
             parts=tuple(
                 Part(
-                    input_id=f"{number:016x}",
+                    pipeline_id=f"{number:016x}",
                     generation=generation,
                     spans=(
                         Span(topic_id=OLD_ID, partition=place, start=start, end=start + length),
@@ -140,12 +140,12 @@ def test_a_merge_covers_exactly_what_its_tokens_cover(
     ]
     merged = merged_parts(tokens)
     assert covered(merged) == covered(part for token in tokens for part in token.parts)
-    assert len({(part.input_id, part.generation) for part in merged}) == len(merged)
+    assert len({(part.pipeline_id, part.generation) for part in merged}) == len(merged)
 
 
 def covered(parts: Iterable[Part]) -> Covered:
     return {
-        (part.input_id, part.generation, each.topic_id, each.partition, offset)
+        (part.pipeline_id, part.generation, each.topic_id, each.partition, offset)
         for part in parts
         for each in part.spans
         for offset in range(each.start or 0, each.end)

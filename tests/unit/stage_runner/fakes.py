@@ -103,6 +103,7 @@ def command(
         pipeline_uid=UID,
         id=f"c{number}",
         pipeline="orders",
+        life=0,
         action=action,
         manifest=manifest if action == "apply" else None,
         actor="ada",

@@ -16,12 +16,12 @@ from shared.events import (
     StageDefinition,
     to_vector,
 )
-from shared.pipelines import InputOwner, PipelineDirectory
+from shared.pipelines import PipelineDirectory
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Progress, SinkState, Slot
-from shared.tokens import Part, Token, input_id
+from shared.tokens import Part, Token, pipeline_id
 from shared.vectors import Span
-from status.core.judge import Claim, ClaimPart
+from status.core.judge import Claim
 from status.core.views import PipelineKey, Reading, Stamp, View, reading_of, view_of
 
 NOW = 1_795_000_000_000
@@ -29,7 +29,7 @@ UID = "uid-1"
 KEY = (DEFAULT_TENANT, UID)
 TOPIC = "b3JkZXJzLm9yZGVycy5pbg"
 INNER = "ZW5yaWNoZWQub3JkZXJzLg"
-ENRICH, COPY, LOAD = "enrich/enriched", "enrich/copy", "load/lake"
+ENRICH, COPY, LOAD = "enrich/enriched@1", "enrich/copy@1", "load/lake@1"
 
 
 def offsets(*ends: int, topic_id: str = TOPIC) -> tuple[PartitionOffset, ...]:
@@ -50,6 +50,7 @@ def stages(*bases: int) -> tuple[StageDefinition, ...]:
     return (
         StageDefinition(
             name="enrich",
+            since=1,
             inputs=(orders,),
             sinks=(
                 SinkDefinition(
@@ -67,6 +68,7 @@ def stages(*bases: int) -> tuple[StageDefinition, ...]:
         ),
         StageDefinition(
             name="load",
+            since=1,
             inputs=(inner,),
             sinks=(
                 SinkDefinition(
@@ -147,24 +149,25 @@ def view(content: Slot | None, *, now: int = NOW) -> View:
     return view_of(reading(content), now)
 
 
-def span(start: int | None, end: int, partition: int = 0) -> Span:
+def span(start: int, end: int, partition: int = 0) -> Span:
     return Span(topic_id=TOPIC, partition=partition, start=start, end=end)
 
 
 def token(*spans: Span, generation: int = 1, uid: str = UID, issued_at: int = NOW) -> Token:
-    owner = input_id(DEFAULT_TENANT, uid, "orders")
-    part = Part(input_id=owner, generation=generation, spans=spans)
+    owner = pipeline_id(DEFAULT_TENANT, uid)
+    part = Part(pipeline_id=owner, generation=generation, spans=spans)
     return Token(issued_at=issued_at, request_id="00" * 8, parts=(part,))
 
 
 def claim(*spans: Span, generation: int = 1) -> Claim:
     (part,) = token(*spans, generation=generation).parts
-    return Claim(pipeline=KEY, name="orders", parts=(ClaimPart(input_name="orders", part=part),))
+    return Claim(pipeline=KEY, name="orders", parts=(part,))
 
 
 def record(name: str = "orders", uid: str = UID) -> PipelineRecord:
     return PipelineRecord(
         commanded_at=0,
+        life=0,
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,
         name=name,
@@ -180,10 +183,8 @@ def record(name: str = "orders", uid: str = UID) -> PipelineRecord:
 def progress(
     number: int, *ends: int, before: int = 0, at: int | None = None, sink: str = LOAD
 ) -> Progress:
-    stage, _, name = sink.partition("/")
     return Progress(
-        stage=stage,
-        sink=name,
+        sink=sink,
         before=offsets(before),
         reached=offsets(*ends),
         batch_id=number,
@@ -209,8 +210,8 @@ class FakeOwners:
             self.directory.accept(each)
         self.known = True
 
-    def owner_of(self, key: str) -> InputOwner | None:
-        return self.directory.owner_of(key)
+    def owner_of(self, short_id: str) -> PipelineRecord | None:
+        return self.directory.owner_of(short_id)
 
     def caught_up(self) -> bool:
         return self.known

@@ -1,6 +1,7 @@
 """What is told of an outcome and of a pipeline, and in which words over HTTP."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -111,9 +112,10 @@ def test_a_token_of_two_pipelines_tells_each() -> None:
 
 def test_accepted_counts_each_record_once() -> None:
     assert accepted(token(span(3, 5), span(0, 1, 1))) == 3
-    assert accepted(token(span(None, 5), span(0, 1, 1))) is None
     (part,) = token(span(3, 5)).parts
-    shared_topic = Part(input_id="ff" * 8, generation=1, spans=part.spans)
+    uncounted = replace(part, counted=False)
+    assert accepted(replace(token(span(3, 5)), parts=(part, uncounted))) is None
+    shared_topic = Part(pipeline_id="ff" * 8, generation=1, spans=part.spans)
     twice = Token(issued_at=NOW, request_id="00" * 8, parts=(part, shared_topic))
     assert accepted(twice) == 2
 
@@ -129,7 +131,7 @@ def test_an_outcome_reads_as_the_contract_has_it() -> None:
 def test_a_pipeline_reads_as_the_contract_has_it() -> None:
     state = SinkState(batch_id=3, committed_at=8, batch_rows=2, version={"iceberg_snapshot_id": 1})
     content = slot(lifecycle=life())
-    content.sinks[sink_key("load", "lake")] = state
+    content.sinks[sink_key("load", "lake", 1)] = state
     detail = detail_of(record(), reading(content), NOW)
     told = json.loads(PipelineAnswer.model_validate(detail).model_dump_json())
     assert list(told) == list(examples.PIPELINE)

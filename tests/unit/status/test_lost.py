@@ -9,7 +9,7 @@ from shared.slots import Slot
 from shared.tokens import Part
 from shared.vectors import ENDLESS, Span
 from status.adapters.models import OutcomeAnswer
-from status.core.judge import Claim, ClaimPart, judge
+from status.core.judge import Claim, judge
 from status.core.outcomes import Judgement, Kind, describe
 from unit.status.fakes import (
     COPY,
@@ -46,7 +46,7 @@ def restarted(content: Slot, *, retired: tuple[str, ...] = (TOPIC,), begun: int 
     return replace(
         content,
         definition=replace(content.definition, stages=stages),
-        former={"enrich": offsets(begun, 0)},
+        former={"enrich@1": offsets(begun, 0)},
     )
 
 
@@ -98,7 +98,6 @@ def test_what_a_topic_that_is_gone_still_had_is_lost_and_the_rest_complete() -> 
     content = closed(at=7)
     assert judge(claim(span(3, 7)), view(content)).kind == Kind.COMPLETE
     assert lost(judge(claim(span(3, 9)), view(content))) == [("topic_recreated", 0, 7, 9)]
-    assert lost(judge(claim(span(None, 9)), view(content))) == [("topic_recreated", 0, 7, 9)]
 
 
 def test_a_partition_that_nobody_named_is_lost_with_its_topic() -> None:
@@ -118,20 +117,20 @@ def test_an_old_topic_that_nobody_has_closed_is_still_in_progress() -> None:
 def test_a_topic_of_which_the_input_never_was_is_unknown() -> None:
     content = restarted(slot(copy=(9,), lake=(9,)), retired=())
     judgement = judge(claim(span(3, 5)), view(content))
-    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "topic_not_known")
+    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "nothing_required")
 
 
 def test_what_lay_before_the_start_stays_lost_when_the_topic_is_gone() -> None:
     content = restarted(slot(copy=(9,), lake=(9,)), begun=4)
     assert lost(judge(claim(span(2, 6)), view(content))) == [("before_start", 0, 2, 4)]
-    assert judge(claim(span(None, 6)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(4, 6)), view(content)).kind == Kind.COMPLETE
 
 
 def test_parts_of_old_and_new_topic_are_judged_together() -> None:
     content = closed()
     (old,) = claim(span(3, 5)).parts
-    part = Part(input_id=old.part.input_id, generation=1, spans=(span(3, 5), _new(0, 2)))
-    both = Claim(pipeline=KEY, name="o", parts=(ClaimPart(input_name="orders", part=part),))
+    part = Part(pipeline_id=old.pipeline_id, generation=1, spans=(span(3, 5), _new(0, 2)))
+    both = Claim(pipeline=KEY, name="o", parts=(part,))
     assert judge(both, view(content)).kind == Kind.IN_PROGRESS
 
 
@@ -151,8 +150,7 @@ def test_a_sink_that_will_not_get_all_is_lost_and_not_committed() -> None:
 def test_the_end_of_a_topic_that_is_gone_is_never_shown() -> None:
     asked = token(span(3, 9), span(0, 2, partition=4))
     (part,) = asked.parts
-    claimed = ClaimPart(input_name="orders", part=part)
-    both = Claim(pipeline=KEY, name="orders", parts=(claimed,))
+    both = Claim(pipeline=KEY, name="orders", parts=(part,))
     outcome = describe(asked, [judge(both, view(closed()))], {})
     told = OutcomeAnswer.model_validate(outcome).model_dump_json()
     assert str(ENDLESS)[:6] not in told

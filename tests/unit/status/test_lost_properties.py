@@ -13,7 +13,7 @@ from shared.events import Commit, Fact, to_vector
 from shared.slots import SinkState, Slot, slot_from_json, slot_to_json
 from shared.tokens import Part
 from shared.vectors import Span
-from status.core.judge import Claim, ClaimPart, judge
+from status.core.judge import Claim, judge
 from status.core.outcomes import FINAL, Kind
 from status.core.views import Stamp, View, reading_of, view_of
 from strategies import patiently
@@ -59,9 +59,8 @@ def told(view: View, row: Place) -> Kind:
     """Of a token for one record."""
     topic_id, partition, offset = row
     span = Span(topic_id=topic_id, partition=partition, start=offset, end=offset + 1)
-    part = Part(input_id="00" * 8, generation=1, spans=(span,))
-    claimed = ClaimPart(input_name=topic_id[0], part=part)
-    claim = Claim(pipeline=(TENANT, UID), name="orders", parts=(claimed,))
+    part = Part(pipeline_id="00" * 8, generation=1, spans=(span,))
+    claim = Claim(pipeline=(TENANT, UID), name="orders", parts=(part,))
     judgement = judge(claim, view)
     for lost in judgement.lost:
         assert (lost.partition, lost.start, lost.end) == (partition, offset, offset + 1)
@@ -87,8 +86,8 @@ def assert_honest(flow: Flow, facts: Iterable[Fact]) -> None:
     slot, before = EMPTY, dict.fromkeys(flow.roots(), Kind.UNKNOWN)
     for fact in facts:
         known, slot = slot, slot_from_json(slot_to_json(apply_fact(slot, fact).slot))
-        state = slot.sinks.get(f"load/{LAKE}", SinkState())
-        if slot.definition == known.definition and state == known.sinks.get(f"load/{LAKE}"):
+        state = slot.sinks.get(f"load/{LAKE}@1", SinkState())
+        if slot.definition == known.definition and state == known.sinks.get(f"load/{LAKE}@1"):
             continue
         lake, after = to_vector(state.frontier), told_of_all(slot, flow)
         for row, kind in after.items():

@@ -10,7 +10,7 @@ from shared.events import Definition, InputDefinition, SinkDefinition, StageDefi
 from shared.slots import Removal, SinkState, Slot
 from shared.tokens import Part
 from shared.vectors import Span, merge_spans
-from status.core.judge import Claim, ClaimPart, judge
+from status.core.judge import Claim, judge
 from status.core.outcomes import Judgement, Kind, accepted, kind_of
 from strategies import patiently
 from unit.status.fakes import (
@@ -31,13 +31,11 @@ from unit.status.fakes import (
 SECOND = "c2Vjb25kLnNlY29uZC5pbg"
 
 
-def part(name: str, *spans: Span, generation: int = 1) -> ClaimPart:
-    return ClaimPart(
-        input_name=name, part=Part(input_id="00" * 8, generation=generation, spans=spans)
-    )
+def part(*spans: Span, generation: int = 1) -> Part:
+    return Part(pipeline_id="00" * 8, generation=generation, spans=spans)
 
 
-def claim_of(*parts: ClaimPart) -> Claim:
+def claim_of(*parts: Part) -> Claim:
     return Claim(pipeline=KEY, name="orders", parts=parts)
 
 
@@ -53,7 +51,7 @@ def way(name: str, topic_id: str) -> StageDefinition:
     sink = SinkDefinition(
         name="out", kind="iceberg", target=name, topic_id=None, terminal=True, since=1
     )
-    return StageDefinition(name=name, inputs=(source,), sinks=(sink,))
+    return StageDefinition(name=name, since=1, inputs=(source,), sinks=(sink,))
 
 
 def two_ways(first: int, other: int, *, removed: bool = False, deleted: bool = False) -> Slot:
@@ -66,14 +64,14 @@ def two_ways(first: int, other: int, *, removed: bool = False, deleted: bool = F
             name="orders", deleted=deleted, stages=stages[:1] if removed else stages
         ),
         sinks={
-            "first/out": SinkState(reached=offsets(first)),
-            "second/out": SinkState(reached=offsets(other, topic_id=SECOND)),
+            "first/out@1": SinkState(reached=offsets(first)),
+            "second/out@1": SinkState(reached=offsets(other, topic_id=SECOND)),
         },
         removals=(Removal(generation=2, stages=stages[1:]),) if removed else (),
     )
 
 
-BOTH = claim_of(part("first", span(0, 5)), part("second", second(0, 5)))
+BOTH = claim_of(part(span(0, 5)), part(second(0, 5)))
 
 
 def test_each_input_waits_for_its_own_sinks_only() -> None:
@@ -96,9 +94,9 @@ def test_of_a_deleted_pipeline_only_what_had_not_arrived_is_lost() -> None:
 
 def test_a_loss_of_one_outweighs_what_is_unknown_of_another() -> None:
     content = slot(copy=(9,), lake=(9,), bases=(4, 0))
-    gone = part("gone", span(0, 5))
-    assert judge(claim_of(part("orders", span(2, 6)), gone), view(content)).kind == Kind.LOST
-    unknown = judge(claim_of(part("orders", span(4, 6)), gone), view(content))
+    gone = part(replace(span(0, 5), topic_id="gone"))
+    assert judge(claim_of(part(span(2, 6)), gone), view(content)).kind == Kind.LOST
+    unknown = judge(claim_of(part(span(4, 6)), gone), view(content))
     assert (unknown.kind, unknown.reason, unknown.stages) == (
         Kind.UNKNOWN, "nothing_required", ()
     )  # fmt: skip
@@ -109,23 +107,21 @@ def test_an_earlier_generation_does_not_wait_for_a_later_sink() -> None:
     assert content.definition is not None
     enrich, load = content.definition.stages
     later = replace(load, sinks=(replace(load.sinks[0], since=2),))
-    content = replace(content, definition=replace(content.definition, stages=(enrich, later)))
-    old, new = part("orders", span(0, 9)), part("orders", span(0, 3), generation=2)
+    content = replace(
+        content,
+        definition=replace(content.definition, stages=(enrich, later)),
+        sinks={**content.sinks, "load/lake@2": content.sinks[LOAD]},
+    )
+    old, new = part(span(0, 9)), part(span(0, 3), generation=2)
     judgement = judge(claim_of(old, new), view(content))
     assert judgement.kind == Kind.COMPLETE
-    assert judge(claim_of(old, replace(new, part=replace(new.part, spans=(span(0, 4),)))),
+    assert judge(claim_of(old, replace(new, spans=(span(0, 4),))),
                  view(content)).kind == Kind.IN_PROGRESS  # fmt: skip
 
 
 def test_each_stage_and_sink_is_told_once_with_all_that_is_to_come() -> None:
-    parts = part("orders", span(0, 4)), part("orders", span(2, 8), generation=0)
-    content = slot(enriched=(9,), copy=(5,), lake=(1,))
-    assert content.definition is not None
-    stages = tuple(
-        replace(stage, sinks=tuple(replace(sink, since=0) for sink in stage.sinks))
-        for stage in content.definition.stages
-    )
-    content = replace(content, definition=replace(content.definition, stages=stages))
+    parts = part(span(0, 4)), part(span(2, 8), generation=2)
+    content = slot(enriched=(9,), copy=(5,), lake=(1,), generation=2)
     judgement = judge(claim_of(*parts), view(content))
     assert [stage.name for stage in judgement.stages] == ["enrich", "load"]
     told = {sink.key: sink.behind for stage in judgement.stages for sink in stage.sinks}

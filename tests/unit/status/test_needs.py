@@ -18,8 +18,8 @@ PAIRS = st.tuples(OFFSETS, OFFSETS)
 
 @st.composite
 def spans(draw: st.DrawFn, partition: int) -> Span:
-    start, length = draw(st.none() | OFFSETS), draw(OFFSETS)
-    return span(start, (start or 0) + length + 1, partition)
+    start, length = draw(OFFSETS), draw(OFFSETS)
+    return span(start, start + length + 1, partition)
 
 
 @st.composite

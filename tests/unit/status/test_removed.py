@@ -33,7 +33,7 @@ def with_nothing_left(content: Slot) -> Slot:
     sink = SinkDefinition(
         name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
     )
-    other = StageDefinition(name="other", inputs=enrich.inputs, sinks=(sink,))
+    other = StageDefinition(name="other", since=2, inputs=enrich.inputs, sinks=(sink,))
     return replace(
         content,
         generation=2,
@@ -91,12 +91,12 @@ def test_a_sink_that_a_younger_stage_reads_is_still_the_last_for_older_tokens() 
     stages = (
         replace(enrich, sinks=copies),
         load,
-        StageDefinition(name="more", inputs=(source,), sinks=(new,)),
+        StageDefinition(name="more", since=2, inputs=(source,), sinks=(new,)),
     )
     content = replace(
         content,
         definition=replace(definition, stages=stages),
-        sinks={**content.sinks, "more/new": SinkState(reached=offsets(5, 0))},
+        sinks={**content.sinks, "more/new@2": SinkState(reached=offsets(5, 0))},
     )
     required = {
         generation: [
@@ -107,5 +107,5 @@ def test_a_sink_that_a_younger_stage_reads_is_still_the_last_for_older_tokens() 
         ]
         for generation in (1, 2)
     }
-    assert required == {1: [COPY, LOAD], 2: [LOAD, "more/new"]}
+    assert required == {1: [COPY, LOAD], 2: [LOAD, "more/new@2"]}
     assert judge(claim(span(3, 6)), view(content)).kind == Kind.IN_PROGRESS

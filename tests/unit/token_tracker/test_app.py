@@ -51,7 +51,7 @@ class Bench:
             self.position += 1
 
     def reached(self) -> int:
-        return to_vector(self.store.slots[UID].slot.sinks["enrich/lake"].reached)[ORDERS_ID, 0]
+        return to_vector(self.store.slots[UID].slot.sinks["enrich/lake@1"].reached)[ORDERS_ID, 0]
 
 
 SLOT = Slot(tenant=TENANT, pipeline_uid=UID)
@@ -59,8 +59,7 @@ SLOT = Slot(tenant=TENANT, pipeline_uid=UID)
 
 def make_progress(sequence: int) -> Progress:
     return Progress(
-        stage="enrich",
-        sink="lake",
+        sink="enrich/lake@1",
         reached=(),
         batch_id=sequence,
         sequence=sequence,

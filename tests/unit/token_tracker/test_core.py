@@ -57,18 +57,18 @@ def apply(*bodies: Definition | Commit, slot: Slot = EMPTY) -> Applied:
     return applied
 
 
-def reached(slot: Slot, sink: str = "load/lake") -> dict[TopicPartition, int]:
+def reached(slot: Slot, sink: str = "load/lake@1") -> dict[TopicPartition, int]:
     return to_vector(slot.sinks.get(sink, SinkState()).reached)
 
 
 def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
     applied = apply(make_definition(), make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, version=77))
-    state = applied.slot.sinks["enrich/lake"]
+    state = applied.slot.sinks["enrich/lake@1"]
     assert to_vector(state.frontier) == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
     assert state.reached == state.frontier
     assert state.version == {"iceberg_snapshot_id": 77}
     (progress,) = applied.progress
-    assert (progress.stage, progress.sink, progress.batch_id) == ("enrich", "lake", 0)
+    assert (progress.sink, progress.batch_id) == ("enrich/lake@1", 0)
     assert progress.reached == state.reached
     assert progress.version == {"iceberg_snapshot_id": 77}
 
@@ -102,10 +102,7 @@ def test_hop_may_arrive_after_the_commit_downstream() -> None:
     assert reached(slot) == {("R", 0): 10}
     applied = apply(enriched(12, 9), slot=slot)
     assert reached(applied.slot) == {("R", 0): 12}
-    assert {(p.stage, p.sink) for p in applied.progress} == {
-        ("enrich", "enriched"),
-        ("load", "lake"),
-    }
+    assert {p.sink for p in applied.progress} == {"enrich/enriched@1", "load/lake@1"}
 
 
 def test_three_stages_follow_one_another() -> None:
@@ -152,8 +149,8 @@ def test_sinks_of_one_stage_have_frontiers_of_their_own() -> None:
     stage = make_stage(sinks=(make_sink("lake"), make_sink("archive")))
     first = make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, sinks=("lake",))
     slot = apply(make_definition(stage), first).slot
-    assert reached(slot, "enrich/lake") == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
-    assert reached(slot, "enrich/archive") == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 0}
+    assert reached(slot, "enrich/lake@1") == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
+    assert reached(slot, "enrich/archive@1") == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 0}
 
 
 def test_failed_sink_moves_nothing() -> None:
@@ -164,8 +161,8 @@ def test_failed_sink_moves_nothing() -> None:
 def test_older_commit_changes_neither_frontier_nor_version() -> None:
     slot = apply(CHAIN, loaded(9, sequence=4, version=2)).slot
     again = apply(loaded(5, sequence=3, version=1), slot=slot).slot
-    assert again.sinks["load/lake"].frontier == slot.sinks["load/lake"].frontier
-    assert again.sinks["load/lake"].version == {"iceberg_snapshot_id": 2}
+    assert again.sinks["load/lake@1"].frontier == slot.sinks["load/lake@1"].frontier
+    assert again.sinks["load/lake@1"].version == {"iceberg_snapshot_id": 2}
 
 
 def test_same_batch_with_smaller_outputs_needs_only_those() -> None:
@@ -176,9 +173,9 @@ def test_same_batch_with_smaller_outputs_needs_only_those() -> None:
 def test_hops_that_every_reader_has_passed_are_dropped() -> None:
     slot = EMPTY
     slot = apply(CHAIN, *(enriched(11 + n, n + 1, sequence=n) for n in range(5)), slot=slot).slot
-    assert len(slot.sinks["enrich/enriched"].hops) == 5
+    assert len(slot.sinks["enrich/enriched@1"].hops) == 5
     slot = apply(loaded(3), slot=slot).slot
-    assert [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops] == [
+    assert [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops] == [
         3,
         4,
         5,
@@ -192,14 +189,14 @@ def test_hops_stay_until_the_slower_of_two_readers_has_passed() -> None:
     slow_taken = make_commit({("A", 0): 2}, stage="slow", sinks=("lake",))
     definition = make_definition(ENRICH, slow, LOAD)
     slot = apply(definition, *hops, slow_taken, loaded(5)).slot
-    assert reached(slot, "slow/lake") == {("R", 0): 12}
+    assert reached(slot, "slow/lake@1") == {("R", 0): 12}
     slow_taken = make_commit({("A", 0): 3}, stage="slow", sinks=("lake",), sequence=1)
-    assert reached(apply(slow_taken, slot=slot).slot, "slow/lake") == {("R", 0): 13}
+    assert reached(apply(slow_taken, slot=slot).slot, "slow/lake@1") == {("R", 0): 13}
 
 
 def test_sink_that_no_stage_reads_keeps_one_hop() -> None:
     slot = apply(make_definition(ENRICH), *(enriched(11 + n, n, sequence=n) for n in range(9))).slot
-    assert len(slot.sinks["enrich/enriched"].hops) == 1
+    assert len(slot.sinks["enrich/enriched@1"].hops) == 1
 
 
 @pytest.mark.parametrize("most", [3, 4])
@@ -210,7 +207,7 @@ def test_too_many_hops_are_thinned_and_the_newest_stays(
     slot = apply(CHAIN).slot
     for n in range(9):
         slot = apply(enriched(11 + n, n + 1, sequence=n), slot=slot).slot
-        kept = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched"].hops]
+        kept = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops]
         assert len(kept) <= most
         assert kept[-1] == n + 1
     assert reached(apply(loaded(9), slot=slot).slot) == {("R", 0): 19}

@@ -70,21 +70,21 @@ def apply(*bodies: Definition | Commit, slot: Slot = EMPTY, generation: int = 1)
     return slot
 
 
-def lost(slot: Slot, sink: str = "load/lake") -> dict[str, Runs]:
+def lost(slot: Slot, sink: str = "load/lake@1") -> dict[str, Runs]:
     return {
         reason: [(span.topic_id, span.start or 0, span.end) for span in spans]
         for reason, spans in slot.sinks[sink].lost.items()
     }
 
 
-def reached(slot: Slot, sink: str = "load/lake") -> dict[TopicPartition, int]:
+def reached(slot: Slot, sink: str = "load/lake@1") -> dict[TopicPartition, int]:
     return to_vector(slot.sinks[sink].reached)
 
 
 def test_what_is_set_aside_of_a_root_is_lost_in_every_sink_behind_it() -> None:
     slot = apply(CHAIN, enriched(12, 3), without(enriched(20, 3, sequence=1), [("R", 12, 20)]))
     expected = {"retention_passed": [("R", 12, 20)]}
-    assert lost(slot, "enrich/out") == expected
+    assert lost(slot, "enrich/out@1") == expected
     assert lost(slot) == expected, "it never comes there, though the lake has not come so far"
     slot = apply(loaded({("A", 0): 3}), slot=slot)
     assert reached(slot) == {("R", 0): 20}
@@ -95,7 +95,7 @@ def test_what_is_set_aside_between_stages_is_lost_with_the_batches_that_wrote_it
     hops = [enriched(12, 3), enriched(15, 6, sequence=1), enriched(19, 9, sequence=2)]
     slot = apply(CHAIN, *hops, without(loaded({("A", 0): 9}), [("A", 4, 5)]))
     assert lost(slot) == {"retention_passed": [("R", 12, 15)]}
-    assert lost(slot, "enrich/out") == {}
+    assert lost(slot, "enrich/out@1") == {}
 
 
 def test_hop_that_comes_after_the_reader_is_asked_too() -> None:
@@ -135,7 +135,11 @@ def test_hop_that_is_lost_makes_its_neighbour_lost() -> None:
 def test_batches_that_wrote_nothing_are_not_lost_with_the_one_before_them() -> None:
     hops = [enriched(12, 3), *(enriched(13 + n, 6, sequence=1 + n) for n in range(5))]
     slot = apply(CHAIN, *hops)
-    assert [to_vector(hop.inputs)["R", 0] for hop in slot.sinks["enrich/out"].hops] == [12, 13, 17]
+    assert [to_vector(hop.inputs)["R", 0] for hop in slot.sinks["enrich/out@1"].hops] == [
+        12,
+        13,
+        17,
+    ]
     slot = apply(without(loaded({("A", 0): 6}), [("A", 3, 6)]), slot=slot)
     assert (reached(slot), lost(slot)) == ({("R", 0): 17}, {"retention_passed": [("R", 12, 13)]})
 
@@ -197,7 +201,7 @@ def test_where_stages_began_in_retired_topics_is_remembered(*, in_order: bool) -
     for definition, generation in order:
         slot = apply(definition, slot=slot, generation=generation)
     assert {stage: to_vector(begun) for stage, begun in slot.former.items()} == {
-        "enrich": {("R", 0): 10}
+        "enrich@1": {("R", 0): 10}
     }
 
 
@@ -228,7 +232,7 @@ def test_partition_that_another_stage_knows_is_lost_with_its_topic() -> None:
     taken = wrote("enrich", {("R", 0): 12, ("R", 1): 5}, {})
     closed = without(loaded({("R", 0): ENDLESS}), [("R", 10, ENDLESS)])
     for facts in ((taken, closed), (closed, taken)):
-        found = apply(definition, *facts).sinks["load/lake"].lost["retention_passed"]
+        found = apply(definition, *facts).sinks["load/lake@1"].lost["retention_passed"]
         assert [(span.partition, span.start) for span in found] == [(0, 10), (1, 0)]
 
 
@@ -249,7 +253,7 @@ def test_what_has_been_reached_stays_so_when_another_way_comes_to_it() -> None:
     wider = make_definition(other, *CHAIN.stages[:1], loading(inner("A"), inner("B")))
     gap = without(wrote("other", {("R", 0): 19}, {}), [("R", 10, 19)])
     slot = apply(wider, gap, slot=slot, generation=2)
-    assert lost(slot, "other/out") == {"retention_passed": [("R", 10, 19)]}
+    assert lost(slot, "other/out@1") == {"retention_passed": [("R", 10, 19)]}
     assert lost(slot) == {"retention_passed": [("R", 15, 19)]}
 
 
@@ -268,5 +272,5 @@ def test_sink_alone_can_set_aside() -> None:
     commit = make_commit({("R", 0): 15}, sinks=("lake", "copy"))
     aside = SetAside(reason="refused", sink="copy", ranges=(make_range(11, 12, topic_id="R"),))
     slot = apply(make_definition(stage), replace(commit, set_aside=(aside,)))
-    assert lost(slot, "enrich/lake") == {}
-    assert lost(slot, "enrich/copy") == {"refused": [("R", 11, 12)]}
+    assert lost(slot, "enrich/lake@1") == {}
+    assert lost(slot, "enrich/copy@1") == {"refused": [("R", 11, 12)]}

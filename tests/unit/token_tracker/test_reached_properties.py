@@ -16,7 +16,7 @@ from token_tracker.core import apply_fact, hops
 from unit.token_tracker.flow import BASES, LAKE, ROOTS, SHAPES, Flow, Take
 
 Vector = dict[TopicPartition, int]
-LAKE_KEY = f"load/{LAKE}"
+LAKE_KEY = f"load/{LAKE}@1"
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 
 takes = st.builds(

@@ -28,7 +28,7 @@ def make_slot(
         tenant=TENANT,
         pipeline_uid=UID,
         definition=definition or make_definition(),
-        sinks={f"enrich/{sink}": SinkState(frontier=at) for sink, at in frontiers.items()},
+        sinks={f"enrich/{sink}@1": SinkState(frontier=at) for sink, at in frontiers.items()},
     )
 
 

@@ -31,6 +31,7 @@ class ListSink:
     rows: int = 0
     failing: set[int] = field(default_factory=set)
     hidden: bool = False
+    since: int = 1
 
     def claim(self) -> None:
         pass

@@ -129,9 +129,11 @@ class Ledger:
         self.report(committed_at=last.started_at)
 
     def shut(self) -> None:
-        """Report a last time, and move the fence, so that no earlier driver can write any more."""
-        if self.fence is not None:
-            self.set_aside(())
+        """Report a last time, and move the fence, so that no earlier driver can write any more.
+
+        One that has written nothing yet is shut out by a first fence.
+        """
+        self.set_aside(())
 
     def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
         """Say what stands in the sink, if every reader can see it; else it stays `hidden`.
@@ -147,6 +149,7 @@ class Ledger:
             return
         result = SinkResult(
             name=self.sink.name,
+            since=self.sink.since,
             kind=self.sink.kind,
             outcome="committed",
             batch_rows=fence.batch_rows,

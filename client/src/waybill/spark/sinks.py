@@ -22,6 +22,15 @@ class SinkUnreachable(Retryable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SinkLife:
+    """One life of a sink's name, and the key of its fence. A name that returns is another sink."""
+
+    name: str
+    since: int
+    fence_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """The fence as it now stands in the sink, and the sink's own name for this version of it."""
 
@@ -34,6 +43,10 @@ class Sink(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def since(self) -> int:
+        """Which life of that name it is."""
 
     @property
     def kind(self) -> str: ...

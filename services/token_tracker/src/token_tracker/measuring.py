@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from shared import metrics
 from shared.events import Commit, Definition, Fact
-from shared.slots import Progress, Slot, sink_key
+from shared.slots import Progress, Slot, keys_of, sink_key
 
 
 def measure(before: Slot, fact: Fact, after: Slot) -> None:
@@ -31,7 +31,7 @@ def count_lost_slot() -> None:
 def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None:
     known = {name: state.sequence for name, state in before.sinks.items()}
     for result in commit.sinks:
-        key = sink_key(commit.stage, result.name)
+        key = sink_key(commit.stage, result.name, result.since)
         if key not in _sinks(definition) or commit.sequence <= known.get(key, -1):
             continue
         labels = {"pipeline": definition.name, "stage": commit.stage, "sink": result.name}
@@ -46,4 +46,4 @@ def _sinks(definition: Definition | None) -> set[str]:
     """Of a living pipeline."""
     if definition is None or definition.deleted:
         return set()
-    return {sink_key(stage.name, sink.name) for stage in definition.stages for sink in stage.sinks}
+    return keys_of(definition.stages)

@@ -150,6 +150,9 @@ class AdminTopics:
     async def cluster_id(self) -> str:
         return await asyncio.to_thread(self._admin.cluster_id)
 
+    async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return await asyncio.to_thread(self._admin.starts, topic, list(partitions))
+
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return await asyncio.to_thread(self._admin.ends, topic, list(partitions))
 

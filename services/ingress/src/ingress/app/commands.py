@@ -56,12 +56,13 @@ class Commands:
         options: Mapping[str, str] | None = None,
     ) -> Operation:
         operation = Operation(action=action, pipeline=name, nonce=self._mint.nonce())
-        uid = self._registry.uid_for(name)
+        life = self._registry.life_for(name)
         command = Command(
             tenant=DEFAULT_TENANT,
-            pipeline_uid=uid,
+            pipeline_uid=life.uid,
             id=str(operation),
             pipeline=name,
+            life=life.number,
             action=action,
             manifest=manifest,
             actor=ACTOR,
@@ -69,7 +70,7 @@ class Commands:
             at=self._mint.now_ms(),
             options=dict(options or {}),
         )
-        key = pipeline_key(DEFAULT_TENANT, uid)
+        key = pipeline_key(DEFAULT_TENANT, life.uid)
         appended = await self._log.append(self._topic, one(encode(command), key))
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)

@@ -7,6 +7,7 @@ from typing import Protocol
 from ingress.core.rows import Record, Rejection
 from shared.events import PipelineRecord
 from shared.kafka_admin import TopicIdentity
+from shared.pipelines import Life
 from shared.tokens import Part, Token
 
 
@@ -17,7 +18,7 @@ class Directory(Protocol):
 
     def living(self, tenant: str) -> list[PipelineRecord]: ...
 
-    def uid_for(self, tenant: str, name: str) -> str: ...
+    def life_for(self, tenant: str, name: str) -> Life: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,10 @@ class Topics(Protocol):
 
     async def cluster_id(self) -> str:
         """Of the Kafka that all these topics are in."""
+        ...
+
+    async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The first offset that each partition still holds, asked after this call."""
         ...
 
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ingress.app.ports import Appended, Log, Mint, Topics
 from ingress.app.registry import Registry
+from ingress.app.tokens import held_of
 from ingress.core.births import delivered_spans, part_of, unplaced
 from ingress.core.inputs import row_rules
 from ingress.core.refusals import Refusal
@@ -73,7 +74,8 @@ class Records:
             reason = f"kafka acknowledged none of {len(rows.records)} records"
             raise Retryable(f"{reason}: {appended.failed[0].reason}")
         spans = await self._spans(record, source, appended)
-        sealed = self._mint.seal([part_of(record, source, spans)])
+        counted = not unplaced(appended.delivered)
+        sealed = self._mint.seal([part_of(record, spans, counted=counted)])
         return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
 
     async def _read(self, body: bytes, rule: RowRule, form: Format) -> Rows:
@@ -88,14 +90,14 @@ class Records:
         """What was delivered, in a topic that was the same before and after."""
         missing = unplaced(appended.delivered)
         try:
-            ends = await self._topics.ends(source.topic, missing) if missing else {}
+            held = await held_of(self._topics, source.topic, missing) if missing else {}
             identity = await self._registry.present(record, source, fresh=True)
         except Retryable as error:
             raise Retryable(f"the records are written, but have no token: {error}") from error
         except Refusal as refusal:
             detail = f"the records are written, but have no token: {refusal.detail}"
             raise Refusal(refusal.slug, detail, **refusal.members) from refusal
-        return delivered_spans(identity.topic_id, appended.delivered, ends)
+        return delivered_spans(identity.topic_id, appended.delivered, held)
 
 
 def as_json(rejected: list[Rejection]) -> list[dict[str, object]]:

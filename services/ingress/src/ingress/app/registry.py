@@ -11,6 +11,7 @@ from ingress.core.inputs import find_input, no_pipeline, not_ready
 from ingress.core.refusals import Refusal
 from shared.events import InputDefinition, PipelineRecord
 from shared.kafka_admin import TopicIdentity
+from shared.pipelines import Life
 from shared.settings import DEFAULT_TENANT
 
 APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `apply`
@@ -41,9 +42,9 @@ class Registry:
             raise not_ready("pipeline", f"pipeline {name} was applied just now")
         raise no_pipeline(name, [known.name for known in self._directory.living(DEFAULT_TENANT)])
 
-    def uid_for(self, name: str) -> str:
+    def life_for(self, name: str) -> Life:
         self._require_all()  # else the number of lives of this name may be another one
-        return self._directory.uid_for(DEFAULT_TENANT, name)
+        return self._directory.life_for(DEFAULT_TENANT, name)
 
     def input(self, pipeline: str, name: str) -> tuple[PipelineRecord, InputDefinition]:
         record = self.pipeline(pipeline)

@@ -2,12 +2,13 @@
 that is not written, or a topic other than the one that the pipeline reads."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from ingress.app.ports import Mint, Sealed, Topics
 from ingress.app.registry import Registry
 from ingress.core.births import (
+    Held,
     Position,
     beyond,
     check_cluster,
@@ -15,14 +16,22 @@ from ingress.core.births import (
     check_partitions,
     given_spans,
     held_spans,
-    inputs_of,
+    input_of,
     part_of,
 )
 from shared.events import PipelineRecord
-from shared.tokens import Part
+from shared.vectors import Span
 
 END_RETRY_MS = 2_000  # a new leader may need that long to know the last acknowledged record
 END_RETRY_PAUSE_S = 0.1
+
+
+async def held_of(topics: Topics, topic: str, partitions: Iterable[int]) -> dict[int, Held]:
+    """What each partition holds now; what is written meanwhile may be in it."""
+    wanted = tuple(partitions)
+    starts = await topics.starts(topic, wanted)
+    ends = await topics.ends(topic, wanted)
+    return {at: (starts[at], ends[at]) for at in wanted}
 
 
 class Tokens:
@@ -35,9 +44,10 @@ class Tokens:
         """A token for all that the input holds now."""
         record, source = self._registry.input(pipeline, name)
         identity = await self._registry.present(record, source, fresh=True)
-        ends = await self._topics.ends(source.topic, identity.partitions)
+        held = await held_of(self._topics, source.topic, identity.partitions)
         await self._registry.present(record, source, fresh=True)
-        return self._mint.seal([part_of(record, source, held_spans(source, ends))])
+        spans = held_spans(record, source, held)
+        return self._mint.seal([part_of(record, spans, counted=False)])
 
     async def for_positions(
         self, pipeline: str, positions: Sequence[Position], *, cluster_id: str | None = None
@@ -46,25 +56,24 @@ class Tokens:
         record = self._registry.pipeline(pipeline)
         if cluster_id is not None:
             check_cluster(cluster_id, await self._topics.cluster_id())
-        parts: list[Part] = []
+        spans: list[Span] = []
         ordered = sorted(positions, key=lambda position: position.topic)
         for topic, group in groupby(ordered, key=lambda position: position.topic):
-            parts += await self._parts(record, topic, list(group))
+            spans += await self._spans(record, topic, list(group))
         assumed = any(position.topic_id is None for position in positions)
-        return self._mint.seal(parts, identity_assumed=assumed)
+        return self._mint.seal([part_of(record, spans)], identity_assumed=assumed)
 
-    async def _parts(
+    async def _spans(
         self, record: PipelineRecord, topic: str, positions: list[Position]
-    ) -> list[Part]:
-        sources = inputs_of(record, topic)
-        identity = await self._registry.present(record, sources[0], fresh=True)
+    ) -> tuple[Span, ...]:
+        source = input_of(record, topic)
+        identity = await self._registry.present(record, source, fresh=True)
         for position in positions:
             check_identity(position, identity.topic_id)
         check_partitions(positions, identity.partitions)
         await self._check_ends(topic, positions)
-        await self._registry.present(record, sources[0], fresh=True)
-        spans = given_spans(identity.topic_id, positions)
-        return [part_of(record, source, spans) for source in sources]
+        await self._registry.present(record, source, fresh=True)
+        return given_spans(identity.topic_id, positions)
 
     async def _check_ends(self, topic: str, positions: list[Position]) -> None:
         partitions = {position.partition for position in positions}

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ingress.core.refusals import Refusal
-from shared.events import InputDefinition, PartitionOffset, PipelineRecord
-from shared.tokens import Part, Token, input_id
-from shared.vectors import Span, merge_spans, record_spans
+from shared.events import InputDefinition, PipelineRecord, to_vector
+from shared.tokens import Part, Token, pipeline_id
+from shared.vectors import Span, TopicPartition, join, merge_spans, record_spans
+
+Held = tuple[int, int]
+"""The first offset that a partition still holds, and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +30,12 @@ class Position:
         return f"{self.topic}-{self.partition} [{self.start}, {self.end})"
 
 
-def part_of(record: PipelineRecord, source: InputDefinition, spans: Sequence[Span]) -> Part:
+def part_of(record: PipelineRecord, spans: Sequence[Span], *, counted: bool = True) -> Part:
     return Part(
-        input_id=input_id(record.tenant, record.pipeline_uid, source.name),
+        pipeline_id=pipeline_id(record.tenant, record.pipeline_uid),
         generation=record.generation,
         spans=tuple(spans),
+        counted=counted,
     )
 
 
@@ -41,43 +45,53 @@ def unplaced(delivered: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def delivered_spans(
-    topic_id: str, delivered: Sequence[tuple[int, int]], ends: Mapping[int, int]
+    topic_id: str, delivered: Sequence[tuple[int, int]], held: Mapping[int, Held]
 ) -> tuple[Span, ...]:
-    """Exact where offsets were reported; else all of the partition up to its end after the ack."""
+    """Exact where offsets were reported; else all that the partition `held` after the ack."""
     exact = record_spans(
-        (topic_id, partition, offset) for partition, offset in delivered if partition not in ends
+        (topic_id, partition, offset) for partition, offset in delivered if partition not in held
     )
     upper = tuple(
-        Span(topic_id=topic_id, partition=partition, start=None, end=end)
-        for partition, end in ends.items()
+        Span(topic_id=topic_id, partition=partition, start=start, end=end)
+        for partition, (start, end) in held.items()
     )
     return exact + upper
 
 
-def held_spans(source: InputDefinition, ends: Mapping[int, int]) -> tuple[Span, ...]:
-    """All that the input holds; where that is nothing at all, where it begins."""
-    held = [
-        Span(topic_id=source.topic_id, partition=partition, start=None, end=end)
-        for partition, end in sorted(ends.items())
-        if end > 0
+def held_spans(
+    record: PipelineRecord, source: InputDefinition, held: Mapping[int, Held]
+) -> tuple[Span, ...]:
+    """All that the input holds and every sink has part in; an empty span says where that begins."""
+    whole = _whole(record, source.topic_id)
+    begins = {
+        at: max(start, whole.get((source.topic_id, at), 0)) for at, (start, _) in held.items()
+    }
+    spans = [
+        Span(topic_id=source.topic_id, partition=at, start=begins[at], end=max(begins[at], end))
+        for at, (_, end) in sorted(held.items())
     ]
-    return tuple(held) or tuple(_base_span(base) for base in source.bases)
+    return tuple(span for span in spans if span.start < span.end) or tuple(spans)
 
 
-def _base_span(base: PartitionOffset) -> Span:
-    return Span(topic_id=base.topic_id, partition=base.partition, start=None, end=base.offset)
+def _whole(record: PipelineRecord, topic_id: str) -> dict[TopicPartition, int]:
+    """From where on every sink behind that input gets all of it."""
+    whole: dict[TopicPartition, int] = {}
+    for source in (i for stage in record.stages for i in stage.inputs):
+        if source.topic_id == topic_id:
+            whole = join(whole, to_vector(source.whole))
+    return whole
 
 
-def inputs_of(record: PipelineRecord, topic: str) -> list[InputDefinition]:
-    """The root inputs that read `topic`: it may be several, and then all of them must arrive."""
+def input_of(record: PipelineRecord, topic: str) -> InputDefinition:
+    """The root input that reads `topic`: a manifest has one at most."""
     roots = record.root_inputs().values()
-    found = [source for source in roots if source.topic == topic and source.bases]
-    if not found:
-        known = sorted({source.topic for source in roots})
-        detail = f"topic {topic!r} is no input of pipeline {record.name}"
-        hint = f"its inputs: {', '.join(known)}"
-        raise Refusal("topic_not_an_input", detail, hint=hint, known=known)
-    return found
+    for source in roots:
+        if source.topic == topic and source.bases:
+            return source
+    known = sorted({source.topic for source in roots})
+    detail = f"topic {topic!r} is no input of pipeline {record.name}"
+    hint = f"its inputs: {', '.join(known)}"
+    raise Refusal("topic_not_an_input", detail, hint=hint, known=known)
 
 
 def check_cluster(named: str, ours: str) -> None:
@@ -127,12 +141,13 @@ def given_spans(topic_id: str, positions: Iterable[Position]) -> tuple[Span, ...
 
 def merged_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
     """Exactly what the tokens cover. A generation stays apart: it says which sinks are awaited."""
-    spans: dict[tuple[str, int], list[Span]] = {}
+    spans: dict[tuple[str, int, bool], list[Span]] = {}
     for part in (part for token in tokens for part in token.parts):
-        spans.setdefault((part.input_id, part.generation), []).extend(part.spans)
+        key = (part.pipeline_id, part.generation, part.counted)
+        spans.setdefault(key, []).extend(part.spans)
     return tuple(
-        Part(input_id=key, generation=generation, spans=merge_spans(covered))
-        for (key, generation), covered in sorted(spans.items())
+        Part(pipeline_id=owner, generation=generation, spans=merge_spans(covered), counted=counted)
+        for (owner, generation, counted), covered in sorted(spans.items())
     )
 
 

@@ -4,7 +4,7 @@ Never does I/O.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from shared.errors import UserError
@@ -84,7 +84,7 @@ def define(
     topic_of = {i.name: i.kafka.topic for i in manifest.inputs}
     topic_of |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
     read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
-    begun = {stage.name: stage.sinks for stage in (before.stages if before is not None else ())}
+    begun = {stage.name: stage for stage in (before.stages if before is not None else ())}
     generation = before.generation + 1 if before is not None else 1
 
     def input_definition(stage: str, name: str) -> InputDefinition:
@@ -101,7 +101,7 @@ def define(
         )
 
     def sink_definition(stage: Stage, sink: Sink) -> SinkDefinition:
-        mine = begun.get(stage.name, ())
+        mine = begun[stage.name].sinks if stage.name in begun else ()
         same = [s for s in mine if (s.name, s.target) == (sink.name, sink.target)]
         ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
         topic_id = topics[sink.kafka.topic].topic_id if sink.kafka else None
@@ -116,13 +116,47 @@ def define(
             retired=_retired(same[0], topic_id) if same else (),
         )
 
-    return tuple(
+    stages = tuple(
         StageDefinition(
             name=stage.name,
+            since=begun[stage.name].since if stage.name in begun else generation,
             inputs=tuple(input_definition(stage.name, name) for name in stage.inputs),
             sinks=tuple(sink_definition(stage, sink) for sink in stage.sinks),
         )
         for stage in manifest.stages_in_order()
+    )
+    return _with_whole(stages, known, topics, generation)
+
+
+def _with_whole(
+    stages: tuple[StageDefinition, ...],
+    known: Mapping[tuple[str, str], InputDefinition],
+    topics: Mapping[str, TopicState],
+    generation: int,
+) -> tuple[StageDefinition, ...]:
+    """Say of each root from where on every sink has part in it.
+
+    Where a stage begins; once a sink came later, or behind others, what was written before it.
+    """
+    came_later = any(
+        sink.since == generation and (sink.bases or not all(i.root for i in stage.inputs))
+        for stage in stages
+        for sink in stage.sinks
+        if generation > 1
+    )
+
+    def whole(stage: str, source: InputDefinition) -> tuple[PartitionOffset, ...]:
+        before = known.get((stage, source.topic))
+        if not source.root:
+            return ()
+        if came_later:
+            return _ends([topics[source.topic]])
+        same = before is not None and before.topic_id == source.topic_id
+        return before.whole if before is not None and same else source.bases
+
+    return tuple(
+        replace(s, inputs=tuple(replace(i, whole=whole(s.name, i)) for i in s.inputs))
+        for s in stages
     )
 
 
@@ -189,7 +223,34 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
         if was != now:
             changed = f"read {_named(was)}, now it would read {_named(now)}"
             raise _incompatible(stage.name, changed, "inputs", _hint(before, was, now))
+        _refuse_turned_inputs(old, stage)
         _refuse_other_sinks(before, old, stage)
+        _refuse_renamed_sinks(old, stage)
+
+
+def _refuse_turned_inputs(old: StageDefinition, stage: StageDefinition) -> None:
+    """How far a token's records have come is told in root inputs: those of a stage stay that."""
+    roots = {source.topic_id for source in old.inputs if source.root}
+    for source in stage.inputs:
+        if source.root != (source.topic_id in roots):
+            outside, inside = "an input of the pipeline", "what another stage writes"
+            was, now = (inside, outside) if source.root else (outside, inside)
+            changed = f"read {source.topic} as {was}, now it would read it as {now}"
+            raise _incompatible(
+                stage.name, changed, "inputs", f"give it a new name: {NEW_NAME_HINT}"
+            )
+
+
+def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:
+    """Under a new name it would not know which batch the old one has written last."""
+    kept = {sink.name for sink in stage.sinks}
+    gone = {_target(sink): sink.name for sink in old.sinks if sink.name not in kept}
+    for sink in stage.sinks:
+        name = gone.get(_target(sink))
+        if name is not None:
+            changed = f"wrote {sink.target} as sink {name}, now as sink {sink.name}"
+            hint = f"keep the name {name}"
+            raise _incompatible(stage.name, changed, "sinks", hint)
 
 
 def _refuse_other_sinks(

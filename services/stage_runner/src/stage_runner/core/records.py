@@ -28,6 +28,7 @@ def created(
         created_at=now,
         updated_at=now,
         commanded_at=-1,
+        life=command.life,
     )
 
 

@@ -15,6 +15,7 @@ from shared.clock import Clock
 from shared.events import StageDefinition, to_vector
 from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
+from shared.slots import stage_key
 from stage_runner.driver.blocking import Reading, readings
 from stage_runner.driver.compile import CompiledStage
 from stage_runner.driver.failures import StageFailed
@@ -59,7 +60,7 @@ class RunningStage:
         self._around = around
         self._sinks = sinks
         self._inputs = stage_inputs(definition)
-        self._folder = checkpoint_folder(around.checkpoint_folder, self.name, self._inputs)
+        self._folder = checkpoint_folder(around.checkpoint_folder, definition, self._inputs)
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
         self._planned = False
@@ -170,10 +171,11 @@ def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
     )
 
 
-def checkpoint_folder(root: Path, stage: str, inputs: tuple[StageInput, ...]) -> Path:
-    """Spark keeps names and offsets only: a checkpoint must never meet topics with other ids."""
+def checkpoint_folder(root: Path, stage: StageDefinition, inputs: tuple[StageInput, ...]) -> Path:
+    """Spark keeps names and offsets only: a checkpoint must never meet topics with other ids, nor
+    another stage of that name."""
     ids = ",".join(sorted(source.topic_id for source in inputs))
-    return root / stage / hashlib.sha256(ids.encode()).hexdigest()[:12]
+    return root / stage_key(stage) / hashlib.sha256(ids.encode()).hexdigest()[:12]
 
 
 def begin(stages: Sequence[RunningStage]) -> None:

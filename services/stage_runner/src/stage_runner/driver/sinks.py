@@ -5,15 +5,16 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from shared.events import StageDefinition
+from shared.events import SinkDefinition, StageDefinition
 from shared.kafka_admin import KafkaAdmin
 from shared.manifest import Sink as SinkManifest
 from shared.manifest import Stage
+from shared.slots import sink_key
 from stage_runner.adapters.lakehouse import open_catalog
 from stage_runner.adapters.sinks.iceberg import IcebergSink
 from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
 from stage_runner.driver_protocol import DriverSpec
-from waybill.spark.sinks import Sink
+from waybill.spark.sinks import Sink, SinkLife
 
 
 def open_sinks(
@@ -34,25 +35,27 @@ def _sinks(
     definition: StageDefinition,
     schemas: Mapping[str, pa.Schema],
 ) -> Iterator[Sink]:
-    topic_ids = {sink.name: sink.topic_id for sink in definition.sinks}
-    for sink in stage.sinks:
-        # One fence per (pipeline uid, stage, sink), whatever the lineage of the checkpoint.
-        fence_key = f"{spec.tenant}/{spec.pipeline_uid}/{stage.name}/{sink.name}"
+    manifests = {sink.name: sink for sink in stage.sinks}
+    environment = f"{admin.cluster_id()}/{spec.topic_prefix}"
+    for defined in definition.sinks:
+        sink, life = manifests[defined.name], _life(spec, environment, stage.name, defined)
         match sink.kind:
             case "kafka":
-                target = _target(spec, admin, sink, topic_ids[sink.name])
-                yield KafkaSink(sink.name, target, fence_key=fence_key, admin=admin)
+                target = _target(spec, admin, sink, defined.topic_id)
+                yield KafkaSink(life, target, admin)
             case "iceberg":
                 assert sink.iceberg is not None
-                yield IcebergSink(
-                    sink.name,
-                    open_catalog(spec.lakehouse_folder),
-                    sink.iceberg.table,
-                    schema=schemas.get(sink.name),
-                    fence_key=fence_key,
-                )
+                catalog, schema = open_catalog(spec.lakehouse_folder), schemas.get(sink.name)
+                yield IcebergSink(life, catalog, sink.iceberg.table, schema=schema)
             case _:
                 assert_never(sink.kind)
+
+
+def _life(spec: DriverSpec, environment: str, stage: str, sink: SinkDefinition) -> SinkLife:
+    """One fence whatever the lineage of the checkpoint; two environments may share a table."""
+    place = f"{environment}/{spec.tenant}/{spec.pipeline_uid}"
+    key = f"{place}/{sink_key(stage, sink.name, sink.since)}"
+    return SinkLife(name=sink.name, since=sink.since, fence_key=key)
 
 
 def _target(

@@ -14,7 +14,7 @@ from shared.events import LifecycleEvent, PipelineRecord, Reply
 from shared.follower import TopicFollower
 from shared.health import Health
 from shared.http import create_app
-from shared.pipelines import InputOwner, PipelineDirectory
+from shared.pipelines import PipelineDirectory
 from shared.slots import Keys
 from shared.tokens import KeyRing
 from status.adapters.http import (
@@ -93,8 +93,8 @@ class Service:
         self._replies.close()
         self._events.close()
 
-    def owner_of(self, key: str) -> InputOwner | None:
-        return self._directory.owner_of(key)
+    def owner_of(self, short_id: str) -> PipelineRecord | None:
+        return self._directory.owner_of(short_id)
 
     def caught_up(self) -> bool:
         return self._pipelines.caught_up.is_set()

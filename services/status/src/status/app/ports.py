@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Protocol
 
-from shared.pipelines import InputOwner
+from shared.events import PipelineRecord
 from shared.slots import Progress
 from status.core.views import PipelineKey, Reading, Stamp, View
 
@@ -11,7 +11,7 @@ from status.core.views import PipelineKey, Reading, Stamp, View
 class Owners(Protocol):
     """Who owns an input that a token names; only sure once it has caught up."""
 
-    def owner_of(self, key: str) -> InputOwner | None: ...
+    def owner_of(self, short_id: str) -> PipelineRecord | None: ...
 
     def caught_up(self) -> bool: ...
 

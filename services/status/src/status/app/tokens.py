@@ -9,17 +9,17 @@ from contextlib import suppress
 
 from shared.clock import Clock
 from shared.errors import Retryable, TokenRefused
-from shared.pipelines import InputOwner
+from shared.events import PipelineRecord
 from shared.settings import DEFAULT_TENANT
 from shared.slots import Progress
-from shared.tokens import KeyRing, Token, open_token
+from shared.tokens import KeyRing, Part, Token, open_token
 from status.app.answers import described, judged
 from status.app.details import NEWEST
 from status.app.hub import Hub
 from status.app.ports import Owners, Sight, SlotStore
 from status.app.question import Change
 from status.app.signal import Signal
-from status.core.judge import Claim, ClaimPart
+from status.core.judge import Claim
 from status.core.outcomes import Outcome, unknown
 from status.core.views import PipelineKey, View, view_of
 
@@ -112,20 +112,20 @@ class Tokens:
             return refused
 
     def _claims(self, token: Token) -> list[Claim] | None:
-        """By pipeline; None while an input may only be unknown here because it is new."""
-        by_pipeline: dict[PipelineKey, tuple[InputOwner, list[ClaimPart]]] = {}
+        """By pipeline; None while one may only be unknown here because it is new."""
+        by_pipeline: dict[PipelineKey, tuple[PipelineRecord, list[Part]]] = {}
         for part in token.parts:
-            owner = self._owners.owner_of(part.input_id)
+            owner = self._owners.owner_of(part.pipeline_id)
             if owner is None:
                 young = self._clock.now_ms() - token.issued_at < DIRECTORY_LAG_MS_MAX
                 if young or not self._owners.caught_up():
                     return None
                 raise TokenRefused
-            key = (owner.record.tenant, owner.record.pipeline_uid)
+            key = (owner.tenant, owner.pipeline_uid)
             _, mine = by_pipeline.setdefault(key, (owner, []))
-            mine.append(ClaimPart(input_name=owner.input_name, part=part))
+            mine.append(part)
         return [
-            Claim(pipeline=key, name=owner.record.name, parts=tuple(parts))
+            Claim(pipeline=key, name=owner.name, parts=tuple(parts))
             for key, (owner, parts) in by_pipeline.items()
         ]
 

@@ -5,8 +5,9 @@ cover the token's ends; missing knowledge is `unknown`, whatever else holds. Eac
 itself, so that a merged token says neither more nor less than its tokens did.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from shared.events import (
     Definition,
@@ -15,19 +16,13 @@ from shared.events import (
     StageDefinition,
     to_vector,
 )
-from shared.slots import Removal, sink_key
+from shared.slots import Removal, keys_of, sink_key, stage_key
 from shared.tokens import Part
 from shared.vectors import Span, TopicPartition, Vector, covers, ends, join
-from status.core.losses import Asked, left_of, losses, misses, whole
+from status.core.losses import Asked, left_of, losses, misses
 from status.core.outcomes import Judgement, Kind, SinkJudgement, StageJudgement
 from status.core.uniting import unite
 from status.core.views import PipelineKey, View
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimPart:
-    input_name: str
-    part: Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,42 +31,56 @@ class Claim:
 
     pipeline: PipelineKey
     name: str
-    parts: tuple[ClaimPart, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """What a part asks of one root topic. Its id says which input that is, whatever its name."""
+
+    generation: int
+    topic_id: str
+    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A part beside what the slot's definition says of its input."""
+    """A share beside what a definition says of its input."""
 
     spans: tuple[Span, ...]
     generation: int
-    source: InputDefinition
+    topic: str
     bases: Vector  # the farthest at which a stage of that generation began; below it is lost
-    floors: Vector  # the nearest; a span without a start begins there
     stages: frozenset[str]
 
 
 def judge(claim: Claim, view: View) -> Judgement:
-    return unite([_judge_part(claim, item, view) for item in claim.parts])
+    shares = [share for part in claim.parts for share in _shares(part)]
+    return unite([_judge_share(claim, share, view) for share in shares])
 
 
-def _judge_part(claim: Claim, item: ClaimPart, view: View) -> Judgement:
+def _shares(part: Part) -> Iterator[_Share]:
+    for topic_id, spans in groupby(sorted(part.spans), key=lambda span: span.topic_id):
+        yield _Share(generation=part.generation, topic_id=topic_id, spans=tuple(spans))
+
+
+def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
     if view.fault is not None or view.definition is None:
         return _unknown(claim, view.fault or "no_definition")
-    if item.part.generation > view.generation:
+    if share.generation > view.generation:
         return _unknown(claim, "generation_behind")
-    found = _judge(claim, item, view, view.definition, ended=_ended_by(view.definition))
-    for removal in reversed(_removals(item, view)):  # the last that left nothing to wait for
+    found = _judge(claim, share, view, view.definition, ended=_ended_by(view.definition))
+    for removal in reversed(_removals(share, view)):  # the last that left nothing to wait for
         if found is None:
             stages = (*view.definition.stages, *removal.stages)
             definition = replace(view.definition, stages=stages)
-            found = _judge(claim, item, view, definition, ended="sink_removed")
+            found = _judge(claim, share, view, definition, ended="sink_removed")
     return found or _unknown(claim, "nothing_required")
 
 
-def _removals(item: ClaimPart, view: View) -> list[Removal]:
-    """What was taken away since the part was born; what was gone before never concerned it."""
-    return [removal for removal in view.removals if removal.generation > item.part.generation]
+def _removals(share: _Share, view: View) -> list[Removal]:
+    """What was taken away since the token was born; what was gone before never concerned it."""
+    return [removal for removal in view.removals if removal.generation > share.generation]
 
 
 def _ended_by(definition: Definition) -> str | None:
@@ -79,13 +88,11 @@ def _ended_by(definition: Definition) -> str | None:
 
 
 def _judge(
-    claim: Claim, item: ClaimPart, view: View, definition: Definition, *, ended: str | None
+    claim: Claim, share: _Share, view: View, definition: Definition, *, ended: str | None
 ) -> Judgement | None:
-    """By `definition`; None if it has nothing that the part waits for. `ended`: why nothing more
+    """By `definition`; None if it has nothing that the share waits for. `ended`: why nothing more
     will come."""
-    if _strange(item, definition):
-        return _unknown(claim, "topic_not_known")
-    wanted = _wanted(item, definition, view)
+    wanted = _wanted(share, definition, view)
     if wanted is None:
         return None
     stages = tuple(_stages(wanted, definition, view))
@@ -93,7 +100,7 @@ def _judge(
     if not required:
         return None
     keys = [sink.key for sink in required]
-    lost = tuple(losses(_asked(wanted), keys, _removed_keys(item, view), view, ended=ended))
+    lost = tuple(losses(_asked(wanted), keys, _removed_keys(share, view), view, ended=ended))
     kind = Kind.IN_PROGRESS
     if lost:
         kind = Kind.LOST
@@ -105,7 +112,7 @@ def _judge(
         pipeline=claim.pipeline,
         name=claim.name,
         kind=kind,
-        stages=(*stages, *_removed_stages(item, view, definition)),
+        stages=(*stages, *_removed_stages(share, view, definition)),
         lost=lost,
     )
 
@@ -114,31 +121,28 @@ def _unknown(claim: Claim, reason: str) -> Judgement:
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=Kind.UNKNOWN, reason=reason)
 
 
-def _removed_keys(item: ClaimPart, view: View) -> list[str]:
+def _removed_keys(share: _Share, view: View) -> list[str]:
     """Sinks that once were waited for: what was lost there stays told."""
     return [
-        sink_key(stage.name, sink.name)
-        for removal in _removals(item, view)
+        sink_key(stage.name, sink.name, sink.since)
+        for removal in _removals(share, view)
         for stage in removal.stages
         for sink in stage.sinks
-        if sink.since <= item.part.generation
+        if sink.since <= share.generation
     ]
 
 
-def _removed_stages(
-    item: ClaimPart, view: View, definition: Definition
-) -> Iterable[StageJudgement]:
-    """What the part passed or would have passed, and the pipeline has no longer."""
-    topics = {span.topic_id for span in item.part.spans}
-    present = {sink_key(s.name, sink.name) for s in definition.stages for sink in s.sinks}
-    for removal in _removals(item, view):
+def _removed_stages(share: _Share, view: View, definition: Definition) -> Iterable[StageJudgement]:
+    """What the records passed or would have passed, and the pipeline has no longer."""
+    present = keys_of(definition.stages)
+    for removal in _removals(share, view):
         for stage in removal.stages:
-            keys = {sink.name: sink_key(stage.name, sink.name) for sink in stage.sinks}
+            keys = {sink: sink_key(stage.name, sink.name, sink.since) for sink in stage.sinks}
             sinks = tuple(
-                _removed_sink(keys[sink.name], sink)
-                for sink in stage.sinks
-                if sink.since <= item.part.generation and keys[sink.name] not in present
-                if topics & {topic_id for topic_id, _ in view.reached.get(keys[sink.name], {})}
+                _removed_sink(key, sink)
+                for sink, key in keys.items()
+                if sink.since <= share.generation and key not in present
+                if share.topic_id in {topic_id for topic_id, _ in view.reached.get(key, {})}
             )
             if sinks:
                 yield StageJudgement(name=stage.name, blocked_by=None, sinks=sinks)
@@ -156,88 +160,71 @@ def _removed_sink(key: str, sink: SinkDefinition) -> SinkJudgement:
     )
 
 
-def _readers(
-    item: ClaimPart, definition: Definition
-) -> list[tuple[StageDefinition, InputDefinition]]:
-    """The stages that read the part's input, with that input."""
-    return [
+def _asked_of(stage: StageDefinition, generation: int) -> bool:
+    """Tokens never wait for a stage that is younger than they are."""
+    return any(sink.since <= generation for sink in stage.sinks)
+
+
+def _wanted(share: _Share, definition: Definition, view: View) -> _Wanted | None:
+    readers = [
         (stage, source)
         for stage in definition.stages
         for source in stage.inputs
-        if source.root and source.name == item.input_name
+        if _is_root(source, share.topic_id)
     ]
-
-
-def _asked_of(stage: StageDefinition, item: ClaimPart) -> bool:
-    """Tokens never wait for a stage that is younger than they are."""
-    return any(sink.since <= item.part.generation for sink in stage.sinks)
-
-
-def _strange(item: ClaimPart, definition: Definition) -> bool:
-    """Whether the part names a topic id that a stage which must pass it has never read."""
-    named = {span.topic_id for span in item.part.spans}
-    return any(
-        not named.issubset((source.topic_id, *source.retired))
-        for stage, source in _readers(item, definition)
-        if _asked_of(stage, item)
-    )
-
-
-def _wanted(item: ClaimPart, definition: Definition, view: View) -> _Wanted | None:
-    readers = _readers(item, definition)
     if not readers:
         return None
-    begun = [
-        join(view.former.get(stage.name, {}), to_vector(source.bases))
-        for stage, source in readers
-        if _asked_of(stage, item)
-    ]
     bases: dict[TopicPartition, int] = {}
-    for each in begun:
-        bases = join(bases, each)
+    for stage, source in readers:
+        if _asked_of(stage, share.generation):
+            bases = join(bases, view.former.get(stage_key(stage), {}))
+            bases = join(bases, to_vector(source.bases))
     return _Wanted(
-        spans=item.part.spans,
-        generation=item.part.generation,
-        source=readers[0][1],
+        spans=share.spans,
+        generation=share.generation,
+        topic=readers[0][1].topic,
         bases=bases,
-        floors={place: min(each.get(place, 0) for each in begun) for place in bases},
-        stages=descendants(definition, readers[0][1]),
+        stages=_descendants(definition, share.topic_id),
     )
+
+
+def _is_root(source: InputDefinition, topic_id: str) -> bool:
+    return source.root and topic_id in (source.topic_id, *source.retired)
 
 
 def _asked(wanted: _Wanted) -> Iterable[Asked]:
     for span in wanted.spans:
-        yield Asked(
-            span=span,
-            topic=wanted.source.topic,
-            base=wanted.bases.get(span.key, 0),
-            floor=wanted.floors.get(span.key, 0),
-        )
+        yield Asked(span=span, topic=wanted.topic, base=wanted.bases.get(span.key, 0))
 
 
-def descendants(definition: Definition, source: InputDefinition) -> frozenset[str]:
-    """The stages that what stands in root input `source` passes through, by any way."""
+def _descendants(definition: Definition, topic_id: str) -> frozenset[str]:
+    """The stages that what stands in a root topic passes through, by any way."""
     found: set[str] = set()
     topics: set[str] = set()
     while reached := [
-        s for s in definition.stages if s.name not in found and _reads(s, source, topics)
+        stage
+        for stage in definition.stages
+        if stage_key(stage) not in found and _reads(stage, topic_id, topics)
     ]:
-        found |= {stage.name for stage in reached}
+        found |= {stage_key(stage) for stage in reached}
         topics |= {sink.topic_id for stage in reached for sink in stage.sinks if sink.topic_id}
     return frozenset(found)
 
 
-def _reads(stage: StageDefinition, source: InputDefinition, topics: set[str]) -> bool:
-    return any(i.name == source.name if i.root else i.topic_id in topics for i in stage.inputs)
+def _reads(stage: StageDefinition, topic_id: str, topics: set[str]) -> bool:
+    return any(
+        _is_root(source, topic_id) or (not source.root and source.topic_id in topics)
+        for source in stage.inputs
+    )
 
 
 def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[StageJudgement]:
-    """Every stage on the way, with those sinks that are not younger than the part."""
+    """Every stage on the way, with those sinks that are not younger than the token."""
     for stage in definition.stages:
         sinks = tuple(
-            _sink(wanted, sink_key(stage.name, sink.name), sink, view, definition)
+            _sink(wanted, sink_key(stage.name, sink.name, sink.since), sink, view, definition)
             for sink in stage.sinks
-            if stage.name in wanted.stages and sink.since <= wanted.generation
+            if stage_key(stage) in wanted.stages and sink.since <= wanted.generation
         )
         if sinks:
             yield StageJudgement(name=stage.name, blocked_by=view.blocked_by, sinks=sinks)
@@ -246,7 +233,7 @@ def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[Sta
 def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool:
     """Whether for tokens of that generation no stage reads on from this sink."""
     return not any(
-        source.topic_id == sink.topic_id and any(k.since <= generation for k in stage.sinks)
+        source.topic_id == sink.topic_id and _asked_of(stage, generation)
         for stage in definition.stages
         for source in stage.inputs
         if not source.root
@@ -257,7 +244,6 @@ def _sink(
     wanted: _Wanted, key: str, sink: SinkDefinition, view: View, definition: Definition
 ) -> SinkJudgement:
     """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
-    full = [whole(span, wanted.floors.get(span.key, 0)) for span in wanted.spans]
     reached, missing = view.reached.get(key, {}), view.missing_of(key)
     goal = ends(wanted.spans)
     return SinkJudgement(
@@ -267,6 +253,6 @@ def _sink(
         wanted=goal,
         covered=covers(reached, goal),
         vacuous=covers(wanted.bases, goal),
-        lost=any(misses(span, reached, missing) for span in full),
-        coming=tuple(left for span in full for left in left_of(span, reached, missing)),
+        lost=any(misses(span, reached, missing) for span in wanted.spans),
+        coming=tuple(left for span in wanted.spans for left in left_of(span, reached, missing)),
     )

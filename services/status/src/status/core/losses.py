@@ -17,12 +17,11 @@ Told = tuple[str, Span]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One span of a token, and where the stages that must pass it began: the last, the first."""
+    """One span of a token, and where the last of the stages that must pass it began."""
 
     span: Span
     topic: str
     base: int
-    floor: int
 
 
 def losses(
@@ -43,11 +42,6 @@ def losses(
             yield from _lost(each, told)
 
 
-def whole(span: Span, base: int) -> Span:
-    """With a start: a span without one counts from `base`."""
-    return _span(span, base, span.end) if span.start is None else span
-
-
 def left_of(span: Span, reached: Vector, missing: Missing) -> tuple[Span, ...]:
     """What of `span` is still to come to a sink."""
     if span.end <= reached.get(span.key, 0):
@@ -62,7 +56,7 @@ def misses(span: Span, reached: Vector, missing: Missing) -> bool:
 
 
 def _before_start(each: Asked) -> Iterator[Told]:
-    if each.span.start is not None and each.span.start < each.base:
+    if each.span.start < each.base:
         yield "before_start", _span(each.span, 0, each.base)
 
 
@@ -74,19 +68,18 @@ def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Tol
 def _never(each: Asked, required: Sequence[str], view: View) -> Span:
     """What some required sink had not reached when the pipeline ended for the token."""
     arrived = min(view.reached.get(key, {}).get(each.span.key, 0) for key in required)
-    return _span(each.span, max(each.floor, arrived), each.span.end)
+    return _span(each.span, max(each.span.start, arrived), each.span.end)
 
 
 def _lost(each: Asked, told: Iterable[Told]) -> Iterator[Lost]:
     """Each offset for the first reason that was told of it."""
-    left: tuple[Span, ...] = (whole(each.span, each.floor),)
+    left: tuple[Span, ...] = (each.span,)
     found: dict[str, list[Span]] = {}
     for reason, gone in told:
         found.setdefault(reason, []).extend(overlap(left, [gone]))
         left = without(left, [gone])
     pieces = [(piece, reason) for reason, cut in found.items() for piece in merge_spans(cut)]
     for piece, reason in sorted(pieces):
-        assert piece.start is not None
         yield Lost(
             reason=reason,
             topic=each.topic,

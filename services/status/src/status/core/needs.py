@@ -21,12 +21,12 @@ Needs = Mapping[Place, int]
 def needs_of(claim: Claim, view: View) -> dict[Place, int]:
     """What `claim`, judged by `view`, waits for in pipelines that are `alike`."""
     needs: dict[Place, int] = {}
-    spans = [span for item in claim.parts for span in item.part.spans]
+    spans = [span for part in claim.parts for span in part.spans]
     for sink, reached in view.reached.items():
         for span in spans:
             arrived = reached.get(span.key)
             if arrived is not None and arrived < span.end:
-                place, beyond = (sink, span.key), max(span.start or 0, arrived)
+                place, beyond = (sink, span.key), max(span.start, arrived)
                 needs[place] = min(beyond, needs.get(place, beyond))
     return needs
 

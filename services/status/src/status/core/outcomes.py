@@ -61,7 +61,7 @@ class SinkJudgement:
 
     @property
     def behind(self) -> int:
-        return sum(span.end - (span.start or 0) for span in self.coming)
+        return sum(span.end - span.start for span in self.coming)
 
     @property
     def brought(self) -> bool:
@@ -187,11 +187,11 @@ def unknown(token: Token, reason: str, pipeline: str | None = None) -> Outcome:
 
 
 def accepted(token: Token) -> int | None:
-    """How many records the token is for; None where it only says up to where."""
+    """How many records the token is for; None where it only says from where to where."""
+    if not all(part.counted for part in token.parts):
+        return None
     spans = merge_spans(span for part in token.parts for span in part.spans)
-    lengths = [None if span.start is None else span.end - span.start for span in spans]
-    known = [length for length in lengths if length is not None]
-    return sum(known) if len(known) == len(lengths) else None
+    return sum(span.end - span.start for span in spans)
 
 
 def _part(judgement: Judgement, batches: Batches) -> PartOutcome:

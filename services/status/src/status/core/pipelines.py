@@ -162,7 +162,7 @@ def _inputs(record: PipelineRecord) -> list[InputDetail]:
 
 def _stage(stage: StageDefinition, slot: Slot | None) -> StageDetail:
     states = {} if slot is None else slot.sinks
-    mine = [states.get(sink_key(stage.name, sink.name)) for sink in stage.sinks]
+    mine = [states.get(sink_key(stage.name, sink.name, sink.since)) for sink in stage.sinks]
     done = [state for state in mine if state is not None and state.batch_id >= 0]
     return StageDetail(
         name=stage.name,

@@ -11,7 +11,7 @@ from typing import Final
 import redis
 
 from shared.errors import Retryable
-from shared.slots import HISTORY_LENGTH_MAX, Keys, progress_to_json, sink_key, slot_to_json
+from shared.slots import HISTORY_LENGTH_MAX, Keys, progress_to_json, slot_to_json
 from token_tracker.app import SlotWrite, WriteResult
 
 WRITE: Final = """
@@ -108,6 +108,5 @@ def _by_sink(write: SlotWrite) -> dict[str, list[str]]:
     if write.rebuilt and write.slot is not None:
         found = {sink: [] for sink in sorted(write.slot.sinks)}
     for progress in write.progress:
-        key = sink_key(progress.stage, progress.sink)
-        found.setdefault(key, []).append(progress_to_json(progress))
+        found.setdefault(progress.sink, []).append(progress_to_json(progress))
     return found

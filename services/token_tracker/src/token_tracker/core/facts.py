@@ -18,7 +18,7 @@ from shared.events import (
     join_offsets,
     to_vector,
 )
-from shared.slots import Hop, Progress, Removal, SinkState, Slot, sink_key
+from shared.slots import Hop, Progress, Removal, SinkState, Slot, keys_of, sink_key, stage_key
 from shared.vectors import Span, TopicPartition, join
 from token_tracker.core.graph import Graph, StageSink
 from token_tracker.core.hops import with_hop
@@ -68,17 +68,17 @@ def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Sl
 
 
 def _removals(slot: Slot, current: Definition, generation: int) -> tuple[Removal, ...]:
-    """Tokens that waited for them are answered from what they were."""
-    present = {sink_key(stage.name, sink.name) for stage in current.stages for sink in stage.sinks}
+    """Tokens that waited for them are answered from what they were; that is never undone."""
     known = slot.definition.stages if slot.definition is not None else ()
-    found = [*slot.removals, Removal(generation=generation, stages=known)]
-    left = (replace(each, stages=_without(each.stages, present)) for each in found)
-    return tuple(each for each in left if each.stages)
+    gone = _without(known, keys_of(current.stages))
+    return (*slot.removals, Removal(generation=generation, stages=gone)) if gone else slot.removals
 
 
 def _without(stages: tuple[StageDefinition, ...], present: set[str]) -> tuple[StageDefinition, ...]:
     kept = (
-        replace(s, sinks=tuple(k for k in s.sinks if sink_key(s.name, k.name) not in present))
+        replace(
+            s, sinks=tuple(k for k in s.sinks if sink_key(s.name, k.name, k.since) not in present)
+        )
         for s in stages
     )
     return tuple(stage for stage in kept if stage.sinks)
@@ -89,28 +89,28 @@ def _former(
 ) -> dict[str, tuple[PartitionOffset, ...]]:
     """Where stages began in their retired topics, by all definitions so far; removed ones too."""
     known = slot.definition.stages if slot.definition is not None else ()
-    former = {name: begun for name, begun in slot.former.items() if name not in _names(current)}
+    present = {stage_key(stage) for stage in current.stages}
+    former = {key: begun for key, begun in slot.former.items() if key not in present}
     for stage in current.stages:
         retired = {topic_id for source in stage.inputs for topic_id in source.retired}
-        begun: dict[TopicPartition, int] = to_vector(slot.former.get(stage.name, ()))
+        begun: dict[TopicPartition, int] = to_vector(slot.former.get(stage_key(stage), ()))
         for other in (*known, *heard.stages):
-            if other.name == stage.name:
+            if stage_key(other) == stage_key(stage):
                 begun = join(begun, to_vector(base for i in other.inputs for base in i.bases))
         begun = {place: offset for place, offset in begun.items() if place[0] in retired}
         if begun:
-            former[stage.name] = from_vector(begun)
+            former[stage_key(stage)] = from_vector(begun)
     return former
 
 
-def _names(definition: Definition) -> set[str]:
-    return {stage.name for stage in definition.stages}
-
-
 def _apply_commit(slot: Slot, commit: Commit) -> Slot:
+    """A deletion is the last word: what comes behind it was told too late to count."""
+    if slot.definition is not None and slot.definition.deleted:
+        return slot
     sinks = dict(slot.sinks)
     for result in commit.sinks:
         if result.outcome == "committed":
-            key = sink_key(commit.stage, result.name)
+            key = sink_key(commit.stage, result.name, result.since)
             sinks[key] = _committed(sinks.get(key, SinkState()), commit, result)
     return replace(slot, sinks=sinks)
 
@@ -169,8 +169,7 @@ def _advance(before: Slot, slot: Slot) -> Applied:
 
 def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset, ...]) -> Progress:
     return Progress(
-        stage=sink.stage.name,
-        sink=sink.key.removeprefix(f"{sink.stage.name}/"),
+        sink=sink.key,
         before=state.reached,
         reached=reached,
         batch_id=state.batch_id,

@@ -19,7 +19,7 @@ from shared.events import (
     join_offsets,
     to_vector,
 )
-from shared.slots import Hop, SinkState, Slot, sink_key
+from shared.slots import Hop, SinkState, Slot, sink_key, stage_key
 from shared.vectors import TopicPartition, Vector, covers, gone_topics, join, meet
 
 SHAPES_MAX: Final = 4_096  # definitions whose shape is remembered; each is a few kB
@@ -51,7 +51,7 @@ class _Shape:
 
     def __init__(self, definition: Definition) -> None:
         self.sinks = tuple(
-            StageSink(stage, sink_key(stage.name, sink.name), sink)
+            StageSink(stage, sink_key(stage.name, sink.name, sink.since), sink)
             for stage in definition.stages
             for sink in stage.sinks
         )
@@ -108,7 +108,7 @@ class Graph:
 
     def bases(self, stage: StageDefinition) -> dict[TopicPartition, int]:
         """Where the stage began, in retired topics too."""
-        former = to_vector(self._slot.former.get(stage.name, ()))
+        former = to_vector(self._slot.former.get(stage_key(stage), ()))
         return former | to_vector(self._shape.bases[stage.name])
 
     def held(self, sink: StageSink) -> dict[TopicPartition, int]:
@@ -119,7 +119,7 @@ class Graph:
         """How far a sink has come in root inputs: of a stage that reads them, what it has taken."""
         name = sink.stage.name
         roots = self._shape.roots.get(name)
-        if roots is not None and name not in self._slot.former:
+        if roots is not None and stage_key(sink.stage) not in self._slot.former:
             taken = join_offsets(self.state(sink.key).frontier, self._shape.bases[name])
             if roots.issuperset([at.topic_id for at in taken]):
                 return taken

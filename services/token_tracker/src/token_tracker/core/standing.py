@@ -72,7 +72,7 @@ def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
 
 
 def _standing(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkStanding:
-    state = slot.sinks.get(sink_key(stage.name, sink.name), SinkState())
+    state = slot.sinks.get(sink_key(stage.name, sink.name, sink.since), SinkState())
     begun = join(
         to_vector(at for source in stage.inputs for at in source.bases), to_vector(sink.bases)
     )

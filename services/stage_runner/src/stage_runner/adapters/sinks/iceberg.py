@@ -21,7 +21,7 @@ from shared.errors import Retryable, UserError
 from shared.events import Fence, Problem
 from shared.failpoints import reach
 from stage_runner.adapters.lakehouse import why
-from waybill.spark.sinks import SinkSuperseded, SinkUnreachable, Written
+from waybill.spark.sinks import SinkLife, SinkSuperseded, SinkUnreachable, Written
 
 FENCE_PROPERTY: Final = "waybill.fence."
 SEQUENCE_PROPERTY: Final = "waybill.sequence."
@@ -33,14 +33,15 @@ class IcebergSink:
     kind = "iceberg"
 
     def __init__(
-        self, name: str, catalog: Catalog, table: str, *, schema: pa.Schema | None, fence_key: str
+        self, life: SinkLife, catalog: Catalog, table: str, *, schema: pa.Schema | None
     ) -> None:
         """Without a schema the sink can only be read: the table is not made if it is missing."""
-        self.name = name
+        self.name = life.name
+        self.since = life.since
         self._catalog = catalog
         self._identifier = table
         self._schema = schema
-        self._fence_key = fence_key
+        self._fence_key = life.fence_key
         self._table: Table | None = None
 
     def claim(self) -> None:

@@ -21,7 +21,7 @@ from shared.kafka_cluster import Kafka
 from shared.kafka_errors import said
 from stage_runner.core.rows import KEY, VALUE
 from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
-from waybill.spark.sinks import SinkSuperseded, Written
+from waybill.spark.sinks import SinkLife, SinkSuperseded, Written
 from waybill.spark.stopping import StageStopped
 
 TRANSACTION_TIMEOUT_S: Final = 60.0
@@ -47,12 +47,11 @@ class KafkaSinkTarget:
 class KafkaSink:
     kind = "kafka"
 
-    def __init__(
-        self, name: str, target: KafkaSinkTarget, *, fence_key: str, admin: KafkaAdmin
-    ) -> None:
-        self.name = name
+    def __init__(self, life: SinkLife, target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
+        self.name = life.name
+        self.since = life.since
         self._target = target
-        self._fence_key = fence_key
+        self._fence_key = life.fence_key
         self._fences_topic = f"{target.topic_prefix}.fences"
         self._admin = admin
         self._producer: Producer | None = None
