@@ -255,7 +255,7 @@ def test_all_that_an_input_holds_begins_where_its_last_sink_has_part() -> None:
     later = replace(source(), whole=(offset(0, 4), offset(1, 1)))
     world = World(pipeline(later), kafka=FakeKafka(ends_now={0: 6, 1: 1}))
     asyncio.run(world.tokens.for_input("orders", "orders"))
-    assert world.mint.parts[0].spans == (span(0, 4, 6),)
+    assert world.mint.parts[0].spans == (span(0, 4, 6), span(1, 1, 1))
 
 
 def test_a_token_for_an_empty_input_begins_where_the_input_begins() -> None:

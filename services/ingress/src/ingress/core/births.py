@@ -61,7 +61,10 @@ def delivered_spans(
 def held_spans(
     record: PipelineRecord, source: InputDefinition, held: Mapping[int, Held]
 ) -> tuple[Span, ...]:
-    """All that the input holds and every sink has part in; an empty span says where that begins."""
+    """All that the input holds and every sink has part in.
+
+    What only some have part in is awaited too, for a sink that has come to an end has all below.
+    """
     whole = _whole(record, source.topic_id)
     begins = {
         at: max(start, whole.get((source.topic_id, at), 0)) for at, (start, _) in held.items()
@@ -70,7 +73,7 @@ def held_spans(
         Span(topic_id=source.topic_id, partition=at, start=begins[at], end=max(begins[at], end))
         for at, (_, end) in sorted(held.items())
     ]
-    return tuple(span for span in spans if span.start < span.end) or tuple(spans)
+    return tuple(span for span in spans if span.end > 0) or tuple(spans)
 
 
 def _whole(record: PipelineRecord, topic_id: str) -> dict[TopicPartition, int]:
