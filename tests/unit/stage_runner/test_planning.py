@@ -215,7 +215,8 @@ def test_stage_that_would_lose_all_its_sinks_is_refused(
     defined: tuple[StageDefinition, ...],
 ) -> None:
     """None would be left to tell where the stage stands."""
-    other = replace(defined[1], sinks=(replace(defined[1].sinks[0], name="other"),))
+    elsewhere = replace(defined[1].sinks[0], name="other", target="lakehouse.raw.other")
+    other = replace(defined[1], sinks=(elsewhere,))
     with pytest.raises(UserError, match="would lose all of its sinks"):
         refuse_incompatible(make_record(stages=defined), (defined[0], other))
 
@@ -224,3 +225,46 @@ def test_sink_that_would_move_is_refused(defined: tuple[StageDefinition, ...]) -
     moved = replace(defined[1], sinks=(replace(defined[1].sinks[0], target="lakehouse.raw.b"),))
     with pytest.raises(UserError, match=r"now sink lake would write lakehouse\.raw\.b"):
         refuse_incompatible(make_record(stages=defined), (defined[0], moved))
+
+
+def test_sink_under_a_new_name_on_its_place_is_refused(
+    defined: tuple[StageDefinition, ...],
+) -> None:
+    """After a crash between two sinks it would begin at the other one's fence: rows twice."""
+    renamed = replace(defined[1], sinks=(replace(defined[1].sinks[0], name="pond"),))
+    with pytest.raises(UserError, match="as sink lake, now as sink pond"):
+        refuse_incompatible(make_record(stages=defined), (defined[0], renamed))
+
+
+def test_input_that_would_turn_from_inner_to_root_or_back_is_refused(
+    defined: tuple[StageDefinition, ...],
+) -> None:
+    root = replace(defined[1], inputs=(replace(defined[1].inputs[0], root=True),))
+    with pytest.raises(UserError, match="what another stage writes, now"):
+        refuse_incompatible(make_record(stages=defined), (root,))
+    with pytest.raises(UserError, match="an input of the pipeline, now"):
+        refuse_incompatible(make_record(stages=(root,)), defined)
+
+
+def test_stage_that_returns_is_another_one(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    without = make_record(stages=defined[:1], generation=2)
+    enrich, load = define(manifest, TOPICS, without)
+    assert (enrich.since, enrich.sinks[0].since) == (1, 1)
+    assert (load.since, load.sinks[0].since, load.sinks[0].bases) == (3, 3, ())
+
+
+def test_all_sinks_have_part_from_where_the_last_came(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    """A stage that reads roots from their beginning has part in all that it finds there."""
+    begun = defined[0].inputs[0].bases
+    assert defined[0].inputs[0].whole == begun
+    assert defined[1].inputs[0].whole == ()
+    later = {**TOPICS, "orders.in": TopicState(topic_id="R", starts={0: 2}, ends={0: 5, 1: 9})}
+    same = define(manifest, later, make_record(stages=defined))
+    assert same[0].inputs[0].whole == begun
+    without_load = make_record(stages=defined[:1])
+    grown = define(manifest, later, without_load)
+    assert [base.offset for base in grown[0].inputs[0].whole] == [5, 9]

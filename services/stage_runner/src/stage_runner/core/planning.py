@@ -224,8 +224,8 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
             changed = f"read {_named(was)}, now it would read {_named(now)}"
             raise _incompatible(stage.name, changed, "inputs", _hint(before, was, now))
         _refuse_turned_inputs(old, stage)
-        _refuse_other_sinks(before, old, stage)
         _refuse_renamed_sinks(old, stage)
+        _refuse_other_sinks(before, old, stage)
 
 
 def _refuse_turned_inputs(old: StageDefinition, stage: StageDefinition) -> None:
