@@ -7,12 +7,17 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from builders import make_fence
+from shared.clock import SystemClock
 from stage_runner.adapters.lakehouse import open_catalog
 from stage_runner.adapters.sinks.iceberg import IcebergSink
 from stage_runner.driver.failures import describe
+from waybill.spark.commits import Identity
+from waybill.spark.ledger import Ledger
 from waybill.spark.sinks import SinkLife, SinkSuperseded, SinkUnreachable
+from waybill.spark.stopping import StageStopped
 
 TABLE = "raw.orders"
+LIFE = SinkLife(name="lake", since=1, fence_key="here/waybill/default/uid/load/lake@1")
 SCHEMA = pa.schema([("order_id", pa.int64()), ("customer", pa.string())])
 
 
@@ -22,8 +27,7 @@ def catalog(tmp_path: Path) -> SqlCatalog:
 
 
 def opened(catalog: SqlCatalog) -> IcebergSink:
-    life = SinkLife(name="lake", since=1, fence_key="here/waybill/default/uid/load/lake@1")
-    sink = IcebergSink(life, catalog, TABLE, schema=SCHEMA)
+    sink = IcebergSink(LIFE, catalog, TABLE, schema=SCHEMA)
     sink.claim()
     return sink
 
@@ -75,6 +79,34 @@ def test_a_paused_driver_is_refused_on_a_table_that_somebody_else_made(catalog: 
 
     assert numbers_in(catalog) == [1]
     assert catalog.load_table(TABLE).properties["commit.retry.num-retries"] == "9"
+
+
+def closing(catalog: SqlCatalog) -> Ledger:
+    """As `driver.closing` opens a sink: it knows no columns."""
+    sink = IcebergSink(LIFE, catalog, TABLE, schema=None)
+    identity = Identity(tenant="default", pipeline_uid="uid", generation=1, epoch=2)
+    sink.claim()
+    return Ledger(
+        sink, stage="load", inputs=(), identity=identity, emit=lambda commit: None,
+        clock=SystemClock(),
+    )  # fmt: skip
+
+
+def test_a_deletion_shuts_out_a_driver_that_has_written_nothing_yet(catalog: SqlCatalog) -> None:
+    paused, ledger = opened(catalog), closing(catalog)
+    ledger.read()
+    assert ledger.fence is None
+
+    ledger.shut()
+
+    with pytest.raises(SinkSuperseded):
+        paused.write(rows(1), make_fence(sequence=0))
+    assert numbers_in(catalog) == []
+
+
+def test_a_deletion_makes_no_table(catalog: SqlCatalog) -> None:
+    with pytest.raises(StageStopped, match="there is no table"):
+        closing(catalog).shut()
 
 
 def test_another_writer_of_the_table_only_makes_us_try_again(catalog: SqlCatalog) -> None:

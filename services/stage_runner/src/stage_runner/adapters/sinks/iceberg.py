@@ -22,6 +22,7 @@ from shared.events import Fence, Problem
 from shared.failpoints import reach
 from stage_runner.adapters.lakehouse import why
 from waybill.spark.sinks import SinkLife, SinkSuperseded, SinkUnreachable, Written
+from waybill.spark.stopping import StageStopped
 
 FENCE_PROPERTY: Final = "waybill.fence."
 SEQUENCE_PROPERTY: Final = "waybill.sequence."
@@ -64,6 +65,9 @@ class IcebergSink:
 
     def write(self, rows: pa.Table | None, fence: Fence) -> Written:
         """An empty batch makes a snapshot too: only a new snapshot refuses a paused driver."""
+        if self._table is None and self._schema is None:
+            detail = f"sink {self.name}: there is no table {self._identifier}"
+            raise StageStopped("table_missing", detail, "nothing was ever written there")
         before = self._fence(self._current())
         for _ in range(CONFLICTS_MAX):
             try:
