@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help sync demo demo-truth up down test check bench profile fmt lock
+.PHONY: help sync demo demo-truth up down test test-fast check bench profile fmt lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,6 +13,8 @@ PACKAGES := waybill-shared waybill-ingress waybill-token-tracker waybill-stage-r
 PYPROJECTS := $(addsuffix /pyproject.toml,$(MEMBERS))
 JARS_LOCK := infra/local/src/local_stack/jars.lock
 UV := $(BIN)/uv
+# Two workers, each with a stack of its own: how many it takes is said in tests/tiers.py.
+PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=10
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 12
@@ -32,7 +34,10 @@ down: sync ## Stop the local stack
 	@$(BIN)/waybill down
 
 test: check ## Everything that CI runs: check, then all tiers of tests (ARGS: for pytest)
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
+
+test-fast: check ## What needs no stack: check, unit, contract, simulation (two minutes)
+	$(PYTEST) tests/unit tests/contract tests/sim $(ARGS)
 
 check: sync ## Lint, format, types, import rules; changes nothing
 	$(BIN)/ruff check

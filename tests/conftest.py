@@ -1,5 +1,5 @@
-"""One stack at a time: first the tests that start stacks of their own, then all others, while the
-stack that they share comes up in the background."""
+"""One stack at a time in each worker: first the tests that start stacks of their own, then all
+others, while the stack that they share comes up in the background."""
 
 import argparse
 import os
@@ -10,19 +10,18 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from containers import Servers, docker_answers, servers_in_containers
 from local_stack.reports import Report
 from local_stack.stack import Options, StackState, down, up
 from shared.failpoints import FOLDER
+from tiers import BUDGET, ByFile, has_own_stack, needs_stack, place
 
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")
 
-TESTS = Path(__file__).parent
-OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
-TIERS = ("unit", "contract", "sim", "integration", "e2e")
 START_TIMEOUT_S = 180.0  # the first start on a machine writes class archives
 RESTART_DELAY_S_MAX = 1.0  # tests kill services more often than any fault does
 
@@ -45,27 +44,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.containers = docker_answers()
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    place = "Docker (--no-containers to change)" if config.option.containers else "the local stack"
-    return f"Kafka and Valkey of integration tests: {place}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    servers = (
+        "Docker (--no-containers to change)" if config.option.containers else "the local stack"
+    )
+    return [
+        f"Kafka and Valkey of integration tests: {servers}",
+        f"budget on 2 quiet cores: {BUDGET}",
+    ]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def order(item: pytest.Item) -> tuple[bool, bool, int]:
-        tier = item.path.relative_to(TESTS).parts[0]
-        return not has_own_stack(item), needs_stack(item), TIERS.index(tier)
-
-    items.sort(key=order)
+    items.sort(key=place)
 
 
-def has_own_stack(item: pytest.Item) -> bool:
-    return any(item.path.is_relative_to(TESTS / folder) for folder in OWN_STACKS)
-
-
-def needs_stack(item: pytest.Item) -> bool:
-    names = getattr(item, "fixturenames", ())
-    return "stack" in names or ("servers" in names and not item.config.getoption("containers"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
 
 
 class BackgroundStack:

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Message
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.ending import stop_others, wanted_running
 from local_stack.stack import StackState
 from shared.kafka import make_producer, produce_and_wait
 from shared.kafka_admin import KafkaAdmin, make_admin
@@ -56,9 +57,36 @@ def apply_orders(client: Client) -> Apply:
 
 
 @pytest.fixture(scope="session")
-def orders(apply_orders: Apply) -> Pipeline:
+def lasting() -> set[str]:
+    """Pipelines that live as long as the stack."""
+    return set()
+
+
+@pytest.fixture(scope="session")
+def orders(apply_orders: Apply, lasting: set[str]) -> Pipeline:
     """The example: orders over Kafka, enriched into Kafka, loaded into Iceberg."""
-    return apply_orders()
+    pipeline = apply_orders()
+    lasting.add(pipeline.name)
+    return pipeline
+
+
+@pytest.fixture(scope="module")
+def _pipelines_end_with_the_module(client: Client, lasting: set[str]) -> Iterator[None]:
+    yield
+    stop_others(client, lasting)
+
+
+@pytest.fixture(autouse=True)
+def _pipelines_end_with_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All that a test applied; what fixtures of its module applied was there before it."""
+    if "stack" not in request.fixturenames:
+        yield
+        return
+    request.getfixturevalue("_pipelines_end_with_the_module")
+    client: Client = request.getfixturevalue("client")
+    before = wanted_running(client)
+    yield
+    stop_others(client, before | request.getfixturevalue("lasting"))
 
 
 @pytest.fixture(scope="session")

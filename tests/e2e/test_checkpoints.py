@@ -1,7 +1,6 @@
 """A checkpoint that lost files, was wiped, or comes from another moment: the sinks decide."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,10 @@ from waybill import Client
 
 
 @pytest.fixture(scope="module")
-def pipeline(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
-) -> Iterator[TwoSinks]:
+def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
     pipeline = TwoSinks(client, stack, kafka, catalog)
     pipeline.client.wait(pipeline.send(3), timeout_s=WAIT_S)
-    yield pipeline
-    client.delete(pipeline.name)
+    return pipeline
 
 
 def newest(log: Path) -> Path:
@@ -110,4 +106,3 @@ def test_a_sink_whose_fence_is_gone_stops_the_stage_and_the_hint_works(
     kafka.client.delete_topics([f"{pipeline.name}.out"])[f"{pipeline.name}.out"].result()
     pipeline.apply()
     pipeline.assert_once(pipeline.send(2))
-    client.delete(pipeline.name)

@@ -5,14 +5,13 @@ import sys
 from pathlib import Path
 
 from local_stack.stack import StackState
-from waybill import Client
 
 TIMEOUT_S = 240.0
 WAYBILL = Path(sys.executable).with_name("waybill")
 
 
 def test_the_demo_ends_with_the_rows_of_the_snapshots_that_its_tokens_named(
-    client: Client, stack: StackState
+    stack: StackState,
 ) -> None:
     demo = subprocess.run(
         [WAYBILL, "demo"],
@@ -29,4 +28,3 @@ def test_the_demo_ends_with_the_rows_of_the_snapshots_that_its_tokens_named(
     assert sum("iceberg snapshot" in line for line in lines) == 2
     assert sum("2026-11-21 09:00:00+00:00" in line for line in lines) == 4
     assert "s in all: apply" in lines[-1]
-    client.delete("orders")

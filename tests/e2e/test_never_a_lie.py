@@ -5,7 +5,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import httpx2
 import pytest
@@ -33,10 +33,8 @@ OPEN = {"in_progress", "unknown"}
 
 
 @pytest.fixture(scope="module")
-def ledger(client: Client, stack: StackState, apply_orders: Apply) -> Iterator[Ledger]:
-    pipeline = apply_orders()
-    yield Ledger(stack, pipeline)
-    client.delete(pipeline.name)
+def ledger(stack: StackState, apply_orders: Apply) -> Ledger:
+    return Ledger(stack, apply_orders())
 
 
 class Asker:

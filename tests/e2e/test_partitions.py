@@ -22,13 +22,10 @@ PAUSE_S = 0.05  # some hundred requests while a driver restarts are enough
 
 
 @pytest.fixture(scope="module")
-def line(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
-) -> Iterator[Line]:
+def line(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> Line:
     line = Line(client, stack, kafka, catalog)
     line.apply(partitions=BEFORE)
-    yield line
-    client.delete(line.name)
+    return line
 
 
 def test_partitions_that_the_input_gets_under_load_are_read_from_their_first_record(

@@ -52,7 +52,6 @@ def test_an_sql_error_names_its_place_and_what_would_have_worked(client: Client)
     assert "amunt" in fault.message
     assert "amount" in str(fault.hint)
     assert client.pipeline(pipeline.name).phase == "Failed"
-    client.delete(pipeline.name)
 
 
 def test_a_stopped_pipeline_holds_its_tokens_and_completes_them_when_started(

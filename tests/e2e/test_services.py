@@ -2,7 +2,6 @@
 told a token or why not, every token ends complete, and every row is there once."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -21,11 +20,9 @@ STILL_S = 10.0
 
 
 @pytest.fixture(scope="module")
-def ledger(client: Client, stack: StackState, apply_orders: Apply) -> Iterator[Ledger]:
+def ledger(stack: StackState, apply_orders: Apply) -> Ledger:
     """Of one pipeline, to which all these tests send."""
-    pipeline = apply_orders()
-    yield Ledger(stack, pipeline)
-    client.delete(pipeline.name)
+    return Ledger(stack, apply_orders())
 
 
 def await_given(ledger: Ledger, load: Load) -> None:

@@ -68,4 +68,3 @@ def test_a_token_is_complete_only_when_every_path_has_reached_every_last_sink(
     assert sorted(row["page"] for row in met) == ["cart", "home", "label cart", "label home"]
     (home,) = (row for row in met if row["page"] == "home")
     assert home["at"].microsecond == 123456
-    client.delete(name)

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
@@ -53,14 +53,11 @@ ENDINGS = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def line(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
-) -> Iterator[Line]:
+def line(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> Line:
     line = Line(client, stack, kafka, catalog)
     line.apply()
     line.assert_once(line.send(1))
-    yield line
-    client.delete(line.name)
+    return line
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -165,7 +162,6 @@ def test_a_compacted_input_is_complete_with_what_is_left_of_it(
     journal.assert_once(journal.token_for((0, min(gone))))
     journal.assert_once(journal.token_for_all())
     journal.assert_once(journal.send(2))
-    journal.client.delete(journal.name)
 
 
 def test_a_pipeline_that_starts_at_latest_gets_what_was_open_then_and_is_committed_later(
@@ -187,4 +183,3 @@ def test_a_pipeline_that_starts_at_latest_gets_what_was_open_then_and_is_committ
     stranger.commit()
 
     late.assert_once(token)
-    client.delete(late.name)

@@ -3,7 +3,6 @@
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,8 @@ from waybill.outcomes import Outcome
 
 
 @pytest.fixture
-def pipeline(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
-) -> Iterator[TwoSinks]:
-    pipeline = TwoSinks(client, stack, kafka, catalog)
-    yield pipeline
-    client.delete(pipeline.name)
+def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
+    return TwoSinks(client, stack, kafka, catalog)
 
 
 def assert_lost(outcome: Outcome, reason: str, count: int) -> None:
@@ -213,4 +208,3 @@ def test_an_inner_topic_created_anew_loses_what_stood_in_it_and_nothing_else(
     assert sorted(row["order_id"] for row in rows) == [1, 4]
     assert client.outcome(first).kind == "complete"
     assert client.outcome(inside).kind == "lost"
-    client.delete(orders.name)

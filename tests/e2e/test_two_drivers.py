@@ -24,12 +24,8 @@ STOP_TIMEOUT_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def pipeline(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
-) -> Iterator[TwoSinks]:
-    pipeline = TwoSinks(client, stack, kafka, catalog)
-    yield pipeline
-    client.delete(pipeline.name)
+def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
+    return TwoSinks(client, stack, kafka, catalog)
 
 
 class SecondDriver:

@@ -1,0 +1,40 @@
+"""Stops the pipelines that tests leave on the shared stack: each costs a driver until its end."""
+
+from collections.abc import Collection
+from contextlib import suppress
+from functools import partial
+
+from e2e.waiting import eventually
+from waybill import Client, NotFound, NotReady, Unreachable
+
+ANSWER_TIMEOUT_S = 60.0  # a test may have killed the services just now
+
+
+def wanted_running(client: Client) -> set[str]:
+    """Names of the pipelines that are to run, whatever they do at this moment."""
+    found: set[str] = set()
+
+    def asked() -> bool:
+        with suppress(NotReady, Unreachable):
+            found.update(each.name for each in client.pipelines() if each.desired == "running")
+            return True
+        return False
+
+    eventually(asked, within_s=ANSWER_TIMEOUT_S)
+    return found
+
+
+def stop_others(client: Client, lasting: Collection[str]) -> None:
+    """Stop all that run, but for those in `lasting`; does not wait for the end of their drivers."""
+    for name in wanted_running(client) - set(lasting):
+        eventually(partial(_told_to_stop, client, name), within_s=ANSWER_TIMEOUT_S)
+
+
+def _told_to_stop(client: Client, name: str) -> bool:
+    try:
+        client.stop(name)
+    except NotFound:
+        return True  # deleted meanwhile
+    except (NotReady, Unreachable):
+        return False
+    return True

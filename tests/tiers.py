@@ -1,0 +1,40 @@
+"""The tiers of tests: what each may take, in which order they run, and how workers share them."""
+
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+TESTS = Path(__file__).parent
+OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
+TIERS = ("unit", "contract", "integration", "e2e", "sim")
+BUDGET = "unit and contract 1 min, integration 5 min, e2e 12 min, sim 1 min"
+"""On 2 quiet cores with 2 workers and warm caches; `make test` as a whole has 20 minutes."""
+
+
+class ByFile(LoadScopeScheduling):
+    """Files in the order of collection, each to one worker, because its tests share what they made.
+
+    Scenarios of the simulation share nothing: one by one, and last, they fill up the workers.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if tier(nodeid) == "sim" else nodeid.partition("::")[0]
+
+
+def tier(nodeid: str) -> str:
+    return Path(nodeid.partition("::")[0]).parts[1]
+
+
+def has_own_stack(item: pytest.Item) -> bool:
+    return any(item.path.is_relative_to(TESTS / folder) for folder in OWN_STACKS)
+
+
+def needs_stack(item: pytest.Item) -> bool:
+    names = getattr(item, "fixturenames", ())
+    return "stack" in names or ("servers" in names and not item.config.getoption("containers"))
+
+
+def place(item: pytest.Item) -> tuple[bool, int]:
+    """First what starts stacks of its own, so that each worker has one at a time."""
+    return not has_own_stack(item), TIERS.index(item.path.relative_to(TESTS).parts[0])
