@@ -256,6 +256,7 @@ def make_reply(state: Literal["done", "failed"] = "done", *, id: str = "c1") -> 
         pipeline="orders",
         action="start",
         state=state,
+        generation=1,
         errors=(make_problem(),) if state == "failed" else (),
         warnings=(),
         at=NOW,

@@ -26,6 +26,7 @@ def reply(id: str) -> Reply:
         pipeline="p",
         action="apply",
         state="done",
+        generation=3,
         errors=(),
         warnings=(),
         at=1,

@@ -18,7 +18,7 @@ from sim.log import Cluster
 from sim.sinks import Edge
 from sim.tracker import Topics
 from stage_runner.app import Runner
-from stage_runner.core.moves import DriverEnded, DriverFailed, DriverRuns
+from stage_runner.core.moves import Answer, DriverEnded, DriverFailed, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.supervision import PipelineState
 
@@ -148,14 +148,8 @@ class RunnerProcess:
     def phase(self, state: PipelineState, phase_from: str | None) -> None:
         self._say(state, "heartbeat" if phase_from is None else "transition", phase_from)
 
-    def answer(
-        self,
-        command: Command,
-        state: str,
-        errors: tuple[Problem, ...],
-        warnings: tuple[str, ...],
-    ) -> None:
-        self._world.operations.replies[command.id] = (state, errors)
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
+        self._world.operations.replies[answer.command.id] = (answer.state, answer.errors)
 
     # Drivers
 

@@ -202,6 +202,7 @@ class Reply:
     pipeline: str
     action: str
     state: Literal["done", "failed"]
+    generation: int | None
     errors: tuple[Problem, ...]
     warnings: tuple[str, ...]
     at: int

@@ -240,6 +240,7 @@ def test_an_operation_is_pending_until_it_is_answered(
         pipeline="orders",
         action="apply",
         state="failed",
+        generation=None,
         errors=(Problem(message="no such column", line=3, column=5, path="stages.0"),),
         warnings=("slow",),
         at=now_ms(),

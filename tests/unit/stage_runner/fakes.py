@@ -8,7 +8,7 @@ from typing import Literal
 from shared.errors import Retryable
 from shared.events import Command, Definition, PipelineRecord, Problem
 from stage_runner.app import Runner
-from stage_runner.core.moves import DriverEnded, DriverRuns
+from stage_runner.core.moves import Answer, DriverEnded, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.supervision import PipelineState
 
@@ -24,6 +24,7 @@ class World:
     records: list[PipelineRecord] = field(default_factory=list)
     definitions: list[Definition] = field(default_factory=list)
     answers: list[tuple[str, str]] = field(default_factory=list)
+    generations: list[int | None] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
     beats: list[str | None] = field(default_factory=list)
@@ -68,15 +69,10 @@ class World:
         else:
             self.beats.append(state.blocked_by)
 
-    def answer(
-        self,
-        command: Command,
-        state: str,
-        errors: tuple[Problem, ...],
-        warnings: tuple[str, ...],
-    ) -> None:
-        self.answers.append((command.id, state))
-        self.problems += errors
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
+        self.answers.append((answer.command.id, answer.state))
+        self.generations.append(generation)
+        self.problems += answer.errors
 
     def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
         (self.closing if closing else self.started).append(epoch)

@@ -20,6 +20,26 @@ def test_an_applied_pipeline_is_answered_when_it_runs(world: World) -> None:
     assert [record.generation for record in world.records] == [1]
 
 
+def test_an_answer_says_which_generation_the_pipeline_has(world: World) -> None:
+    runner = running(world)
+    runner.handle(command(2, manifest=EXAMPLE.replace("0.2", "0.3")), 2)
+    runner.handle(command(3, manifest="name: orders"), 3)
+    runner.act()
+    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.act()
+    runner.hear(UID, 2, DriverRuns())
+    runner.act()
+
+    assert world.answers == [("c1", "done"), ("c3", "failed"), ("c2", "done")]
+    assert world.generations == [1, 2, 2]
+
+
+def test_an_answer_about_a_pipeline_that_never_was_has_no_generation(world: World) -> None:
+    runner_in(world).handle(command(1, "stop"), 1)
+    assert world.answers == [("c1", "failed")]
+    assert world.generations == [None]
+
+
 def test_what_an_earlier_driver_tells_late_changes_nothing(world: World) -> None:
     runner = running(world)
     record = world.records[-1]

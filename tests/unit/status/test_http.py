@@ -223,6 +223,7 @@ def reply(id: str, at: int = NOW) -> Reply:
         pipeline="orders",
         action="stop",
         state="done",
+        generation=3,
         errors=(),
         warnings=(),
         at=at,
@@ -236,6 +237,7 @@ def test_an_operation_is_pending_until_answered(client: TestClient, replies: Rep
     client.portal.call(replies.take, reply(OPERATION))  # type: ignore[union-attr]
     told = client.get(place, params={"wait": 30}).json()
     assert (told["state"], told["at"]) == ("done", "2026-11-18T11:06:40.000Z")
+    assert told["generation"] == 3
     assert client.get("/v1/operations/stop.orders.12").status_code == 404
 
 

@@ -60,9 +60,7 @@ class Publisher(Protocol):
     def phase(self, state: PipelineState, phase_from: str | None) -> None:
         """A transition, or with `phase_from` None a heartbeat."""
 
-    def answer(
-        self, command: Command, state: str, errors: tuple[Problem, ...], warnings: tuple[str, ...]
-    ) -> None: ...
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None: ...
 
 
 class Drivers(Protocol):
@@ -279,7 +277,9 @@ class Runner:
     def _publish_answer(self, answer: Answer) -> None:
         command = answer.command
         metrics.count("waybill_commands_total", action=command.action, state=answer.state)
-        self._publisher.answer(command, answer.state, answer.errors, _warnings(command))
+        state = self._states.get(command.pipeline_uid)
+        generation = state.record.generation if state is not None else None
+        self._publisher.answer(answer, generation, _warnings(command))
 
 
 def _definition(record: PipelineRecord) -> Definition:

@@ -30,6 +30,7 @@ from shared.kafka_admin import KafkaAdmin, TopicIdentity
 from shared.kafka_cluster import Kafka
 from shared.membership import Membership
 from shared.topics import create_missing
+from stage_runner.core.moves import Answer
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.supervision import PipelineState
 
@@ -70,21 +71,17 @@ class KafkaPublisher:
         event = self._event(state, kind, phase_from)
         self._send("lifecycle", state.record.tenant, state.record.pipeline_uid, event)
 
-    def answer(
-        self,
-        command: Command,
-        state: str,
-        errors: tuple[Problem, ...],
-        warnings: tuple[str, ...],
-    ) -> None:
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
+        command = answer.command
         reply = Reply(
             tenant=command.tenant,
             pipeline_uid=command.pipeline_uid,
             id=command.id,
             pipeline=command.pipeline,
             action=command.action,
-            state="done" if state == "done" else "failed",
-            errors=errors,
+            state=answer.state,
+            generation=generation,
+            errors=answer.errors,
             warnings=warnings,
             at=self._clock.now_ms(),
         )

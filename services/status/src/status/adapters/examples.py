@@ -130,6 +130,7 @@ OPERATION: Final[JsonObject] = {
     "pipeline": "orders",
     "action": "apply",
     "state": "done",
+    "generation": 2,
     "at": "2026-11-21T08:59:20.412Z",
     "errors": [],
     "warnings": [],

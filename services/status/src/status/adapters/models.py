@@ -221,6 +221,9 @@ class OperationAnswer(_Answer):
     pipeline: str
     action: str
     state: str = Field(description="pending | done | failed")
+    generation: int | None = Field(
+        default=None, description="of the pipeline after the change, if there is a pipeline"
+    )
     at: Moment | None = None
     errors: list[PlacedError] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
