@@ -85,6 +85,13 @@ class Follower(PipelineDirectory):
             self.accept(record)
         self._at = len(self._records)
 
+    def begun(self) -> bool:
+        return True
+
+    async def heard(self) -> bool:
+        self.follow()
+        return True
+
     def caught_up(self) -> bool:
         return self._at == len(self._records)
 
@@ -97,7 +104,7 @@ class Ingress:
         self._world = world
         self._edge = edge
         self._seen: dict[str, TopicIdentity] = {}
-        self._registry = Registry(self.directory, self, self, lambda: True)
+        self._registry = Registry(self.directory, self.directory, self, self)
         self._records = Records(self._registry, self, self, self, LIMITS)
         self._births = Births(self._registry, self, self)
         self._appended: list[Place] = []

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from confluent_kafka import (
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.1
 RETRY_S = 1.0
 ASK_TIMEOUT_S = 10.0  # the broker looks into one segment per partition
+LAG_INTERVAL_S = 5.0  # between two looks at how far the topic has come
+LAG_S_MAX = 3.0  # to know what stood there; normally it takes milliseconds
 M = TypeVar("M", bound=Message)
 
 
@@ -50,33 +53,59 @@ class TopicFollower(Generic[M]):
         self._type = message_type
         self._accept = accept
         self._reached: dict[int, int] = {}
+        self._behind = False
         self._moved = threading.Condition()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
+        self._watch = threading.Thread(target=self._look, name=f"lag of {topic}", daemon=True)
 
     def __enter__(self) -> "TopicFollower[M]":
         self._thread.start()
+        self._watch.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._stop.set()
+        with self._moved:
+            self._moved.notify_all()
         self._thread.join()
+        self._watch.join()
 
     def check(self) -> str | None:
-        """For /readyz: None when all that stood in the topic at start is known."""
+        """For /readyz: None when what stood in the topic a moment ago is known."""
         if not self._thread.is_alive():
             return f"topic {self._topic} is no longer read; restart this process"
-        return None if self.caught_up.is_set() else f"topic {self._topic} is still being read"
+        if not self.caught_up.is_set():
+            return f"topic {self._topic} is still being read"
+        return (
+            f"topic {self._topic} is read with more than a moment's lag" if self._behind else None
+        )
 
     def await_now(self, timeout_s: float) -> None:
         """Until all that stands in the topic at this moment is known; Retryable when too late."""
-        ends = self._ends(make_admin(self._kafka))
-        with self._moved:
-            known = self._moved.wait_for(
-                lambda: all(self._reached.get(p, 0) >= end for p, end in ends.items()), timeout_s
-            )
-        if not known:
+        if not self._reaches(self._ends(self._admin), timeout_s):
             raise Retryable(f"topic {self._topic} was not read to its end within {timeout_s} s")
+
+    @cached_property
+    def _admin(self) -> KafkaAdmin:
+        return make_admin(self._kafka)
+
+    def _reaches(self, ends: Mapping[int, int], timeout_s: float) -> bool:
+        def reached() -> bool:
+            return all(self._reached.get(p, 0) >= end for p, end in ends.items())
+
+        with self._moved:
+            self._moved.wait_for(lambda: reached() or self._stop.is_set(), timeout_s)
+            return reached()
+
+    def _look(self) -> None:
+        """In a thread of its own, which sees when the reading one stands still."""
+        while not self._stop.wait(LAG_INTERVAL_S):
+            try:
+                ends = self._ends(self._admin)
+            except Retryable:
+                continue  # that Kafka is away says nothing of this process
+            self._behind = not self._reaches(ends, LAG_S_MAX) and not self._stop.is_set()
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -87,7 +116,7 @@ class TopicFollower(Generic[M]):
                 self._stop.wait(RETRY_S)
 
     def _follow(self) -> None:
-        ends = self._ends(make_admin(self._kafka))
+        ends = self._ends(self._admin)
         options: dict[str, object] = {"enable.partition.eof": True}
         consumer = make_consumer(self._kafka, "waybill-follower", **options)
         try:

@@ -46,6 +46,11 @@ class PipelineDirectory:
             record = self._by_name.get((tenant, name))
         return None if record is None or record.desired == "deleted" else record
 
+    def by_uid(self, uid: str) -> PipelineRecord | None:
+        """That life of a pipeline, also when it is over."""
+        with self._lock:
+            return self._by_uid.get(uid)
+
     def owner_of(self, short_id: str) -> PipelineRecord | None:
         """The pipeline of which a part of a token is."""
         with self._lock:

@@ -126,8 +126,28 @@ class FakeKafka:
 
 
 class FakeDirectory:
+    """`Directory` and `News`: `told` is what is known as soon as somebody asks for news."""
+
     def __init__(self, *records: PipelineRecord) -> None:
         self.records = {record.name: record for record in records}
+        self.ended: dict[str, PipelineRecord] = {}
+        self.told: list[PipelineRecord] = []
+        self.caught_up = True
+        self.kafka_away = False
+        self.asked = 0
+
+    def begun(self) -> bool:
+        return self.caught_up
+
+    async def heard(self) -> bool:
+        self.asked += 1
+        if self.kafka_away or not self.caught_up:
+            return False
+        self.records |= {record.name: record for record in self.told}
+        return True
+
+    def by_uid(self, uid: str) -> PipelineRecord | None:
+        return self.ended.get(uid)
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
         return self.records.get(name)

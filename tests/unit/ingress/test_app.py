@@ -40,8 +40,7 @@ class World:
         self.kafka = kafka or FakeKafka()
         self.mint = FakeMint()
         self.directory = FakeDirectory(*records)
-        self.caught_up = True
-        self.registry = Registry(self.directory, self.kafka, self.mint, lambda: self.caught_up)
+        self.registry = Registry(self.directory, self.directory, self.kafka, self.mint)
         self.records = Records(self.registry, self.kafka, self.kafka, self.mint, LIMITS)
         self.tokens = Tokens(self.registry, self.kafka, self.mint)
         self.commands = Commands(self.registry, self.kafka, self.mint, "waybill.commands")
@@ -313,11 +312,11 @@ def test_an_input_that_a_stage_writes_takes_no_records() -> None:
 def test_a_process_that_does_not_know_every_pipeline_yet_says_so() -> None:
     """A pipeline that exists must not be called unknown, nor a command be sent to a wrong life."""
     world = World(kafka=None)
-    world.caught_up = False
+    world.directory.caught_up = False
 
     assert world.refusal().slug == "pipeline_not_ready"
-    with pytest.raises(Refusal, match="just started"):
+    with pytest.raises(Refusal, match="does not know all pipelines yet"):
         asyncio.run(world.commands.apply("orders", MANIFEST, "r1"))
 
-    world.caught_up = True
+    world.directory.caught_up = True
     assert world.refusal().slug == "pipeline_not_found"

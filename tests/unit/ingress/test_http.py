@@ -21,7 +21,7 @@ from ingress.app.merges import Merges
 from ingress.app.records import Records
 from ingress.app.registry import Registry
 from ingress.app.tokens import Tokens
-from ingress.core import births, inputs, rows
+from ingress.core import births, demands, inputs, rows
 from ingress.core.rows import RowLimits
 from shared.health import Health
 from shared.http import create_app
@@ -54,7 +54,8 @@ def kafka() -> FakeKafka:
 @pytest.fixture
 def client(kafka: FakeKafka) -> Iterator[TestClient]:
     mint = FakeMint()
-    known = Registry(FakeDirectory(pipeline(source())), kafka, mint, lambda: True)
+    directory = FakeDirectory(pipeline(source()))
+    known = Registry(directory, directory, kafka, mint)
     limits = RowLimits(records_max=10, record_bytes_max=500)
     writer = Records(known, kafka, kafka, mint, limits)
     routers = [
@@ -282,7 +283,7 @@ def test_positions_of_another_kafka_are_refused(client: TestClient, kafka: FakeK
 
 def test_every_refusal_has_a_status() -> None:
     """A slug that nobody mapped would be answered as our own fault."""
-    sources = [births, inputs, merges, rows, records, registry, tokens]
+    sources = [births, demands, inputs, merges, rows, records, registry, tokens]
     slugs = {slug for module in sources for slug in _refusal_slugs(inspect.getsource(module))}
     slugs |= {"input_not_ready", "pipeline_not_ready", "body_not_json"}
     assert slugs == set(STATUS_OF)

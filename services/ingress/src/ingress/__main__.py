@@ -25,6 +25,7 @@ from shared.follower import TopicFollower
 from shared.health import Health
 from shared.http import create_app
 from shared.kafka_admin import make_admin
+from shared.news import News
 from shared.pipelines import PipelineDirectory
 from shared.process import run, shutdown_on_signals
 from shared.serving import serve
@@ -81,7 +82,7 @@ def build(
     )
     topics = AdminTopics(make_admin(kafka))
     mint = RandomMint(ring, SystemClock())
-    registry = Registry(directory, topics, mint, follower.caught_up.is_set)
+    registry = Registry(directory, News(follower), topics, mint)
     records = Records(registry, log, topics, mint, settings.row_limits)
     commands = Commands(registry, log, mint, settings.topic("commands"))
     bytes_max = settings.ingress_body_bytes_max

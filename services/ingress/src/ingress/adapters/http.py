@@ -13,6 +13,7 @@ from ingress.app.merges import Merges
 from ingress.app.ports import Sealed
 from ingress.app.records import Format, Records, as_json
 from ingress.app.tokens import Tokens
+from ingress.core.demands import Demand, read_demand
 from ingress.core.refusals import Refusal
 from shared import metrics
 from shared.bodies import body_of
@@ -26,12 +27,14 @@ FORMATS: Final[Mapping[str, Format]] = {
     "application/json": "array",
 }
 STATUS_OF: Final = {
+    "bad_if_match": 400,
     "body_not_json": 422,
     "cluster_unknown": 400,
     "input_not_found": 404,
     "input_not_ready": 503,
     "no_records": 422,
     "partition_unknown": 400,
+    "pipeline_behind": 503,
     "pipeline_not_found": 404,
     "pipeline_not_ready": 503,
     "position_beyond_end": 400,
@@ -47,20 +50,36 @@ STATUS_OF: Final = {
     "topic_recreated": 503,
 }
 NDJSON_EXAMPLE = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
+IF_MATCH: Final[dict[str, Any]] = {
+    "parameters": [
+        {
+            "name": "If-Match",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "example": '"2"',
+            "description": "the least generation of the pipeline that the token is to be of, as"
+            " the operation of a change told it: below it the answer is 503 `pipeline_behind`."
+            ' `"UID/2"` is that of one life of the pipeline.',
+        }
+    ]
+}
 RECORDS_BODY: Final[dict[str, Any]] = {
+    **IF_MATCH,
     "requestBody": {
         "required": True,
         "content": {
             "application/x-ndjson": {"schema": {"type": "string"}, "example": NDJSON_EXAMPLE},
             "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
         },
-    }
+    },
 }
 TOKEN_BODY: Final[dict[str, Any]] = {
+    **IF_MATCH,
     "requestBody": {
         "required": True,
         "content": {"application/json": {"schema": TokenRequest.model_json_schema()}},
-    }
+    },
 }
 MANIFEST_BODY: Final[dict[str, Any]] = {
     "requestBody": {
@@ -90,7 +109,8 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
     async def post_records(request: Request, pipeline: str, input: str) -> Response:
         form = _format_of(request)
         body = await read_body(request, bytes_max=body_bytes_max)
-        receipt = await records.write(pipeline, input, body, form)
+        demand = read_demand(request.headers.get("if-match"))
+        receipt = await records.write(pipeline, input, body, form, demand=demand)
         labels = {"pipeline": pipeline, "input": input}
         metrics.count("waybill_records_accepted_total", receipt.accepted, **labels)
         metrics.count("waybill_records_rejected_total", len(receipt.rejected), **labels)
@@ -119,7 +139,8 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
     async def post_token(request: Request) -> Response:
         raw = await read_body(request, bytes_max=body_bytes_max)
         wanted = body_of(TokenRequest, raw)
-        born, sealed = await _born(tokens, merges, wanted)
+        demand = read_demand(request.headers.get("if-match"))
+        born, sealed = await _born(tokens, merges, wanted, demand)
         metrics.count("waybill_tokens_issued_total", born=born)
         return JSONResponse(
             {
@@ -133,15 +154,19 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
     return router
 
 
-async def _born(tokens: Tokens, merges: Merges, wanted: TokenRequest) -> tuple[str, Sealed]:
+async def _born(
+    tokens: Tokens, merges: Merges, wanted: TokenRequest, demand: Demand | None
+) -> tuple[str, Sealed]:
     """What the token was born from, and the token."""
     if wanted.merge is not None:
         return "merge", await merges.merge(wanted.merge)
     assert wanted.pipeline is not None, "the request was validated"
     if wanted.input is not None:
-        return "input", await tokens.for_input(wanted.pipeline, wanted.input)
+        return "input", await tokens.for_input(wanted.pipeline, wanted.input, demand=demand)
     positions = [body.position() for body in wanted.positions or ()]
-    sealed = await tokens.for_positions(wanted.pipeline, positions, cluster_id=wanted.cluster_id)
+    sealed = await tokens.for_positions(
+        wanted.pipeline, positions, cluster_id=wanted.cluster_id, demand=demand
+    )
     return "positions", sealed
 
 

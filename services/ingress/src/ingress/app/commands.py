@@ -38,12 +38,12 @@ class Commands:
 
     async def act(self, name: str, action: Action, request_id: str) -> Operation:
         """Start, stop or delete a pipeline that exists."""
-        self._registry.pipeline(name)
+        await self._registry.pipeline(name)
         return await self._send(action, name, request_id)
 
     async def restart(self, name: str, start_from: Beginning | None, request_id: str) -> Operation:
         """`start_from` is where to begin in topics that were created anew."""
-        self._registry.pipeline(name)
+        await self._registry.pipeline(name)
         options = {} if start_from is None else {"from": str(start_from)}
         return await self._send("restart", name, request_id, options=options)
 
@@ -56,7 +56,7 @@ class Commands:
         options: Mapping[str, str] | None = None,
     ) -> Operation:
         operation = Operation(action=action, pipeline=name, nonce=self._mint.nonce())
-        life = self._registry.life_for(name)
+        life = await self._registry.life_for(name)
         command = Command(
             tenant=DEFAULT_TENANT,
             pipeline_uid=life.uid,

@@ -18,7 +18,21 @@ class Directory(Protocol):
 
     def living(self, tenant: str) -> list[PipelineRecord]: ...
 
+    def by_uid(self, uid: str) -> PipelineRecord | None: ...
+
     def life_for(self, tenant: str, name: str) -> Life: ...
+
+
+class News(Protocol):
+    """How far the directory has come."""
+
+    def begun(self) -> bool:
+        """Whether it holds all that was told before this process began."""
+        ...
+
+    async def heard(self) -> bool:
+        """Wait until it holds all that was told before this call; False: that takes too long."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

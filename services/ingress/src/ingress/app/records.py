@@ -10,6 +10,7 @@ from ingress.app.ports import Appended, Log, Mint, Topics
 from ingress.app.registry import Registry
 from ingress.app.tokens import held_of
 from ingress.core.births import delivered_spans, part_of, unplaced
+from ingress.core.demands import Demand
 from ingress.core.inputs import row_rules
 from ingress.core.refusals import Refusal
 from ingress.core.rows import (
@@ -56,8 +57,16 @@ class Records:
         self._mint = mint
         self._limits = limits
 
-    async def write(self, pipeline: str, input_name: str, body: bytes, form: Format) -> Receipt:
-        record, source = self._registry.input(pipeline, input_name)
+    async def write(
+        self,
+        pipeline: str,
+        input_name: str,
+        body: bytes,
+        form: Format,
+        *,
+        demand: Demand | None = None,
+    ) -> Receipt:
+        record, source = await self._registry.input(pipeline, input_name, demand)
         rows = await self._read(body, row_rules(record.manifest)[input_name], form)
         if not rows.records:
             reason = f"none of {len(rows.rejected)} records is one of input {input_name}"

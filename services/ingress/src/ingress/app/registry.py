@@ -1,12 +1,11 @@
 """Resolves the names in a request, and checks topics against the ids that pipelines read.
 
-A pipeline that was applied here a moment ago is "not ready", not "unknown": its record comes back
-through Kafka.
+What was told done is known: before a name is called unknown, the end of the topic is awaited. A
+pipeline that was applied here a moment ago is "not ready" until then.
 """
 
-from collections.abc import Callable
-
-from ingress.app.ports import Directory, Mint, Topics
+from ingress.app.ports import Directory, Mint, News, Topics
+from ingress.core.demands import Demand, behind, meets
 from ingress.core.inputs import find_input, no_pipeline, not_ready
 from ingress.core.refusals import Refusal
 from shared.events import InputDefinition, PipelineRecord
@@ -18,12 +17,9 @@ APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `
 
 
 class Registry:
-    def __init__(
-        self, directory: Directory, topics: Topics, mint: Mint, caught_up: Callable[[], bool]
-    ) -> None:
-        """`caught_up`: whether the directory holds all that was there when this process began."""
-        self._caught_up = caught_up
+    def __init__(self, directory: Directory, news: News, topics: Topics, mint: Mint) -> None:
         self._directory = directory
+        self._news = news
         self._topics = topics
         self._mint = mint
         self._applied: dict[str, int] = {}
@@ -33,26 +29,39 @@ class Registry:
         recent = {n: at for n, at in self._applied.items() if now - at < APPLIED_AGE_MS_MAX}
         self._applied = {**recent, name: now}
 
-    def pipeline(self, name: str) -> PipelineRecord:
-        record = self._directory.by_name(DEFAULT_TENANT, name)
-        if record is not None:
+    async def pipeline(self, name: str, demand: Demand | None = None) -> PipelineRecord:
+        """As it was at this call, at the earliest, before it is called unknown or behind."""
+        if self._news.begun() and (record := self._found(name, demand)) is not None:
             return record
-        self._require_all()
-        if self._just_applied(name):
-            raise not_ready("pipeline", f"pipeline {name} was applied just now")
-        raise no_pipeline(name, [known.name for known in self._directory.living(DEFAULT_TENANT)])
+        heard = await self._news.heard()
+        record = self._directory.by_name(DEFAULT_TENANT, name)
+        if record is None or not (heard or self._news.begun()):
+            raise self._unknown(name, heard=heard)
+        if demand is not None and self._found(name, demand) is None:
+            raise behind(record, demand)
+        return record
 
-    def life_for(self, name: str) -> Life:
-        self._require_all()  # else the number of lives of this name may be another one
+    async def life_for(self, name: str) -> Life:
+        """Of a name that is free, only when each of its lives is known."""
+        known = self._directory.by_name(DEFAULT_TENANT, name) is not None
+        if not (known and self._news.begun()) and not await self._news.heard():
+            raise self._unknown(name, heard=False)
         return self._directory.life_for(DEFAULT_TENANT, name)
 
-    def input(self, pipeline: str, name: str) -> tuple[PipelineRecord, InputDefinition]:
-        record = self.pipeline(pipeline)
+    async def input(
+        self, pipeline: str, name: str, demand: Demand | None = None
+    ) -> tuple[PipelineRecord, InputDefinition]:
+        record = await self.pipeline(pipeline, demand)
+        try:
+            return record, find_input(record, name)
+        except Refusal:
+            heard = await self._news.heard()
+        record = await self.pipeline(pipeline, demand)
         try:
             return record, find_input(record, name)
         except Refusal as refusal:
-            if refusal.slug == "input_not_found" and self._just_applied(pipeline):
-                reason = f"{refusal.detail}, but it was applied just now"
+            if refusal.slug == "input_not_found" and (not heard or self._just_applied(pipeline)):
+                reason = f"{refusal.detail}, but it may have been changed just now"
                 raise not_ready("input", reason, **refusal.members) from refusal
             raise
 
@@ -77,11 +86,19 @@ class Registry:
             )
         return identity
 
-    def _require_all(self) -> None:
-        if not self._caught_up():
-            raise Refusal(
-                "pipeline_not_ready", "ingress has just started and still reads what pipelines are"
-            )
+    def _found(self, name: str, demand: Demand | None) -> PipelineRecord | None:
+        record = self._directory.by_name(DEFAULT_TENANT, name)
+        uid = demand.uid if demand is not None else None
+        named = self._directory.by_uid(uid) if uid is not None else None
+        return record if record is not None and meets(record, demand, named) else None
+
+    def _unknown(self, name: str, *, heard: bool) -> Refusal:
+        if not heard:
+            detail = "this ingress does not know all pipelines yet, or cannot ask kafka: try again"
+            return Refusal("pipeline_not_ready", detail)
+        if self._just_applied(name):
+            return not_ready("pipeline", f"pipeline {name} was applied just now")
+        return no_pipeline(name, [known.name for known in self._directory.living(DEFAULT_TENANT)])
 
     def _just_applied(self, name: str) -> bool:
         at = self._applied.get(name)

@@ -19,6 +19,7 @@ from ingress.core.births import (
     input_of,
     part_of,
 )
+from ingress.core.demands import Demand
 from shared.events import PipelineRecord
 from shared.vectors import Span
 
@@ -40,9 +41,9 @@ class Tokens:
         self._topics = topics
         self._mint = mint
 
-    async def for_input(self, pipeline: str, name: str) -> Sealed:
+    async def for_input(self, pipeline: str, name: str, *, demand: Demand | None = None) -> Sealed:
         """A token for all that the input holds now."""
-        record, source = self._registry.input(pipeline, name)
+        record, source = await self._registry.input(pipeline, name, demand)
         identity = await self._registry.present(record, source, fresh=True)
         held = await held_of(self._topics, source.topic, identity.partitions)
         await self._registry.present(record, source, fresh=True)
@@ -50,10 +51,15 @@ class Tokens:
         return self._mint.seal([part_of(record, spans, counted=False)])
 
     async def for_positions(
-        self, pipeline: str, positions: Sequence[Position], *, cluster_id: str | None = None
+        self,
+        pipeline: str,
+        positions: Sequence[Position],
+        *,
+        cluster_id: str | None = None,
+        demand: Demand | None = None,
     ) -> Sealed:
         """`cluster_id`: of the Kafka that the producer wrote to, if it is to be compared."""
-        record = self._registry.pipeline(pipeline)
+        record = await self._registry.pipeline(pipeline, demand)
         if cluster_id is not None:
             check_cluster(cluster_id, await self._topics.cluster_id())
         spans: list[Span] = []
