@@ -13,6 +13,8 @@ from waybill import plans, questions
 from waybill.client import NAME_GRACE_S, START_TIMEOUT_S, TIMEOUT_S
 from waybill.connection import AsyncConnection
 from waybill.errors import NotReady, Unreachable, WaybillError
+from waybill.fields import Fields
+from waybill.generations import Generations
 from waybill.models import AsyncIssuedToken, AsyncReceipt, Operation, Position, Span, StartFrom
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
@@ -21,7 +23,7 @@ from waybill.plans import Ask, Plan
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, AsyncToken
-from waybill.waiting import WAIT_TIMEOUT_S, AsyncClock, Patience
+from waybill.waiting import MOMENT_S_MAX, WAIT_TIMEOUT_S, AsyncClock, Patience
 
 if TYPE_CHECKING:
     import httpx2
@@ -70,6 +72,7 @@ class AsyncClient:
             api_key=find_api_key(api_key, os.environ),
             transport=transport,
         )
+        self._generations = Generations()
         self._clock = clock or AsyncSystemClock()
 
     @property
@@ -99,15 +102,20 @@ class AsyncClient:
         records: Iterable[Record],
         *,
         request_id: str | None = None,
+        generation: int | None = None,
     ) -> AsyncReceipt:
         """Send records, as dicts or as JSON lines, in one request.
 
         Good rows are kept and bad ones named in the receipt; when all are bad, Invalid is raised
         and nothing is kept. NotFound: no such pipeline or input. TooLarge: send less at once.
-        After NoAnswer or Unreachable it is not known whether they were kept.
+        After NoAnswer or Unreachable it is not known whether they were kept. The token is of this
+        `generation` of the pipeline at least; else of what this client has last changed itself.
         """
-        question = questions.send(pipeline, input, records, request_id)
-        return AsyncReceipt.read(await self._connection.ask(question), self.token)
+        if_match = self._generations.wanted(pipeline, generation)
+        question = questions.send(
+            pipeline, input, records, request_id=request_id, if_match=if_match
+        )
+        return AsyncReceipt.read(await self._ask(question), self.token)
 
     def token(self, text: str) -> AsyncToken:
         """The token that was stored as text; asks nothing."""
@@ -120,17 +128,22 @@ class AsyncClient:
         input: str | None = None,
         positions: Iterable[Position | Span] | None = None,
         cluster_id: str | None = None,
+        generation: int | None = None,
     ) -> AsyncIssuedToken:
         """A token for all that an input holds now, or for positions in Kafka.
 
         `cluster_id`: of the Kafka that the positions are in, to be sure that it is this Waybill's.
         Invalid: a position that is not there, or in no topic that the pipeline reads. NotFound: no
-        such pipeline or input.
+        such pipeline or input. `generation`: as for `send`.
         """
         question = questions.token_for(
-            pipeline, input=input, positions=positions, cluster_id=cluster_id
+            pipeline,
+            input=input,
+            positions=positions,
+            cluster_id=cluster_id,
+            if_match=self._generations.wanted(pipeline, generation),
         )
-        return AsyncIssuedToken.read(await self._connection.ask(question), self.token)
+        return AsyncIssuedToken.read(await self._ask(question), self.token)
 
     async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:
         """One token for exactly what the tokens cover, as old as the oldest of them.
@@ -208,11 +221,14 @@ class AsyncClient:
 
     async def delete(self, name: str) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
-        return await self._change(questions.delete(name))
+        operation = await self._change(questions.delete(name))
+        self._generations.forget(name)
+        return operation
 
     async def operation(self, id: str, wait_s: float = 0.0) -> Operation:
         """The operation as soon as it is no longer pending, or as it is after `wait_s`."""
-        return await self._run(plans.operation(id, self._patience(wait_s), self._heard))
+        found = await self._run(plans.operation(id, self._patience(wait_s), self._heard))
+        return self._generations.learn(found)
 
     async def pipelines(self) -> tuple[Pipeline, ...]:
         """All pipelines, without the details that `pipeline` has."""
@@ -235,7 +251,10 @@ class AsyncClient:
         )
 
     async def _change(self, question: questions.Question) -> Operation:
-        return Operation.accepted(await self._connection.ask(question))
+        return Operation.accepted(await self._ask(question))
+
+    async def _ask(self, question: questions.Question) -> Fields:
+        return await self._run(plans.asked(question, self._patience(MOMENT_S_MAX)))
 
     def _patience(self, timeout_s: float) -> Patience:
         return Patience(self._clock, timeout_s)

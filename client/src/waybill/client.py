@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from waybill import plans, questions
 from waybill.connection import Connection
 from waybill.errors import NotReady, Unreachable, WaybillError
+from waybill.fields import Fields
+from waybill.generations import Generations
 from waybill.models import IssuedToken, Operation, Position, Receipt, Span, StartFrom
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
@@ -21,7 +23,7 @@ from waybill.plans import Ask, Plan
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, Token
-from waybill.waiting import WAIT_TIMEOUT_S, Clock, Patience, SystemClock
+from waybill.waiting import MOMENT_S_MAX, WAIT_TIMEOUT_S, Clock, Patience, SystemClock
 
 if TYPE_CHECKING:
     import httpx2
@@ -66,6 +68,7 @@ class Client:
             api_key=find_api_key(api_key, os.environ),
             transport=transport,
         )
+        self._generations = Generations()
         self._clock = clock or SystemClock()
 
     @property
@@ -95,15 +98,20 @@ class Client:
         records: Iterable[Record],
         *,
         request_id: str | None = None,
+        generation: int | None = None,
     ) -> Receipt:
         """Send records, as dicts or as JSON lines, in one request.
 
         Good rows are kept and bad ones named in the receipt; when all are bad, Invalid is raised
         and nothing is kept. NotFound: no such pipeline or input. TooLarge: send less at once.
-        After NoAnswer or Unreachable it is not known whether they were kept.
+        After NoAnswer or Unreachable it is not known whether they were kept. The token is of this
+        `generation` of the pipeline at least; else of what this client has last changed itself.
         """
-        question = questions.send(pipeline, input, records, request_id)
-        return Receipt.read(self._connection.ask(question), self.token)
+        if_match = self._generations.wanted(pipeline, generation)
+        question = questions.send(
+            pipeline, input, records, request_id=request_id, if_match=if_match
+        )
+        return Receipt.read(self._ask(question), self.token)
 
     def token(self, text: str) -> Token:
         """The token that was stored as text; asks nothing."""
@@ -116,17 +124,22 @@ class Client:
         input: str | None = None,
         positions: Iterable[Position | Span] | None = None,
         cluster_id: str | None = None,
+        generation: int | None = None,
     ) -> IssuedToken:
         """A token for all that an input holds now, or for positions in Kafka.
 
         `cluster_id`: of the Kafka that the positions are in, to be sure that it is this Waybill's.
         Invalid: a position that is not there, or in no topic that the pipeline reads. NotFound: no
-        such pipeline or input.
+        such pipeline or input. `generation`: as for `send`.
         """
         question = questions.token_for(
-            pipeline, input=input, positions=positions, cluster_id=cluster_id
+            pipeline,
+            input=input,
+            positions=positions,
+            cluster_id=cluster_id,
+            if_match=self._generations.wanted(pipeline, generation),
         )
-        return IssuedToken.read(self._connection.ask(question), self.token)
+        return IssuedToken.read(self._ask(question), self.token)
 
     def merge(self, tokens: Iterable[AnyToken]) -> Token:
         """One token for exactly what the tokens cover, as old as the oldest of them.
@@ -204,11 +217,14 @@ class Client:
 
     def delete(self, name: str) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
-        return self._change(questions.delete(name))
+        operation = self._change(questions.delete(name))
+        self._generations.forget(name)
+        return operation
 
     def operation(self, id: str, wait_s: float = 0.0) -> Operation:
         """The operation as soon as it is no longer pending, or as it is after `wait_s`."""
-        return self._run(plans.operation(id, self._patience(wait_s), self._heard))
+        found = self._run(plans.operation(id, self._patience(wait_s), self._heard))
+        return self._generations.learn(found)
 
     def pipelines(self) -> tuple[Pipeline, ...]:
         """All pipelines, without the details that `pipeline` has."""
@@ -229,7 +245,10 @@ class Client:
         return self._run(plans.phase(name, phase, self._patience(timeout_s), grace, self._heard))
 
     def _change(self, question: questions.Question) -> Operation:
-        return Operation.accepted(self._connection.ask(question))
+        return Operation.accepted(self._ask(question))
+
+    def _ask(self, question: questions.Question) -> Fields:
+        return self._run(plans.asked(question, self._patience(MOMENT_S_MAX)))
 
     def _patience(self, timeout_s: float) -> Patience:
         return Patience(self._clock, timeout_s)

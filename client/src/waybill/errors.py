@@ -25,6 +25,8 @@ WaybillError
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+MOMENTARY = frozenset({"pipeline_not_ready", "input_not_ready", "pipeline_behind"})
+
 if TYPE_CHECKING:
     from waybill.models import FailedRecord, Fault, Rejected
     from waybill.outcomes import Outcome
@@ -107,6 +109,11 @@ class TooLarge(ProblemError):
 
 class NotReady(ProblemError):
     """Not now."""
+
+    @property
+    def momentary(self) -> bool:
+        """Something was changed just now and is not known everywhere yet; nothing was done."""
+        return self.type.rpartition(":")[2] in MOMENTARY
 
 
 class KafkaAway(WaybillError):

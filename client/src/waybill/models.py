@@ -177,6 +177,8 @@ class Operation:
     pipeline: str
     action: str
     state: str
+    pipeline_uid: str | None = None
+    generation: int | None = None
     at: datetime | None = None
     errors: tuple[Fault, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -209,6 +211,8 @@ class Operation:
             pipeline=fields.text("pipeline"),
             action=fields.text("action"),
             state=fields.text("state"),
+            pipeline_uid=fields.text_or_none("pipeline_uid"),
+            generation=fields.whole_or_none("generation"),
             at=fields.moment_or_none("at"),
             errors=tuple(Fault.read(fault) for fault in fields.objects("errors")),
             warnings=fields.texts("warnings"),

@@ -45,6 +45,17 @@ Heard = Callable[[], bool]
 """Whether anything has ever answered at this URL."""
 
 
+def asked(question: Question, patience: Patience) -> Plan[Fields]:
+    """The answer; what is only a matter of moments is waited out, because nothing was done yet."""
+    while True:
+        try:
+            return (yield from _ask(question))
+        except NotReady as error:
+            if not error.momentary:
+                raise
+            yield Pause(patience.endure(error))
+
+
 def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
     """What the status says now; `unknown` too, though it is a 503."""
     if questions.long(token):

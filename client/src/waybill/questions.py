@@ -24,13 +24,22 @@ class Question:
     headers: Mapping[str, str] | None = None
 
 
-def send(pipeline: str, input: str, records: Iterable[Record], request_id: str | None) -> Question:
+def send(
+    pipeline: str,
+    input: str,
+    records: Iterable[Record],
+    *,
+    request_id: str | None = None,
+    if_match: str | None = None,
+) -> Question:
     body = encode(records)
     if not body:
         raise ValueError(f"no records to send to {pipeline}.{input}")
     headers = {"Content-Type": "application/x-ndjson"}
     if request_id is not None:
         headers["X-Request-Id"] = request_id
+    if if_match is not None:
+        headers["If-Match"] = if_match
     path = f"{_pipeline_path(pipeline)}/inputs/{quote(input, safe='')}/records"
     return Question(method="POST", path=path, content=body, headers=headers)
 
@@ -41,6 +50,7 @@ def token_for(
     input: str | None,
     positions: Iterable[Position | Span] | None,
     cluster_id: str | None = None,
+    if_match: str | None = None,
 ) -> Question:
     if (input is None) == (positions is None):
         raise ValueError("token_for needs either an input or positions")
@@ -51,7 +61,8 @@ def token_for(
         body["positions"] = [position.as_json() for position in positions]
     if cluster_id is not None:
         body["cluster_id"] = cluster_id
-    return _post("/v1/tokens", body)
+    headers = JSON if if_match is None else {**JSON, "If-Match": if_match}
+    return replace(_post("/v1/tokens", body), headers=headers)
 
 
 def merge(tokens: Iterable[AnyToken]) -> Question:

@@ -1,4 +1,4 @@
-"""What was told done is known: names and generations are looked up again before they are refused."""
+"""What was told done is known: names and generations are looked up again before a refusal."""
 
 import asyncio
 from dataclasses import replace

@@ -223,7 +223,10 @@ def _tell_operation(operation: Operation, file: str, output: Output) -> None:
         )
         raise typer.Exit(ExitCode.IN_PROGRESS)
     if output is Output.TABLE:
-        render.data([render.words(operation.pipeline, operation.action, operation.state)])
+        told = [operation.pipeline, operation.action, operation.state]
+        if operation.generation is not None:
+            told.append(f"generation {operation.generation}")
+        render.data([render.words(*told)])
 
 
 def _tell_faults(faults: tuple[Fault, ...], file: str) -> None:

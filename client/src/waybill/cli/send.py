@@ -14,7 +14,7 @@ from waybill.cli import exits, render
 from waybill.cli.arrival import outcome_lines, watch
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Output, OutputOption
-from waybill.cli.session import InputArgument, PipelineArgument, connect
+from waybill.cli.session import GenerationOption, InputArgument, PipelineArgument, connect
 from waybill.errors import Invalid, WaybillError
 from waybill.models import Rejected
 from waybill.ndjson import Chunk, chunks
@@ -33,6 +33,7 @@ class Delivery:
     pipeline: str
     input: str
     output: Output
+    generation: int | None = None
     tokens: list[str] = field(default_factory=list)
     accepted: int = 0
     rejected: list[dict[str, object]] = field(default_factory=list)
@@ -85,7 +86,9 @@ class Delivery:
 
     def _send(self, client: "Client", chunk: Chunk) -> None:
         try:
-            receipt = client.send(self.pipeline, self.input, chunk.lines)
+            receipt = client.send(
+                self.pipeline, self.input, chunk.lines, generation=self.generation
+            )
         except Invalid as problem:
             if not problem.rejected:
                 raise
@@ -124,6 +127,8 @@ def send(
             help="follow until all has arrived, so long at most",
         ),
     ] = None,
+    *,
+    generation: GenerationOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Send records to an input of a pipeline and print their token.
@@ -143,7 +148,7 @@ def send(
     Exit codes: 0 all accepted, with --wait: complete · 1 error, or a row was rejected · 2 usage ·
       3 dead-lettered or lost · 4 still in progress when the time was over · 5 unknown
     """
-    delivery = Delivery(pipeline=pipeline, input=input, output=output)
+    delivery = Delivery(pipeline=pipeline, input=input, output=output, generation=generation)
     try:
         with _lines(source) as lines, connect() as client:
             delivery.send_all(client, lines)

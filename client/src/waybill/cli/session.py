@@ -45,6 +45,16 @@ PipelineArgument = Annotated[
         autocompletion=known_pipelines,
     ),
 ]
+
+GenerationOption = Annotated[
+    int | None,
+    typer.Option(
+        "--generation",
+        min=1,
+        metavar="N",
+        help="of the pipeline at least, as `waybill apply` told it: waits until it is known",
+    ),
+]
 InputArgument = Annotated[
     str, typer.Argument(metavar="INPUT", help="the input's name", callback=_not_empty)
 ]

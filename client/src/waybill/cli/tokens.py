@@ -9,7 +9,7 @@ import typer
 from waybill.cli import exits, render
 from waybill.cli.arrival import outcome_lines, watch
 from waybill.cli.render import Output, OutputOption
-from waybill.cli.session import Commands, PipelineArgument, TokenArgument, connect
+from waybill.cli.session import Commands, GenerationOption, PipelineArgument, TokenArgument, connect
 from waybill.models import Position
 from waybill.outcomes import Outcome
 
@@ -83,6 +83,7 @@ def make(
             help="a record's place in Kafka, from its delivery report; may be repeated",
         ),
     ] = None,
+    generation: GenerationOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Make a token for records that went straight to Kafka.
@@ -100,11 +101,9 @@ def make(
     """
     if (input is None) == (not position):
         raise typer.BadParameter("name either an INPUT or at least one --position")
+    positions = [_position(text) for text in position] if position else None
     with connect() as client:
-        if position:
-            issued = client.token_for(pipeline, positions=[_position(text) for text in position])
-        else:
-            issued = client.token_for(pipeline, input=input)
+        issued = client.token_for(pipeline, input=input, positions=positions, generation=generation)
     if output is Output.JSON:
         render.as_json(issued.raw)
     else:

@@ -129,6 +129,7 @@ OPERATION: Final[JsonObject] = {
     "id": "apply.orders.8f14e45fceea167a5a36dedd4bea2543",
     "pipeline": "orders",
     "action": "apply",
+    "pipeline_uid": "0d4f7a52-6f0e-5c0e-9d5b-0a7b6c1c5e11",
     "state": "done",
     "generation": 2,
     "at": "2026-11-21T08:59:20.412Z",

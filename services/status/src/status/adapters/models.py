@@ -219,6 +219,9 @@ class OperationAnswer(_Answer):
 
     id: str
     pipeline: str
+    pipeline_uid: str | None = Field(
+        default=None, description="of the life of the pipeline that was changed"
+    )
     action: str
     state: str = Field(description="pending | done | failed")
     generation: int | None = Field(
