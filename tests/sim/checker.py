@@ -21,7 +21,8 @@ from sim.shapes import effects, required
 from sim.sinks import Batch, Storage
 from status.core.outcomes import FINAL, Kind, Lost, Outcome
 
-FIRST_GENERATION = 1
+NOT_KNOWN_NOW = frozenset({"redis_away", "slot_missing", "pipeline_not_known_yet"})
+"""Why even an end that was told may be unknown for a while: Redis or a service lost what it knew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Checker:
         self._contents = Contents(world.cluster, world.storage)
         self._written: dict[str, set[Row]] = {}
         self.lost: dict[str, Sequence[Lost]] = {}
+        self.settled = False
+        """The faults are over and mended: all that was ever known is known now."""
 
     def final(self, issued: Issued) -> bool:
         return issued.text in self._finals
@@ -145,6 +148,7 @@ class Checker:
         kind = outcome.outcome
         self.answers[kind] += 1
         if kind == Kind.UNKNOWN:
+            self._check_unknown(issued, outcome)
             return
         self._check_known(issued, kind)
         self._check_final(issued, kind)
@@ -159,6 +163,12 @@ class Checker:
             self.report("I3", f"a token that was {before} is {kind}")
         if kind in FINAL:
             self._finals[issued.text] = kind
+
+    def _check_unknown(self, issued: Issued, outcome: Outcome) -> None:
+        """I3: what was known for good is only unknown while nothing at all is known."""
+        before = self._finals.get(issued.text)
+        if before is not None and (self.settled or outcome.reason not in NOT_KNOWN_NOW):
+            self.report("I3", f"a token that was {before} is unknown: {outcome.reason}")
 
     def _check_known(self, issued: Issued, kind: Kind) -> None:
         """I12: only a slot that stands, is new enough and knows the generation can answer."""

@@ -21,6 +21,9 @@ def heal(world: World, wanted: str | None) -> None:
         quiet = len(world.trace) == said and not _busy(world)
         if world.checker.found(wanted) or (quiet and not world.unfinished()):
             break
+    world.checker.settled = True
+    for issued in world.issued:  # also those that had their end: it must still be told
+        world.ask(issued)
     End(world).check()
 
 

@@ -98,6 +98,14 @@ def follow(world: World) -> None:
     world.status.directory.follow()
 
 
+def ingress_follows(world: World) -> None:
+    world.ingress.directory.follow()
+
+
+def status_follows(world: World) -> None:
+    world.status.directory.follow()
+
+
 ORDINARY: tuple[tuple[int, Move], ...] = (
     (32, turn_driver),
     (12, turn_runner),
@@ -112,7 +120,8 @@ ORDINARY: tuple[tuple[int, Move], ...] = (
     (3, produce),
     (14, ask),
     (1, forge),
-    (5, follow),
+    (4, ingress_follows),
+    (4, status_follows),
 )
 
 
