@@ -67,9 +67,10 @@ class Driver:
     """Runs until it is stopped, fails or crashes; the runner hears of it by events."""
 
     def __init__(
-        self, record: PipelineRecord, epoch: int, world: Around, *, closing: bool = False
+        self, record: PipelineRecord, epoch: int, world: Around, host: object, *, closing: bool
     ) -> None:
         self.closing = closing
+        self.host = host
         self.record = record
         self.epoch = epoch
         self.world = world

@@ -12,6 +12,7 @@ from sim.checker import Around, Checker, covered
 from sim.clients import Issued
 from sim.contents import Contents
 from sim.log import Place
+from sim.runner import Operations
 from sim.shapes import effects, required
 from sim.tracker import Topics
 from status.core.outcomes import Lost
@@ -24,6 +25,7 @@ ORDER_SHARE = 0.3  # to apply all facts in other orders takes as long as the sce
 class Ended(Around, Protocol):
     checker: Checker
     topics: Topics
+    operations: Operations
     issued: list[Issued]
     disturbed: bool
 
@@ -52,8 +54,20 @@ class End:
         if not world.disturbed:
             for record in {r.pipeline_uid: r for r in world.records}.values():
                 self._check_all_arrived(record)
+        self._check_commands()
         for issued in world.issued:
             self._check_really_lost(issued, world.checker.lost.get(issued.text, ()))
+
+    def _check_commands(self) -> None:
+        """I13: commands take effect in their order, and a refused one has none."""
+        reached: dict[str, int] = {}
+        for record in self._world.records:
+            uid, at = record.pipeline_uid, record.commanded_at
+            if at < reached.get(uid, at):
+                self._report("I13", f"command {at} takes effect on {uid} after {reached[uid]}")
+            if at in self._world.operations.refused:
+                self._report("I13", f"command {at} was refused and took effect on {uid}")
+            reached[uid] = max(at, reached.get(uid, at))
 
     def _check_once(self, record: PipelineRecord) -> None:
         """I5, by what stands in the sinks."""

@@ -8,6 +8,8 @@ from sim.shapes import Stage
 from sim.world import World
 
 PARTITIONS_MAX = 4
+CUT_OFF_MAX = 2
+STUCK = 0.5
 
 
 def kill_driver(world: World) -> None:
@@ -24,11 +26,42 @@ def suspect_driver(world: World) -> None:
 
 
 def kill_runner(world: World) -> None:
-    world.replace_runner()
+    world.hosts.replace_runner()
+
+
+def cut_runner(world: World) -> None:
+    if len(world.hosts.cut_off) < CUT_OFF_MAX:
+        world.hosts.cut_runner()
+
+
+def return_runners(world: World) -> None:
+    world.hosts.return_runners()
+
+
+def run_cut_off(world: World) -> None:
+    world.hosts.run_cut_off()
+
+
+def move_runner(world: World) -> None:
+    world.hosts.move_runner()
+
+
+def move_tracker(world: World) -> None:
+    world.hosts.move_tracker()
+
+
+def publish_badly(world: World) -> None:
+    """For a while the brokers acknowledge late."""
+    world.rates.stuck = 0.0 if world.rates.stuck else STUCK
+
+
+def lose_patience(world: World) -> None:
+    """Commands are refused that could not be written down for too long."""
+    world.patient = False
 
 
 def kill_tracker(world: World) -> None:
-    world.replace_tracker()
+    world.hosts.replace_tracker()
 
 
 def copy_redis(world: World) -> None:
@@ -216,12 +249,18 @@ class Family:
 
     name: str
     moves: tuple[tuple[int, Move], ...]
+    apart: bool = False
+    """Only by name: the product does not hold against it yet."""
 
 
 FAMILIES = (
     Family("driver", ((2, kill_driver), (12, suspect_driver))),
     Family("runner", ((1, kill_runner),)),
     Family("tracker", ((3, kill_tracker),)),
+    Family("rebalance", ((2, move_runner), (2, move_tracker))),
+    Family("cutoff", ((2, cut_runner), (3, return_runners), (6, run_cut_off)), apart=True),
+    Family("publishes", ((2, publish_badly),), apart=True),
+    Family("refusals", ((3, publish_badly), (3, lose_patience)), apart=True),
     Family("redis", ((1, copy_redis), (2, flush_redis), (2, restart_redis), (1, redis_away))),
     Family("power", ((1, copy_redis), (2, cut_power))),
     Family("strangers", ((2, stranger_opens), (2, stranger_ends))),

@@ -29,7 +29,9 @@ def heal(world: World, wanted: str | None) -> None:
 
 def _end_faults(world: World) -> None:
     world.rates = Rates()
+    world.patient = True
     world.ingress.offsets_lost = 0.0
+    world.hosts.reach_runners()
     world.storage.calm = True
     world.redis.away = False
     world.storage.end_strangers()
@@ -43,16 +45,16 @@ def _end_faults(world: World) -> None:
 def _round(world: World) -> None:
     world.clock.now += 3_000
     for _ in range(3):
-        world.run_runner()
+        world.hosts.run_runner()
     _operate(world)
     for driver in world.alive():
         driver.turn()
         for _ in range(3):
             driver.work()
         driver.repeat()
-    world.run_tracker(lambda tracker: tracker.feed(1_000))
-    world.run_tracker(lambda tracker: tracker.confirm())
-    world.run_tracker(lambda tracker: tracker.flush())
+    world.hosts.run_tracker(lambda tracker: tracker.feed(1_000))
+    world.hosts.run_tracker(lambda tracker: tracker.confirm())
+    world.hosts.run_tracker(lambda tracker: tracker.flush())
     moves.follow(world)
     for issued in world.unfinished():
         world.ask(issued)

@@ -11,12 +11,12 @@ Move = Callable[[World], None]
 
 
 def turn_runner(world: World) -> None:
-    world.run_runner()
+    world.hosts.run_runner()
 
 
 def beat(world: World) -> None:
-    world.run_runner()
-    world.run_tracker(lambda tracker: tracker.confirm())
+    world.hosts.run_runner()
+    world.hosts.run_tracker(lambda tracker: tracker.confirm())
 
 
 def turn_driver(world: World) -> None:
@@ -40,12 +40,12 @@ def deliver(world: World) -> None:
 
 def turn_tracker(world: World) -> None:
     count = world.dice.randint(1, 6)
-    world.run_tracker(lambda tracker: tracker.feed(count))
-    world.run_tracker(lambda tracker: tracker.flush())
+    world.hosts.run_tracker(lambda tracker: tracker.feed(count))
+    world.hosts.run_tracker(lambda tracker: tracker.flush())
 
 
 def save(world: World) -> None:
-    world.run_tracker(lambda tracker: tracker.checkpoint())
+    world.hosts.run_tracker(lambda tracker: tracker.checkpoint())
 
 
 def time_passes(world: World) -> None:

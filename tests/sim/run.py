@@ -23,7 +23,7 @@ def main() -> int:
     tokens = 0
     began = time.process_time()
     for done, seed in enumerate(seeds, start=1):
-        report = simulate(seed)
+        report = simulate(seed, only=arguments.only)
         tokens += report.tokens
         if arguments.trace:
             print("\n".join(report.trace))
@@ -43,6 +43,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:1000", help="one seed, or FIRST:END")
+    parser.add_argument("--only", nargs="*", default=(), help="families of faults, often")
     parser.add_argument("--trace", action="store_true", help="print every step")
     parser.add_argument("--show", type=int, default=3, help="failures printed in full")
     return parser.parse_args()

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from random import Random
+from typing import Final, Literal, Protocol
 
 from shared.clock import Clock
+from shared.errors import Retryable
 from shared.events import (
     Command,
     Definition,
@@ -24,6 +26,7 @@ from stage_runner.core.supervision import PipelineState
 
 EventKind = Literal["claim", "transition", "heartbeat"]
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
+PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute
 
 
 @dataclass(slots=True)
@@ -34,6 +37,8 @@ class Operations:
     records: list[PipelineRecord] = field(default_factory=list)
     replies: dict[str, tuple[str, tuple[Problem, ...]]] = field(default_factory=dict)
     committed: int = 0
+    refused: set[int] = field(default_factory=set)
+    """Offsets of commands that were answered as if nothing of them was written."""
 
     def newest(self) -> dict[str, PipelineRecord]:
         return {record.pipeline_uid: record for record in self.records}
@@ -46,11 +51,19 @@ class Around(Protocol):
     topics: Topics
     operations: Operations
     drivers: list[Driver]
+    dice: Random
+    patient: bool
+    """Whether a command waits for as long as it takes."""
 
     @property
     def clock(self) -> Clock: ...
 
-    def launch(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None: ...
+    def stuck(self) -> bool:
+        """Whether what is published now stays with its producer for the moment."""
+
+    def launch(
+        self, record: PipelineRecord, epoch: int, host: object, *, closing: bool
+    ) -> None: ...
 
     def topic_id(self) -> str: ...
 
@@ -59,16 +72,24 @@ class RunnerProcess:
     """Fulfils `Topics`, `Publisher` and `Drivers` for its runner."""
 
     def __init__(self, world: Around, edge: Edge) -> None:
+        self.dead = False
+        self.reachable = True
         self._world = world
         self._edge = edge
         self._runner = Runner(self, self, self, world.clock)
         self._heard: list[tuple[Driver, DriverEvent]] = []
-        self._at = world.operations.committed
+        self._held: tuple[int, Command] | None = None
+        self._held_since = 0
+        self._at = 0
         self._open: dict[int, str] = {}
+        self._owned: set[str] = set()
         self._adopted = False
+        self._unsent: list[Callable[[], None]] = []
+        """What a producer keeps when nobody acknowledges it; it is sent in its order."""
 
     def hear(self, driver: Driver, event: DriverEvent) -> None:
-        self._heard.append((driver, event))
+        if not self.dead:
+            self._heard.append((driver, event))
 
     def turn(self) -> None:
         """As the loop does it: hear, act, then one command."""
@@ -86,22 +107,61 @@ class RunnerProcess:
     def beat(self) -> None:
         self._runner.beat()
 
+    def release(self) -> None:
+        """The group has given its partition to another one, and it knows."""
+        for uid in sorted(self._owned):
+            self._runner.release(uid)
+        self._owned.clear()
+        self._open.clear()
+        self._held, self._adopted = None, False
+
+    def return_to_the_log(self) -> None:
+        """First its producer is heard again, then it polls."""
+        self.reachable = True
+        self._land()
+        self.release()
+
     def _adopt(self) -> None:
+        self._at = self._world.operations.committed
         for record in self._world.operations.newest().values():
+            self._owned.add(record.pipeline_uid)
             self._runner.adopt(record)
         self._adopted = True
 
     def _carry_out(self) -> None:
-        if self._at < len(self._world.operations.commands):
-            command = self._world.operations.commands[self._at]
-            self._open[self._at] = command.id
-            self._runner.handle(command, self._at)
+        if self._held is None and self.reachable:
+            self._poll()
+        if self._held is None:
+            return
+        offset, command = self._held
+        self._owned.add(command.pipeline_uid)
+        try:
+            self._runner.handle(command, offset)
+        except Retryable as error:
+            waited = self._world.clock.now_ms() - self._held_since
+            if self._world.patient or waited < PATIENCE_MS:
+                return
+            self._runner.refuse(command, str(error))
+            self._world.operations.refused.add(offset)
+        self._held = None
+
+    def _poll(self) -> None:
+        commands = self._world.operations.commands
+        if self._at < len(commands):
+            self._held, self._held_since = (self._at, commands[self._at]), self._now_ms()
+            self._open[self._at] = commands[self._at].id
             self._at += 1
 
     def _commit(self) -> None:
         unanswered = self._runner.unanswered()
+        if self._held is not None:
+            unanswered.add(self._held[1].id)
         self._open = {at: name for at, name in self._open.items() if name in unanswered}
-        self._world.operations.committed = min([self._at, *self._open])
+        if self.reachable:  # else the group would not take it
+            self._world.operations.committed = min([self._at, *self._open])
+
+    def _now_ms(self) -> int:
+        return self._world.clock.now_ms()
 
     # Topics
 
@@ -113,7 +173,7 @@ class RunnerProcess:
             if topic is None:
                 topic = cluster.create(plan.topic, self._world.topic_id(), plan.partitions)
             starts = {
-                number: partition.end() if plan.starting == "latest" else partition.start
+                number: partition.stable_end() if plan.starting == "latest" else partition.start
                 for number, partition in enumerate(topic.partitions)
             }
             ends = {number: each.end() for number, each in enumerate(topic.partitions)}
@@ -141,35 +201,46 @@ class RunnerProcess:
         self._publish(lambda: self._world.topics.facts.append(fact), "definition")
 
     def claim(self, record: PipelineRecord) -> int:
-        epoch = len(self._world.topics.lifecycle)
-        self._say(PipelineState(record=record), "claim", None)
-        return epoch
+        return self._say(PipelineState(record=record), "claim", None)
 
     def phase(self, state: PipelineState, phase_from: str | None) -> None:
         self._say(state, "heartbeat" if phase_from is None else "transition", phase_from)
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
-        self._world.operations.replies[answer.command.id] = (answer.state, answer.errors)
+        replies = self._world.operations.replies
+        told = (answer.state, answer.errors)
+        self._publish(lambda: replies.update({answer.command.id: told}), "reply")
 
     # Drivers
 
     def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
-        self._world.launch(record, epoch, closing=closing)
+        self._world.launch(record, epoch, self, closing=closing)
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
         for driver in self._world.drivers:
-            if driver.record.pipeline_uid == pipeline_uid:
+            if driver.host is self and driver.record.pipeline_uid == pipeline_uid:
                 driver.stopping = True
                 if force:
                     driver.kill()
 
     def _publish(self, append: Callable[[], None], what: str) -> None:
+        """Whoever gets Retryable does not know whether it stands there, or will."""
         self._edge(f"runner.before_{what}")
-        append()
+        self._unsent.append(append)
+        if not self.reachable or self._world.stuck():
+            raise Retryable(f"the {what} is not acknowledged")
+        self._land()
         self._edge(f"runner.after_{what}")
+        if self._world.stuck():
+            raise Retryable(f"the acknowledgement of the {what} is lost")
 
-    def _say(self, state: PipelineState, kind: EventKind, phase_from: str | None) -> None:
-        record = state.record
+    def _land(self) -> None:
+        while self._unsent:
+            self._unsent.pop(0)()
+
+    def _say(self, state: PipelineState, kind: EventKind, phase_from: str | None) -> int:
+        """The offset at which it stands."""
+        record, topic = state.record, self._world.topics.lifecycle
         event = LifecycleEvent(
             tenant=record.tenant,
             pipeline_uid=record.pipeline_uid,
@@ -186,4 +257,11 @@ class RunnerProcess:
             next_at=state.next_at,
             at=self._world.clock.now_ms(),
         )
-        self._publish(lambda: self._world.topics.lifecycle.append(event), "event")
+        offsets: list[int] = []
+
+        def append() -> None:
+            offsets.append(len(topic))
+            topic.append(event)
+
+        self._publish(append, "event")
+        return offsets[0]

@@ -31,8 +31,16 @@ class TrackerProcess:
         self._store = Store(server)
         self._edge = edge
         self._tracker = Tracker(self, self, clock)
-        self._facts_at, self._lifecycle_at = topics.committed
-        self._tracker.acquire(PARTITION, self._facts_at, topics.snapshots.values())
+        self._facts_at, self._lifecycle_at = 0, 0
+        self.acquire()
+
+    def acquire(self) -> None:
+        """Begin with the snapshots, and where the group stood when they were taken."""
+        self._facts_at, self._lifecycle_at = self._topics.committed
+        self._tracker.acquire(PARTITION, self._facts_at, self._topics.snapshots.values())
+
+    def release(self) -> None:
+        self._tracker.release(PARTITION)
 
     def feed(self, count: int) -> None:
         for event in self._topics.lifecycle[self._lifecycle_at :]:

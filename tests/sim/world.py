@@ -5,8 +5,7 @@ is a call that has not returned yet, while others take their turns inside it.
 """
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
@@ -20,12 +19,13 @@ from sim.checker import Checker
 from sim.clients import NAME, Ingress, Issued, Status, outcome_text
 from sim.driver import Crash, Driver
 from sim.files import MemoryPath
+from sim.hosts import Hosts
 from sim.log import Cluster
 from sim.redis_server import RedisServer
 from sim.runner import DriverEvent, Operations, RunnerProcess
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
-from sim.tracker import Topics, TrackerProcess
+from sim.tracker import Topics
 from stage_runner.core.moves import DriverEnded
 
 DEPTH_MAX = 2
@@ -51,6 +51,7 @@ class Rates:
     takeover: float = 0.0
     unsure: float = 0.0
     facts: float = 0.0
+    stuck: float = 0.0
 
 
 class World:
@@ -79,12 +80,11 @@ class World:
         self._depth = 0
         self._numbers = 0
         self._commands = 0
-        self._inside: list[object] = []
+        self.patient = True
         self._told: dict[str, str] = {}
         self.ingress = Ingress(self, lambda edge: self.interrupt("ingress", edge))
         self.status = Status(self)
-        self.runner = self._new_runner()
-        self.tracker = self._new_tracker()
+        self.hosts = Hosts(self)
 
     # What the others need of the world
 
@@ -122,6 +122,9 @@ class World:
                         return bases.get(place, 0)
         return 0
 
+    def stuck(self) -> bool:
+        return self.dice.random() < self.rates.stuck
+
     def interrupt(self, who: str, edge: str) -> None:
         """At an edge of `who`: go on, crash, lose an answer, or let others take their turns."""
         roll = self.dice.random()
@@ -150,17 +153,18 @@ class World:
         self.topics.facts.append(fact)
 
     def hear(self, driver: Driver, event: DriverEvent) -> None:
-        if not driver.forgotten:
+        if not driver.forgotten and isinstance(driver.host, RunnerProcess):
             self.say(f"{driver}: {event}")
-            self.runner.hear(driver, event)
+            driver.host.hear(driver, event)
 
-    def launch(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
-        """Its predecessors are gone, but for those that are paused where nobody sees them."""
+    def launch(self, record: PipelineRecord, epoch: int, host: object, *, closing: bool) -> None:
+        """Its predecessors are gone, but for those that are paused where nobody sees them, and
+        those of other hosts."""
         for driver in self.alive(record.pipeline_uid):
-            if not driver.forgotten:
+            if driver.host is host and not driver.forgotten:
                 driver.kill()
         self.drivers = [d for d in self.drivers if not d.dead]
-        self.drivers.append(Driver(record, epoch, self, closing=closing))
+        self.drivers.append(Driver(record, epoch, self, host, closing=closing))
         self.say(f"{self.drivers[-1]} is launched, generation {record.generation}")
 
     def alive(self, uid: str | None = None) -> list[Driver]:
@@ -173,49 +177,6 @@ class World:
         self.checker.moved(key, before, after, batch)
 
     # Processes
-
-    def run_runner(self) -> None:
-        with self._turn(self.runner) as runner:
-            if runner is not None:
-                runner.turn()
-
-    def run_tracker(self, work: Callable[[TrackerProcess], None]) -> None:
-        with self._turn(self.tracker) as tracker:
-            if tracker is not None:
-                work(tracker)
-
-    def replace_runner(self) -> None:
-        """Its drivers die with it, at the latest when they come to themselves."""
-        self.say("runner is gone")
-        for driver in self.alive():
-            if driver.busy and self.dice.random() < 0.5:
-                driver.forgotten = True
-            else:
-                driver.kill()
-        self.runner = self._new_runner()
-
-    def replace_tracker(self) -> None:
-        self.say("tracker is gone")
-        self.tracker = self._new_tracker()
-
-    @contextmanager
-    def _turn(self, process: T) -> Iterator[T | None]:
-        """The process, if it is not paused in an earlier turn. A crash replaces it."""
-        if any(process is other for other in self._inside):
-            yield None
-            return
-        self._inside.append(process)
-        try:
-            yield process
-        except Retryable:
-            pass
-        except Crash:
-            if process is self.runner:
-                self.replace_runner()
-            elif process is self.tracker:
-                self.replace_tracker()
-        finally:
-            self._inside.remove(process)
 
     def suspect(self, driver: Driver) -> None:
         """The runner takes a paused driver for dead."""
@@ -249,7 +210,7 @@ class World:
         self, birth: Callable[[], Issued | None], ends: Mapping[TopicPartition, int] | None = None
     ) -> None:
         """Have a token made, and hold it against what it was asked for."""
-        with self._turn(self.ingress) as ingress:
+        with self.hosts.turn(self.ingress) as ingress:
             if ingress is None:
                 return
             issued = birth()
@@ -292,24 +253,7 @@ class World:
             self.suspect(driver)
             for _ in range(TAKEOVER_STEPS):
                 self.clock.now += 1_000
-                self.run_runner()
+                self.hosts.run_runner()
                 for other in self.alive(driver.record.pipeline_uid):
                     if other is not driver:
                         other.turn()
-
-    def _new_runner(self) -> RunnerProcess:
-        def edge(name: str) -> None:
-            self.interrupt("runner", name)
-            if self.runner is not process:
-                raise Crash
-
-        process = RunnerProcess(self, edge)
-        return process
-
-    def _new_tracker(self) -> TrackerProcess:
-        """One that was replaced while it was paused still does what it was about to do."""
-
-        def edge(name: str) -> None:
-            self.interrupt("tracker", name)
-
-        return TrackerProcess(self.topics, self.redis, self.clock, edge)
