@@ -8,21 +8,28 @@ from typing import Protocol
 
 from shared.clock import Clock
 from shared.errors import TokenRefused
-from shared.events import Fence, PipelineRecord, Range, to_vector
+from shared.events import (
+    Fence,
+    PipelineRecord,
+    Range,
+    SinkDefinition,
+    StageDefinition,
+    to_vector,
+)
 from shared.settings import DEFAULT_TENANT
 from shared.slots import NON_FINAL_AGE_MS_MAX
 from shared.tokens import Token
-from shared.vectors import Span, TopicPartition
+from shared.vectors import Span, TopicPartition, join
 from sim.clients import Issued, Status, forgeries
 from sim.contents import Contents, fence_key
+from sim.effects import effects, required
 from sim.log import Cluster, Place, Row
 from sim.redis_server import RedisServer
-from sim.shapes import effects, required
 from sim.sinks import Batch, Storage
 from status.core.outcomes import FINAL, Kind, Lost, Outcome
 
 NOT_KNOWN_NOW = frozenset({"redis_away", "slot_missing", "pipeline_not_known_yet"})
-"""Why even an end that was told may be unknown for a while: Redis or a service lost what it knew."""
+"""Why even an end that was told may be unknown for a while: what was known of it is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,10 @@ class Around(Protocol):
 
     def newest(self, uid: str) -> PipelineRecord: ...
 
-    def base(self, uid: str, stage: str, place: TopicPartition) -> int: ...
+    @property
+    def records(self) -> Sequence[PipelineRecord]: ...
+
+    def base(self, uid: str, stage: str, sink: str, place: TopicPartition) -> int: ...
 
     def say(self, text: str) -> None: ...
 
@@ -93,12 +103,12 @@ class Checker:
 
     def _check_contiguous(self, key: str, before: Fence | None, after: Fence) -> None:
         """I8: every step of the frontier is a range that was taken, or set aside, from its end."""
-        uid, stage, _ = key.split("/")
+        uid, stage, sink = key.split("/")
         held = to_vector(before.frontier) if before is not None else {}
         taken = {(r.topic_id, r.partition): r for r in after.inputs}
         aside = [r for each in after.set_aside for r in each.ranges]
         for place, end in to_vector(after.frontier).items():
-            at = held.get(place, self._world.base(uid, stage, place))
+            at = held.get(place, self._world.base(uid, stage, sink, place))
             run = taken.pop(place, None)
             if run is not None and run.start != at:
                 self.report("I8", f"{key} stood at {at} of {place} and takes {_runs([run])}")
@@ -130,7 +140,12 @@ class Checker:
         """I6: the token covers exactly its request's records; or all that was there before it."""
         spans = [span for part in token.parts for span in part.spans]
         if issued.places is None:
-            missing = [at for at, end in ends.items() if end and not _reach(spans, at, end)]
+            begins = self._begins(issued)
+            missing = [
+                at
+                for at, end in ends.items()
+                if begins.get(at, 0) < end and not _reach(spans, at, begins.get(at, 0), end)
+            ]
             if missing:
                 self.report("I6", f"a token for the whole input does not reach {missing}")
             return
@@ -138,6 +153,21 @@ class Checker:
         covered = set(_offsets(spans))
         if not due <= covered or (issued.exact and covered != due):
             self.report("I6", f"a token for {sorted(due)} covers {sorted(covered)}")
+
+    def _begins(self, issued: Issued) -> dict[TopicPartition, int]:
+        """From where on every sink gets all that the input still holds."""
+        begins: dict[TopicPartition, int] = {}
+        for topic in self._world.cluster.topics.values():
+            for number, partition in enumerate(topic.partitions):
+                begins[topic.topic_id, number] = partition.start
+        record = next(
+            r
+            for r in self._world.records
+            if (r.pipeline_uid, r.generation) == (issued.uid, issued.generation)
+        )
+        for source in (i for stage in record.stages for i in stage.inputs):
+            begins = join(begins, to_vector(source.whole))
+        return begins
 
     # Answers
 
@@ -186,33 +216,39 @@ class Checker:
     def _check_complete(self, issued: Issued, token: Token) -> None:
         """I1: all effects are there now. I9: and every hop's reader is past what it must read."""
         record = self._world.newest(issued.uid)
-        numbers = {
-            row.number for _, row in covered(self._world, self._contents, issued, record, token)
-        }
         due: dict[str, set[Row]] = {}
-        for stage, sink in required(record, issued.generation, issued.input_name):
-            for number in numbers:
-                rows = effects(issued.uid, record.stages, issued.input_name, number)
-                due.setdefault(sink.name, set()).update(rows[stage.name, sink.name])
-            missing = due.get(sink.name, set()) - self._contents.visible(issued.uid, stage, sink)
+        sinks: dict[str, tuple[StageDefinition, SinkDefinition]] = {}
+        numbers = set()
+        for place, row in covered(self._contents, token):
+            numbers.add(row.number)
+            for stage, sink in required(record, issued.generation, place.topic_id):
+                rows = effects(
+                    issued.uid, record.stages, issued.generation, place.topic_id, row.number
+                )
+                key = fence_key(issued.uid, stage, sink)
+                sinks[key] = stage, sink
+                due.setdefault(key, set()).update(rows[stage.name, sink.name])
+        for key, (stage, sink) in sinks.items():
+            missing = due[key] - self._contents.visible(issued.uid, stage, sink)
             if missing:
                 self.report("I1", f"complete, but {sink.name} lacks {sorted(missing)[:3]}")
                 if self._recreated(token):
                     self.report("I7", "and its topic is another one than it was")
-        self._check_hops(issued, record, numbers)
+            self._check_hops(issued, stage, sink, numbers)
 
-    def _check_hops(self, issued: Issued, record: PipelineRecord, numbers: set[int]) -> None:
-        for stage, sink in required(record, issued.generation, issued.input_name):
-            key = fence_key(issued.uid, stage, sink)
-            fence = self._contents.fence(key)
-            passed = to_vector(fence.frontier) if fence is not None else {}
-            for source in (s for s in stage.inputs if not s.root):
-                for place, row in self._world.cluster.incarnations[source.topic_id].rows():
-                    if row.number not in numbers or not row.path:
-                        continue
-                    own = all(step[:4] == issued.uid[:4] for step in row.path)
-                    if own and passed.get((place.topic_id, place.partition), 0) <= place.offset:
-                        self.report("I9", f"complete, but {key} has not passed {place}")
+    def _check_hops(
+        self, issued: Issued, stage: StageDefinition, sink: SinkDefinition, numbers: set[int]
+    ) -> None:
+        key = fence_key(issued.uid, stage, sink)
+        fence = self._contents.fence(key)
+        passed = to_vector(fence.frontier) if fence is not None else {}
+        for source in (s for s in stage.inputs if not s.root):
+            for place, row in self._world.cluster.incarnations[source.topic_id].rows():
+                if row.number not in numbers or not row.path:
+                    continue
+                own = all(step[:4] == issued.uid[:4] for step in row.path)
+                if own and passed.get((place.topic_id, place.partition), 0) <= place.offset:
+                    self.report("I9", f"complete, but {key} has not passed {place}")
 
     def _recreated(self, token: Token) -> bool:
         topics = self._world.cluster
@@ -227,10 +263,8 @@ class Checker:
                 self.report("I10", f"a forged token is answered: {outcome}")
 
 
-def covered(
-    world: Around, contents: Contents, issued: Issued, record: PipelineRecord, token: Token
-) -> Iterator[tuple[Place, Row]]:
-    """The records of a token that its pipeline has to process."""
+def covered(contents: Contents, token: Token) -> Iterator[tuple[Place, Row]]:
+    """The records of a token."""
     for span in (span for part in token.parts for span in part.spans):
         for offset, row in contents.entries(span.topic_id, span.partition, span.start, span.end):
             yield Place(span.topic_id, span.partition, offset), row
@@ -242,8 +276,8 @@ def _past(aside: Iterable[Range], place: TopicPartition, at: int) -> int:
     return max((r.end for r in own), default=at)
 
 
-def _reach(spans: Iterable[Span], at: TopicPartition, end: int) -> bool:
-    return any(span.key == at and span.end >= end for span in spans)
+def _reach(spans: Iterable[Span], at: TopicPartition, start: int, end: int) -> bool:
+    return any(span.key == at and span.start <= start and span.end >= end for span in spans)
 
 
 def _offsets(spans: Iterable[Span]) -> Iterator[tuple[str, int, int]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from shared.events import Fence, SinkDefinition, StageDefinition
 from shared.slots import sink_key
+from sim.effects import writer_of
 from sim.log import Cluster, Place, Row
 from sim.sinks import Storage
 
@@ -33,10 +34,10 @@ class Contents:
             yield from table.rows.get(key, ())
         fence = self._storage.fences.get(key)
         ids = dict.fromkeys(o.topic_id for o in fence.outputs) if fence is not None else {}
-        step = f"{uid[:4]}.{stage.name}"
+        writer = (f"{uid[:4]}.{stage.name}", sink.since)
         for topic_id in ids:
             for _, row in self._readable(topic_id):
-                if row.path and row.path[-1].rstrip("'") == step:
+                if row.path and writer_of(row) == writer:
                     yield row
 
     def _readable(self, topic_id: str) -> Iterator[tuple[Place, Row]]:

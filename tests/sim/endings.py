@@ -6,14 +6,14 @@ from itertools import takewhile
 from random import Random
 from typing import Protocol
 
-from shared.events import Commit, Fact, PartitionOffset, PipelineRecord
+from shared.events import Commit, Fact, PartitionOffset, PipelineRecord, to_vector
 from shared.slots import Slot
 from sim.checker import Around, Checker, covered
 from sim.clients import Issued
 from sim.contents import Contents
-from sim.log import Place
+from sim.effects import effects, required
+from sim.log import Place, Row
 from sim.runner import Operations
-from sim.shapes import effects, required
 from sim.tracker import Topics
 from status.core.outcomes import Lost
 from token_tracker.core import apply_fact
@@ -82,15 +82,13 @@ class End:
         """I4: where nothing was ever removed, every record of the inputs is in every sink."""
         for stage, source in ((s, i) for s in record.stages for i in s.inputs if i.root):
             for place, row in self._world.cluster.incarnations[source.topic_id].rows():
-                base = self._world.base(record.pipeline_uid, stage.name, place[:2])
-                if place.offset >= base:
-                    self._check_arrived(record, source.name, row.number, place)
+                base = to_vector(source.bases).get(place[:2], 0)
+                if stage.since == FIRST_GENERATION and place.offset >= base:
+                    self._check_arrived(record, row.number, place)
 
-    def _check_arrived(
-        self, record: PipelineRecord, input_name: str, number: int, place: Place
-    ) -> None:
-        due = effects(record.pipeline_uid, record.stages, input_name, number)
-        for stage, sink in required(record, FIRST_GENERATION, input_name):
+    def _check_arrived(self, record: PipelineRecord, number: int, place: Place) -> None:
+        due = effects(record.pipeline_uid, record.stages, FIRST_GENERATION, place.topic_id, number)
+        for stage, sink in required(record, FIRST_GENERATION, place.topic_id):
             seen = self._contents.visible(record.pipeline_uid, stage, sink)
             if not due[stage.name, sink.name] <= seen:
                 self._report("I4", f"{place} never came to {stage.name}/{sink.name}")
@@ -103,12 +101,10 @@ class End:
         record = self._world.newest(issued.uid)
         if self._had_hops_or_removals(record):
             return
-        for place, row in covered(
-            self._world, self._contents, issued, record, self._world.open(issued)
-        ):
+        for place, row in covered(self._contents, self._world.open(issued)):
             topic = self._world.cluster.incarnations[place.topic_id].name
             said = any(_within(place, topic, each) for each in lost)
-            if said and self._arrived_everywhere(issued, record, row.number):
+            if said and self._arrived_everywhere(issued, record, place, row):
                 self._report("I4", f"{place} is said to be lost and is in every sink")
 
     def _had_hops_or_removals(self, newest: PipelineRecord) -> bool:
@@ -121,9 +117,11 @@ class End:
             for stage in record.stages
         )
 
-    def _arrived_everywhere(self, issued: Issued, record: PipelineRecord, number: int) -> bool:
-        due = effects(issued.uid, record.stages, issued.input_name, number)
-        sinks = [*required(record, issued.generation, issued.input_name)]
+    def _arrived_everywhere(
+        self, issued: Issued, record: PipelineRecord, place: Place, row: Row
+    ) -> bool:
+        due = effects(issued.uid, record.stages, issued.generation, place.topic_id, row.number)
+        sinks = [*required(record, issued.generation, place.topic_id)]
         there = self._world.cluster.identify
         if any(s.topic_id is not None and there(s.target) != s.topic_id for _, s in sinks):
             return False  # what was in it went with the topic

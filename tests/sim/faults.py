@@ -1,10 +1,10 @@
-"""What can go wrong: with processes, Redis, topics, checkpoints, and by what operators do."""
+"""What can go wrong: with processes, Redis, topics, checkpoints."""
 
 from dataclasses import dataclass
 
+from sim import operators
 from sim.log import Partition, Row, Topic, Transaction
 from sim.moves import Move
-from sim.shapes import Stage
 from sim.world import World
 
 PARTITIONS_MAX = 4
@@ -185,64 +185,6 @@ def recreate_topic(world: World) -> None:
     create_topic(world)
 
 
-def stop(world: World) -> None:
-    world.command("stop")
-
-
-def start(world: World) -> None:
-    world.command("start")
-
-
-def restart(world: World) -> None:
-    world.command("restart")
-
-
-def restart_from(world: World) -> None:
-    world.command("restart", **{"from": world.dice.choice(("earliest", "latest"))})
-
-
-def delete(world: World) -> None:
-    world.disturbed = True
-    world.command("delete")
-
-
-def apply(world: World) -> None:
-    world.command("apply")
-
-
-def add_stage(world: World) -> None:
-    sources = [*world.shape.inputs, *(t for t in world.shape.sinks() if t.startswith("t"))]
-    number = len(world.operations.commands)  # a name that was never given before
-    stage = Stage(f"more{number}", (world.some(sources),), (f"lake_m{number}",))
-    world.shape = world.shape.with_stage(stage)
-    world.command("apply")
-
-
-def add_sink(world: World) -> None:
-    number = len(world.operations.commands)
-    name = world.some((f"lake_s{number}", f"ts{number}"))
-    world.shape = world.shape.with_sink(world.some(world.shape.stages).name, name)
-    world.command("apply")
-
-
-def remove_stage(world: World) -> None:
-    """One that nobody reads from."""
-    read = {name for stage in world.shape.stages for name in stage.inputs}
-    ends = [stage for stage in world.shape.stages if not read.intersection(stage.sinks)]
-    if len(world.shape.stages) > 1:
-        world.shape = world.shape.without(world.some(ends).name)
-        world.command("apply")
-
-
-def remove_sink(world: World) -> None:
-    """One that nobody reads; never the first, so that the others always know where it stood."""
-    read = {name for stage in world.shape.stages for name in stage.inputs}
-    ends = [k for stage in world.shape.stages for k in stage.sinks[1:] if k not in read]
-    if ends:
-        world.shape = world.shape.without_sink(world.some(ends))
-        world.command("apply")
-
-
 @dataclass(frozen=True, slots=True)
 class Family:
     """Faults that come together in a scenario, or not at all in it."""
@@ -276,13 +218,42 @@ FAMILIES = (
             (1, truncate_file),
         ),
     ),
-    Family("operator", ((1, stop), (2, start), (1, restart))),
+    Family("operator", ((1, operators.stop), (2, operators.start), (1, operators.restart))),
     Family("retention", ((1, retention_passes),)),
     Family(
-        "topics", ((1, recreate_topic), (1, delete_topic), (1, create_topic), (2, restart_from))
+        "topics",
+        ((1, recreate_topic), (1, delete_topic), (1, create_topic), (2, operators.restart_from)),
     ),
-    Family("lives", ((1, delete), (2, apply))),
-    Family("manifest", ((1, add_stage), (1, add_sink), (1, remove_stage), (1, remove_sink))),
+    Family("lives", ((1, operators.delete), (2, operators.apply))),
+    Family(
+        "manifest",
+        (
+            (1, operators.add_stage),
+            (1, operators.add_sink),
+            (1, operators.remove_stage),
+            (1, operators.remove_sink),
+        ),
+    ),
+    Family(
+        "returns",
+        (
+            (1, operators.remove_stage),
+            (1, operators.remove_sink),
+            (2, operators.return_stage),
+            (2, operators.return_sink),
+        ),
+    ),
+    Family(
+        "inputs",
+        (
+            (1, operators.rename_input),
+            (1, operators.add_stage),
+            (1, operators.remove_input),
+            (1, operators.turn_inner),
+            (1, operators.turn_root),
+        ),
+    ),
+    Family("renames", ((1, operators.rename_sink), (1, operators.rename_stage))),
 )
 
 

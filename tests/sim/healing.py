@@ -19,11 +19,10 @@ def heal(world: World, wanted: str | None) -> None:
         said = len(world.trace)
         _round(world)
         quiet = len(world.trace) == said and not _busy(world)
-        if world.checker.found(wanted) or (quiet and not world.unfinished()):
+        if world.checker.found(wanted) or (quiet and _all_ended(world)):
             break
     world.checker.settled = True
-    for issued in world.issued:  # also those that had their end: it must still be told
-        world.ask(issued)
+    _all_ended(world)
     End(world).check()
 
 
@@ -58,6 +57,11 @@ def _round(world: World) -> None:
     moves.follow(world)
     for issued in world.unfinished():
         world.ask(issued)
+
+
+def _all_ended(world: World) -> bool:
+    """Also those that had their end before are asked again: it must still be told."""
+    return not world.unfinished() and all([world.ask(issued) for issued in world.issued])
 
 
 def _busy(world: World) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from shared.vectors import TopicPartition
 from sim.log import Place, Row
+from sim.shapes import name_of, topic_of_input
 from sim.world import World
 
 ASKED_AT_ONCE = 3
@@ -54,25 +55,25 @@ def time_passes(world: World) -> None:
 
 def write(world: World) -> None:
     name = _input(world)
-    world.tell(lambda: world.ingress.write(name, world.dice.randint(1, 3)))
+    world.tell(lambda: world.ingress.write(name_of(name), world.dice.randint(1, 3)))
 
 
 def ask_all(world: World) -> None:
     name = _input(world)
-    topic = world.cluster.topics.get(f"{name}.in")
+    topic = world.cluster.topics.get(topic_of_input(name))
     if topic is None:
         return
     ends: dict[TopicPartition, int] = {
         (topic.topic_id, number): partition.end()
         for number, partition in enumerate(topic.partitions)
     }
-    world.tell(lambda: world.ingress.ask_all(name), ends)
+    world.tell(lambda: world.ingress.ask_all(name_of(name)), ends)
 
 
 def produce(world: World) -> None:
     """A client with a producer of its own, that asks by its delivery reports."""
     name = _input(world)
-    topic = world.cluster.topics.get(f"{name}.in")
+    topic = world.cluster.topics.get(topic_of_input(name))
     if topic is None:
         return
     places = []
@@ -80,7 +81,7 @@ def produce(world: World) -> None:
         number = world.pick(len(topic.partitions))
         offset = topic.partitions[number].append(Row(world.number()))
         places.append(Place(topic.topic_id, number, offset))
-    world.tell(lambda: world.ingress.ask_for(name, topic.name, places))
+    world.tell(lambda: world.ingress.ask_for(name_of(name), topic.name, places))
 
 
 def ask(world: World) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from shared.errors import Retryable
 from shared.events import Fence, Output
+from sim.effects import of_life
 from sim.log import Cluster, Place, Row, Transaction
 from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill.spark.sinks import SinkLife, SinkSuperseded, Written
@@ -186,7 +187,7 @@ class KafkaSink:
                 self._check_topic()  # a topic that is gone is no fault that passes
                 raise Retryable(f"sink {self.name}: topic {self._topic} is unknown")
             number = row.number % len(topic.partitions)
-            offset = transaction.append(topic.partitions[number], row)
+            offset = transaction.append(topic.partitions[number], of_life(row, self.since))
             first, end = placed.get(number, (offset, offset + 1))
             placed[number] = (min(first, offset), max(end, offset + 1))
             self._edge(f"{self.name}.producing")

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from shared.clock import Clock
 from shared.events import Commit, Range, StageDefinition, to_vector
 from sim.contents import fence_key
+from sim.effects import transform
 from sim.files import MemoryPath
-from sim.shapes import transform
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
 from stage_runner.driver.app import checkpoint_folder, stage_inputs

@@ -23,10 +23,11 @@ from sim.hosts import Hosts
 from sim.log import Cluster
 from sim.redis_server import RedisServer
 from sim.runner import DriverEvent, Operations, RunnerProcess
-from sim.shapes import Shape
+from sim.shapes import Shape, Stage
 from sim.sinks import Batch, Storage
 from sim.tracker import Topics
 from stage_runner.core.moves import DriverEnded
+from status.core.outcomes import Outcome
 
 DEPTH_MAX = 2
 PAUSE_STEPS = (1, 3, 10, 30)
@@ -81,6 +82,9 @@ class World:
         self._numbers = 0
         self._commands = 0
         self.patient = True
+        self._shapes: dict[str, Shape] = {}
+        self.removed: list[Stage] = []
+        """Stages as they were when they, or one of their sinks, were taken away."""
         self._told: dict[str, str] = {}
         self.ingress = Ingress(self, lambda edge: self.interrupt("ingress", edge))
         self.status = Status(self)
@@ -111,16 +115,21 @@ class World:
     def newest(self, uid: str) -> PipelineRecord:
         return next(r for r in reversed(self.records) if r.pipeline_uid == uid)
 
-    def base(self, uid: str, stage: str, place: TopicPartition) -> int:
+    def base(self, uid: str, stage: str, sink: str, place: TopicPartition) -> int:
+        """Where the stage began when it had this life of the sink."""
         for record in reversed(self.records):
             if record.pipeline_uid != uid:
                 continue
             for definition in (s for s in record.stages if s.name == stage):
-                for source in definition.inputs:
-                    bases = to_vector(source.bases)
+                lives = [f"{each.name}@{each.since}" for each in definition.sinks]
+                for source in (i for i in definition.inputs if sink in lives):
                     if source.topic_id == place[0]:
-                        return bases.get(place, 0)
+                        return to_vector(source.bases).get(place, 0)
         return 0
+
+    def applied(self) -> Shape:
+        """The shape of the newest manifest that was not refused."""
+        return next((self._shapes[r.manifest] for r in reversed(self.records)), self.shape)
 
     def stuck(self) -> bool:
         return self.dice.random() < self.rates.stuck
@@ -187,6 +196,8 @@ class World:
         life = self.ingress.directory.life_for(DEFAULT_TENANT, NAME)
         self._commands += 1
         manifest = self.shape.manifest() if action == "apply" else None
+        if manifest is not None:
+            self._shapes[manifest] = self.shape
         self.say(f"command {action} {options or ''}")
         self.operations.commands.append(
             Command(
@@ -219,13 +230,15 @@ class World:
                 self.issued.append(issued)
                 self.checker.born(issued, self.open(issued), ends or {})
 
-    def ask(self, issued: Issued) -> None:
+    def ask(self, issued: Issued) -> bool:
+        """Whether its end is told now."""
         outcome = self.status.ask(issued.text)
         text = outcome_text(outcome)
         if self._told.get(issued.text) != text:
             self._told[issued.text] = text
             self.say(f"token {self.issued.index(issued)}: {text}")
         self.checker.answered(issued, self.open(issued), outcome)
+        return isinstance(outcome, Outcome) and outcome.final
 
     def open(self, issued: Issued) -> Token:
         return self.status.open(issued.text)

@@ -1,0 +1,95 @@
+"""What stages do to a record, and so what must come out of a pipeline, and where.
+
+A stage is named for what it does: `thin…` drops some records, `twin…` makes two of each, any other
+passes it on. A row carries the stages that it went through, and the lives of the Kafka sinks that
+wrote it, so every row that was ever made is unique.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from shared.events import InputDefinition, PipelineRecord, SinkDefinition, StageDefinition
+from sim.log import Row
+
+KEPT_OF = 3
+Effects = Mapping[tuple[str, str], frozenset[Row]]
+"""By stage and sink, all rows that one record must lead to."""
+
+
+def transform(uid: str, stage: str, row: Row) -> Iterator[Row]:
+    if stage.startswith("thin") and row.number % KEPT_OF == 0:
+        return
+    step = f"{uid[:4]}.{stage}"
+    yield Row(row.number, (*row.path, step))
+    if stage.startswith("twin"):
+        yield Row(row.number, (*row.path, f"{step}'"))
+
+
+def of_life(row: Row, since: int) -> Row:
+    """As a Kafka sink writes it: the topic may hold what another life of its name wrote."""
+    return Row(row.number, (*row.path[:-1], f"{row.path[-1]}#{since}"))
+
+
+def writer_of(row: Row) -> tuple[str, int]:
+    """The stage, and which life of its sink."""
+    step, _, since = row.path[-1].partition("#")
+    return step.rstrip("'"), int(since)
+
+
+@lru_cache(maxsize=50_000)
+def effects(
+    uid: str, stages: tuple[StageDefinition, ...], generation: int, topic_id: str, number: int
+) -> Effects:
+    """Of a record of the root topic `topic_id`, by the sinks that are as old as `generation`.
+
+    Stages are in the order of their data.
+    """
+    written: dict[str, frozenset[Row]] = {}
+    found: dict[tuple[str, str], frozenset[Row]] = {}
+    for stage in stages:
+        arriving = [
+            row for source in stage.inputs for row in _arriving(source, topic_id, number, written)
+        ]
+        rows = frozenset(out for row in arriving for out in transform(uid, stage.name, row))
+        for sink in (s for s in stage.sinks if s.since <= generation):
+            if sink.topic_id is None:
+                found[stage.name, sink.name] = rows
+                continue
+            mine = frozenset(of_life(row, sink.since) for row in rows)
+            found[stage.name, sink.name] = mine
+            written[sink.target] = written.get(sink.target, frozenset()) | mine
+    return found
+
+
+def _arriving(
+    source: InputDefinition, topic_id: str, number: int, written: Mapping[str, frozenset[Row]]
+) -> Iterable[Row]:
+    if source.root:
+        return [Row(number)] if topic_id in (source.topic_id, *source.retired) else []
+    return written.get(source.topic, frozenset())
+
+
+def required(
+    now: PipelineRecord, generation: int, topic_id: str
+) -> Iterator[tuple[StageDefinition, SinkDefinition]]:
+    """The sinks on the way of a root topic that a token of `generation` waits for.
+
+    Those that are as old as the token, are still there, and have no reader that is as old.
+    """
+    topics: set[str] = set()
+    old = [s for s in now.stages if any(sink.since <= generation for sink in s.sinks)]
+    read = {source.topic for stage in old for source in stage.inputs if not source.root}
+    for stage in now.stages:
+        if any(_reads(source, topic_id, topics) for source in stage.inputs):
+            mine = [sink for sink in stage.sinks if sink.since <= generation]
+            topics |= {sink.target for sink in mine if sink.topic_id is not None}
+            for sink in mine:
+                inner = sink.topic_id is not None and sink.target in read
+                if not inner:
+                    yield stage, sink
+
+
+def _reads(source: InputDefinition, topic_id: str, topics: set[str]) -> bool:
+    if source.root:
+        return topic_id in (source.topic_id, *source.retired)
+    return source.topic in topics
