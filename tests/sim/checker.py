@@ -144,7 +144,7 @@ class Checker:
             missing = [
                 at
                 for at, end in ends.items()
-                if begins.get(at, 0) < end and not _reach(spans, at, begins.get(at, 0), end)
+                if end and not _reach(spans, at, begins.get(at, 0), end)
             ]
             if missing:
                 self.report("I6", f"a token for the whole input does not reach {missing}")

@@ -61,7 +61,7 @@ def _round(world: World) -> None:
 
 def _all_ended(world: World) -> bool:
     """Also those that had their end before are asked again: it must still be told."""
-    return not world.unfinished() and all([world.ask(issued) for issued in world.issued])
+    return not world.unfinished() and sum(map(world.ask, world.issued)) == len(world.issued)
 
 
 def _busy(world: World) -> bool:
