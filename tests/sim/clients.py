@@ -15,13 +15,13 @@ from ingress.app.tokens import Tokens as Births
 from ingress.core.births import Position
 from ingress.core.refusals import Refusal
 from ingress.core.rows import Record, Rejection, RowLimits
-from shared.clock import Clock
 from shared.errors import Retryable, TokenRefused
 from shared.events import PipelineRecord
 from shared.kafka_admin import TopicIdentity
 from shared.pipelines import PipelineDirectory
 from shared.settings import DEFAULT_TENANT
 from shared.tokens import PREFIX, KeyRing, Part, Token, open_token, seal
+from sim.clocks import Clocks
 from sim.log import Cluster, Place, Row
 from sim.redis_server import RedisServer, Slots
 from sim.sinks import Edge
@@ -64,7 +64,7 @@ class Around(Protocol):
     dice: Random
 
     @property
-    def clock(self) -> Clock: ...
+    def clocks(self) -> Clocks: ...
 
     @property
     def records(self) -> Sequence[PipelineRecord]: ...
@@ -227,7 +227,7 @@ class Ingress:
         return Sealed(token=text, issued_at=token.issued_at)
 
     def now_ms(self) -> int:
-        return self._world.clock.now_ms()
+        return self._world.clocks.ingress.now_ms()
 
     def nonce(self) -> str:
         return f"{self._world.dice.getrandbits(128):032x}"
@@ -243,7 +243,7 @@ class Status:
             store=Slots(world.redis),
             hub=cast(Hub, None),
             ring=RING,
-            clock=world.clock,
+            clock=world.clocks.status,
         )
 
     def ask(self, text: str) -> Outcome | TokenRefused:

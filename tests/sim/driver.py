@@ -11,6 +11,7 @@ from typing import Protocol, cast
 from shared.clock import Clock
 from shared.errors import Retryable
 from shared.events import Commit, Fact, PipelineRecord
+from sim.clocks import Clocks
 from sim.files import MemoryPath
 from sim.sinks import Storage
 from sim.spark import QueryFailed
@@ -46,7 +47,7 @@ class Around(Protocol):
     files: MemoryPath
 
     @property
-    def clock(self) -> Clock: ...
+    def clocks(self) -> Clocks: ...
 
     def interrupt(self, who: str, edge: str) -> None:
         """Let other things happen, or raise Crash or Retryable."""
@@ -98,7 +99,7 @@ class Driver:
 
     @property
     def clock(self) -> Clock:
-        return self.world.clock
+        return self.world.clocks.driver
 
     def __str__(self) -> str:
         return f"driver {self.record.pipeline_uid[:4]}/{self.epoch}"
@@ -170,7 +171,7 @@ class Driver:
                     inputs=stage_inputs(definition),
                     identity=self.identity,
                     emit=self._emit_surely,
-                    clock=self.world.clock,
+                    clock=self.clock,
                 )
                 ledger.sink.claim()
                 ledger.read()
@@ -224,7 +225,7 @@ class Driver:
             tenant=self.record.tenant,
             pipeline_uid=self.record.pipeline_uid,
             generation=self.record.generation,
-            at=self.world.clock.now_ms(),
+            at=self.clock.now_ms(),
             body=commit,
         )
 

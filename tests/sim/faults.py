@@ -10,6 +10,7 @@ from sim.world import World
 PARTITIONS_MAX = 4
 CUT_OFF_MAX = 2
 STUCK = 0.5
+SKEWS_MS = (0, 0, -2_000, 2_000, -20_000, 20_000, -3_600_000)
 
 
 def kill_driver(world: World) -> None:
@@ -85,6 +86,11 @@ def cut_power(world: World) -> None:
     kill_runner(world)
     kill_tracker(world)
     restart_redis(world)
+
+
+def set_clock(world: World) -> None:
+    """Somebody sets a machine's clock; it may go back."""
+    world.some(world.clocks.each()).ahead_ms = world.dice.choice(SKEWS_MS)
 
 
 def redis_away(world: World) -> None:
@@ -219,6 +225,7 @@ FAMILIES = (
         ),
     ),
     Family("operator", ((1, operators.stop), (2, operators.start), (1, operators.restart))),
+    Family("clocks", ((3, set_clock),), apart=True),
     Family("retention", ((1, retention_passes),)),
     Family(
         "topics",

@@ -29,6 +29,8 @@ def heal(world: World, wanted: str | None) -> None:
 def _end_faults(world: World) -> None:
     world.rates = Rates()
     world.patient = True
+    for clock in world.clocks.each():
+        clock.ahead_ms = 0
     world.ingress.offsets_lost = 0.0
     world.hosts.reach_runners()
     world.storage.calm = True

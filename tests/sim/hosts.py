@@ -22,7 +22,6 @@ T = TypeVar("T")
 class Around(RunnersAround, Protocol):
     redis: RedisServer
     dice: Random
-    skews: dict[str, int]
 
     def interrupt(self, who: str, edge: str) -> None: ...
 
@@ -165,4 +164,4 @@ class Hosts:
         def edge(name: str) -> None:
             world.interrupt("tracker", name)
 
-        return TrackerProcess(world.topics, world.redis, world.clock, edge)
+        return TrackerProcess(world.topics, world.redis, world.clocks.tracker, edge)

@@ -6,6 +6,7 @@ Slots stay values: what they look like as JSON is tested where it is written.
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from shared.clock import Clock
 from shared.errors import Retryable
 from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
 from status.core.views import PipelineKey, Reading, Stamp, reading_of
@@ -19,7 +20,10 @@ class Stored:
     slot: Slot
     run_id: str
     position: int
+    mark: str
     at: int
+    confirmed_at: int
+    """By the server's own clock."""
     version: int
     history: dict[str, tuple[Progress, ...]] = field(default_factory=dict)
 
@@ -28,6 +32,7 @@ class Stored:
 class RedisServer:
     """One server, with copies of what it held at earlier moments (dumps, lagging replicas)."""
 
+    clock: Clock
     run_id: str = "run-0"
     away: bool = False
     stored: dict[PipelineKey, Stored] = field(default_factory=dict)
@@ -75,13 +80,19 @@ class Store:
             return WriteResult.LOST
         if write.slot is None:
             assert held is not None
-            server.stored[key] = replace(held, at=write.at, position=write.position)
+            if held.mark != write.mark:
+                return WriteResult.STALE
+            server.stored[key] = replace(
+                held, at=write.at, confirmed_at=server.clock.now_ms(), position=write.position
+            )
             return WriteResult.WRITTEN
         server.stored[key] = Stored(
             slot=write.slot,
             run_id=server.run_id,
             position=write.position,
+            mark=write.mark,
             at=write.at,
+            confirmed_at=server.clock.now_ms(),
             version=held.version + 1 if held is not None else 1,
             history=_history({} if held is None or write.rebuilt else held.history, write),
         )

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Literal, Protocol
 
-from shared.clock import Clock
 from shared.errors import Retryable
 from shared.events import (
     Command,
@@ -15,6 +14,7 @@ from shared.events import (
     PipelineRecord,
     Problem,
 )
+from sim.clocks import Clocks, TrueClock
 from sim.driver import Driver
 from sim.log import Cluster
 from sim.sinks import Edge
@@ -56,7 +56,10 @@ class Around(Protocol):
     """Whether a command waits for as long as it takes."""
 
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> TrueClock: ...
+
+    @property
+    def clocks(self) -> Clocks: ...
 
     def stuck(self) -> bool:
         """Whether what is published now stays with its producer for the moment."""
@@ -76,7 +79,7 @@ class RunnerProcess:
         self.reachable = True
         self._world = world
         self._edge = edge
-        self._runner = Runner(self, self, self, world.clock)
+        self._runner = Runner(self, self, self, world.clocks.runner)
         self._heard: list[tuple[Driver, DriverEvent]] = []
         self._held: tuple[int, Command] | None = None
         self._held_since = 0
@@ -138,7 +141,7 @@ class RunnerProcess:
         try:
             self._runner.handle(command, offset)
         except Retryable as error:
-            waited = self._world.clock.now_ms() - self._held_since
+            waited = self._world.clock.now - self._held_since
             if self._world.patient or waited < PATIENCE_MS:
                 return
             self._runner.refuse(command, str(error))
@@ -148,7 +151,7 @@ class RunnerProcess:
     def _poll(self) -> None:
         commands = self._world.operations.commands
         if self._at < len(commands):
-            self._held, self._held_since = (self._at, commands[self._at]), self._now_ms()
+            self._held, self._held_since = (self._at, commands[self._at]), self._world.clock.now
             self._open[self._at] = commands[self._at].id
             self._at += 1
 
@@ -159,9 +162,6 @@ class RunnerProcess:
         self._open = {at: name for at, name in self._open.items() if name in unanswered}
         if self.reachable:  # else the group would not take it
             self._world.operations.committed = min([self._at, *self._open])
-
-    def _now_ms(self) -> int:
-        return self._world.clock.now_ms()
 
     # Topics
 
@@ -195,7 +195,7 @@ class RunnerProcess:
             tenant=record.tenant,
             pipeline_uid=record.pipeline_uid,
             generation=record.generation,
-            at=self._world.clock.now_ms(),
+            at=self._world.clocks.runner.now_ms(),
             body=body,
         )
         self._publish(lambda: self._world.topics.facts.append(fact), "definition")
@@ -255,7 +255,7 @@ class RunnerProcess:
             run_id="run",
             attempt=state.attempt,
             next_at=state.next_at,
-            at=self._world.clock.now_ms(),
+            at=self._world.clocks.runner.now_ms(),
         )
         offsets: list[int] = []
 

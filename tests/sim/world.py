@@ -17,6 +17,7 @@ from shared.tokens import Token
 from shared.vectors import TopicPartition
 from sim.checker import Checker
 from sim.clients import NAME, Ingress, Issued, Status, outcome_text
+from sim.clocks import Clocks, TrueClock
 from sim.driver import Crash, Driver
 from sim.files import MemoryPath
 from sim.hosts import Hosts
@@ -35,14 +36,6 @@ TAKEOVER_STEPS = 12
 T = TypeVar("T")
 
 
-class SimClock:
-    def __init__(self) -> None:
-        self.now = 1_800_000_000_000
-
-    def now_ms(self) -> int:
-        return self.now
-
-
 @dataclass(slots=True)
 class Rates:
     """How often what goes wrong; all zero means calm."""
@@ -56,10 +49,19 @@ class Rates:
 
 
 class World:
+    disturbed = False
+    """Whether records were removed, so that some of them may rightly be in no sink."""
+    patient = True
+    """Whether a command is tried for as long as it takes."""
+    _depth = 0
+    _numbers = 0
+    _commands = 0
+
     def __init__(self, seed: int, shape: Shape) -> None:
         self.dice = Random(seed)
         self.shape = shape
-        self.clock = SimClock()
+        self.clock = TrueClock()
+        self.clocks = Clocks(self.clock)
         self.rates = Rates()
         self.trace: list[str] = []
         self.moves: Callable[[], None] = lambda: None
@@ -70,18 +72,12 @@ class World:
         self.files = MemoryPath({}, "/checkpoints")
         self.topics = Topics()
         self.operations = Operations()
-        self.redis = RedisServer()
+        self.redis = RedisServer(self.clock)
         self.drivers: list[Driver] = []
         self.delayed: list[Fact] = []
         self.issued: list[Issued] = []
         self.kept: dict[str, str] = {}
         self.deleted: dict[str, int] = {}
-        self.disturbed = False
-        """Whether records were removed, so that some of them may rightly be in no sink."""
-        self._depth = 0
-        self._numbers = 0
-        self._commands = 0
-        self.patient = True
         self._shapes: dict[str, Shape] = {}
         self.removed: list[Stage] = []
         """Stages as they were when they, or one of their sinks, were taken away."""

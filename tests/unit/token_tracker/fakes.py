@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from builders import NOW
 from shared.errors import Retryable
 from shared.events import Snapshot
-from shared.slots import Progress, Slot
+from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
 from token_tracker.app import SlotWrite, WriteResult
 
 
@@ -49,7 +49,7 @@ class FakeStore:
             position=write.position,
             at=write.at,
             mark=write.mark,
-            history=[*history, *write.progress],
+            history=[*history, *write.progress][-HISTORY_LENGTH_MAX:],
         )
         return WriteResult.WRITTEN
 

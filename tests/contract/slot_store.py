@@ -1,0 +1,186 @@
+"""The rules of the tracker's store, as cases that every one of them must pass.
+
+The unit tests' fake, the simulation's server and the script in a real server are held to these.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
+from token_tracker.app import SlotWrite, Store, WriteResult
+
+TENANT: Final = "default"
+UID: Final = "uid-1"
+SINK: Final = "enrich/lake@1"
+WRITTEN, NEWER, LOST, STALE = (
+    WriteResult.WRITTEN, WriteResult.NEWER, WriteResult.LOST, WriteResult.STALE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    generation: int
+    position: int
+    history: int
+
+
+class Bench(Protocol):
+    """A store that is empty at first, and what can happen to its server."""
+
+    @property
+    def store(self) -> Store: ...
+
+    def held(self) -> Held | None: ...
+
+    def copy(self) -> object: ...
+
+    def put_back(self, copied: object) -> None:
+        """The server is the same one as before, its content is of another moment."""
+
+    def forget(self) -> None: ...
+
+    def move(self) -> None:
+        """Another server answers, with what this one held."""
+
+
+def write(
+    bench: Bench, position: int, *, mark: str = "m", rebuilt: bool = False, batches: int = 0
+) -> WriteResult:
+    """A slot whose generation is its position, so that it can be told."""
+    slot = Slot(tenant=TENANT, pipeline_uid=UID, generation=position)
+    return _one(bench, slot, position, mark, rebuilt, batches)
+
+
+def confirm(bench: Bench, position: int, *, mark: str = "m") -> WriteResult:
+    return _one(bench, None, position, mark, False, 0)
+
+
+def new_slot_is_only_written_whole(bench: Bench) -> None:
+    assert write(bench, 5) == LOST
+    assert confirm(bench, 5) == LOST
+    assert bench.held() is None
+    assert write(bench, 5, rebuilt=True, batches=2) == WRITTEN
+    assert bench.held() == Held(generation=5, position=5, history=2)
+
+
+def whoever_is_behind_writes_nothing(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True)
+    assert write(bench, 4) == NEWER
+    assert write(bench, 4, rebuilt=True) == NEWER
+    assert confirm(bench, 4) == NEWER
+    assert bench.held() == Held(generation=5, position=5, history=0)
+
+
+def whoever_is_as_far_writes(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True)
+    assert write(bench, 5, mark="n") == WRITTEN
+    assert write(bench, 6, mark="o") == WRITTEN
+    assert bench.held() == Held(generation=6, position=6, history=0)
+
+
+def confirming_moves_the_position_only(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True, batches=1)
+    assert confirm(bench, 8) == WRITTEN
+    assert bench.held() == Held(generation=5, position=8, history=1)
+    assert write(bench, 7) == NEWER
+
+
+def a_slot_with_another_mark_is_not_confirmed(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True, mark="mine")
+    assert confirm(bench, 5, mark="other") == STALE
+    assert confirm(bench, 9, mark="other") == STALE
+    assert bench.held() == Held(generation=5, position=5, history=0)
+
+
+def an_older_copy_is_not_confirmed_and_written_over(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True, mark="first")
+    copied = bench.copy()
+    write(bench, 6, mark="second")
+    bench.put_back(copied)
+    assert bench.held() == Held(generation=5, position=5, history=0)
+    assert confirm(bench, 6, mark="second") == STALE
+    assert write(bench, 6, mark="third", rebuilt=True) == WRITTEN
+    assert confirm(bench, 6, mark="third") == WRITTEN
+
+
+def what_was_forgotten_is_lost(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True, batches=2)
+    bench.forget()
+    assert confirm(bench, 5) == LOST
+    assert write(bench, 6) == LOST
+    assert write(bench, 6, rebuilt=True, batches=1) == WRITTEN
+    assert bench.held() == Held(generation=6, position=6, history=1)
+
+
+def what_another_server_held_is_lost(bench: Bench) -> None:
+    """However far it had come there, and whatever mark it bears."""
+    write(bench, 9, rebuilt=True)
+    bench.move()
+    assert confirm(bench, 9) == LOST
+    assert write(bench, 9) == LOST
+    assert write(bench, 7, rebuilt=True) == WRITTEN
+    assert confirm(bench, 7) == WRITTEN
+
+
+def writing_whole_replaces_the_history(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True, batches=3)
+    assert write(bench, 6, batches=2) == WRITTEN
+    assert bench.held() == Held(generation=6, position=6, history=5)
+    assert write(bench, 7, rebuilt=True, batches=1) == WRITTEN
+    assert bench.held() == Held(generation=7, position=7, history=1)
+
+
+def a_history_has_a_limit(bench: Bench) -> None:
+    write(bench, 5, rebuilt=True, batches=HISTORY_LENGTH_MAX)
+    write(bench, 6, batches=3)
+    held = bench.held()
+    assert held is not None
+    assert held.history == HISTORY_LENGTH_MAX
+
+
+CASES: Final[tuple[Callable[[Bench], None], ...]] = (
+    new_slot_is_only_written_whole,
+    whoever_is_behind_writes_nothing,
+    whoever_is_as_far_writes,
+    confirming_moves_the_position_only,
+    a_slot_with_another_mark_is_not_confirmed,
+    an_older_copy_is_not_confirmed_and_written_over,
+    what_was_forgotten_is_lost,
+    what_another_server_held_is_lost,
+    writing_whole_replaces_the_history,
+    a_history_has_a_limit,
+)
+
+
+def _one(
+    bench: Bench, slot: Slot | None, position: int, mark: str, rebuilt: bool, batches: int
+) -> WriteResult:
+    progress = tuple(
+        Progress(
+            sink=SINK,
+            reached=(),
+            batch_id=number,
+            sequence=position * 1_000 + number,
+            committed_at=0,
+            batch_rows=1,
+            version={},
+        )
+        for number in range(batches)
+    )
+    (result,) = bench.store.write(
+        [
+            SlotWrite(
+                tenant=TENANT,
+                pipeline_uid=UID,
+                partition=0,
+                position=position,
+                at=position,
+                slot=slot,
+                mark=mark,
+                progress=progress,
+                rebuilt=rebuilt,
+            )
+        ]
+    )
+    return result
