@@ -1,0 +1,38 @@
+"""What a runner must not forget: open commands, and what a running pipeline cannot become."""
+
+import pytest
+
+from stage_runner.core.moves import DriverRuns
+from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_command_is_unanswered_until_its_effect_is_there(world: World) -> None:
+    """Its offset is committed by that, so a runner that comes after this one answers it."""
+    runner = runner_in(world)
+    runner.handle(command(1), 1)
+    assert runner.unanswered() == {"c1"}
+    runner.act()
+    assert runner.unanswered() == {"c1"}
+
+    runner.hear(UID, 1, DriverRuns())
+    assert runner.unanswered() == {"c1"}, "nobody has acknowledged the answer"
+    runner.act()
+    assert runner.unanswered() == set()
+
+
+def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: World) -> None:
+    runner = running(world)
+    before = list(world.records)
+
+    runner.handle(command(2, manifest=EXAMPLE.replace("topic: orders", "topic: others", 1)), 2)
+    runner.act()
+
+    assert world.answers[-1] == ("c2", "failed")
+    assert "plan_incompatible" in world.problems[-1].message
+    assert world.records == before
+    assert not world.stopped

@@ -1,0 +1,60 @@
+"""An earlier driver that was only paused must write nothing once its successor has read fences."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from shared.events import Commit
+from unit.waybill_spark.bench import Bench, ListSink
+from waybill.spark.commits import Identity
+from waybill.spark.ledger import Ledger
+from waybill.spark.sinks import Written
+
+
+@dataclass
+class ListeningSink(ListSink):
+    calls: list[str] = field(default_factory=list)
+
+    def claim(self) -> None:
+        self.calls.append("claim")
+
+    def last(self) -> Written | None:
+        self.calls.append("read")
+        return super().last()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_every_sink_is_claimed_before_any_fence_is_read(bench: Bench) -> None:
+    """Else the earlier driver could still write into the second, by what the first held then."""
+    calls: list[str] = []
+    bench.first = ListeningSink("first", calls=calls)
+    bench.second = ListeningSink("second", calls=calls)
+
+    bench.stage()
+
+    assert calls == ["claim", "claim", "read", "read"]
+
+
+def test_closing_moves_the_fence_also_where_nothing_was_written(bench: Bench) -> None:
+    """A table lets a driver commit whose fence stands where it has seen it, if only at none."""
+    told: list[Commit] = []
+    ledger = Ledger(
+        bench.first,
+        stage="load",
+        inputs=(),
+        identity=Identity(tenant="t", pipeline_uid="u", generation=1, epoch=2),
+        emit=told.append,
+        clock=bench,
+    )
+
+    for closings in (1, 2):
+        ledger.read()
+        ledger.shut()
+        assert [fence.sequence for fence in bench.first.fences] == [*range(closings)]
+        assert len(told) == closings
+    assert bench.first.rows == 0
