@@ -40,6 +40,7 @@ class DriverSpec(BaseModel):
     spark_archive: Path
     scratch_folder: Path
     spark: SparkPlace
+    batch_bytes_max: int
     closing: bool = False
     """Run no stage: claim every sink, report what it holds, and exit with 0 when all is told."""
 

@@ -30,6 +30,11 @@ class StageRunnerSettings(ServiceSettings):
     stage_runner_replication: int = Field(
         default=1, description="of topics that are created for pipelines"
     )
+    stage_runner_batch_bytes_max: int = Field(
+        default=256 << 20,
+        ge=1,
+        description="records that a driver takes at once; a larger batch is taken in pieces",
+    )
     spark_master: str = Field(
         default="local[2]", description="local[N] for N cores here, or a cluster: spark://HOST:PORT"
     )

@@ -156,6 +156,7 @@ class DriverProcesses:
             spark_archive=settings.stage_runner_spark_archive,
             scratch_folder=self._folder(record.pipeline_uid) / SCRATCH / run_id,
             spark=_spark_place(settings),
+            batch_bytes_max=settings.stage_runner_batch_bytes_max,
             closing=closing,
         )
 

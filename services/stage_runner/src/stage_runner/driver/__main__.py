@@ -89,6 +89,7 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         identity=identity,
         clock=clock,
         checkpoint_folder=spec.checkpoint_folder,
+        batch_bytes_max=spec.batch_bytes_max,
     )
     stages = [_stage(spec, stage, around, stack) for stage in compiled]
     executors = _executors(spec, spark, stack)

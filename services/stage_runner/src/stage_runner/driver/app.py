@@ -42,6 +42,7 @@ class Surroundings:
     identity: Identity
     clock: Clock
     checkpoint_folder: Path
+    batch_bytes_max: int
 
 
 class RunningStage:
@@ -76,7 +77,15 @@ class RunningStage:
                 if sink.bases
             },
             checkpoint=Checkpoint(self._folder),
-            source=TopicSource(around.admin, around.spark, around.kafka, compiled.rows),
+            source=TopicSource(
+                around.admin,
+                around.spark,
+                around.kafka,
+                compiled.rows,
+                sizes=compiled.sizes,
+                bytes_max=compiled.stage.max_bytes_per_trigger or around.batch_bytes_max,
+            ),
+            offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
             emit=around.emitter.emit,
             clock=around.clock,
