@@ -88,9 +88,17 @@ class Ledger:
         return self.later is None or fence.sequence > 0
 
     def begin_at(self, stand: Vector) -> None:
-        """Give a sink that came later its first fence; the stage's other sinks are at `stand`."""
+        """Give a sink that came later its first fence; the stage's other sinks are at `stand`.
+
+        A partition that came after the sink did is all its own.
+        """
         assert self.later is not None
-        begin = {place: min(end, self.later.bases.get(place, end)) for place, end in stand.items()}
+        latest = self._bases | dict(self.later.bases)
+        known = {topic_id for topic_id, _ in latest}
+        begin = {
+            place: min(end, latest.get(place, 0)) if place[0] in known else end
+            for place, end in stand.items()
+        }
         fence = self._next(begin, replace(BEFORE_ALL, started_at=self._clock.now_ms()))
         aside = left_out(self._inputs, self._bases, begin)
         self._written = self.sink.write(None, replace(fence, set_aside=aside))
