@@ -1,10 +1,10 @@
 """The runner's process: the real `Runner` over simulated topics, commands and driver processes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from shared.clock import Clock
+from shared.clock import Clocks
 from shared.events import (
     Command,
     Definition,
@@ -13,14 +13,14 @@ from shared.events import (
     PipelineRecord,
     Problem,
 )
-from sim.driver import Driver
+from sim.driver import Crash, Driver
 from sim.log import Cluster
 from sim.sinks import Edge
 from sim.tracker import Topics
 from stage_runner.app import Runner
 from stage_runner.core.moves import Answer, DriverEnded, DriverFailed, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
-from stage_runner.core.supervision import PipelineState
+from stage_runner.core.states import PipelineState
 
 EventKind = Literal["claim", "transition", "heartbeat"]
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
@@ -34,6 +34,8 @@ class Operations:
     records: list[PipelineRecord] = field(default_factory=list)
     replies: dict[str, tuple[str, tuple[Problem, ...]]] = field(default_factory=dict)
     committed: int = 0
+    owner: object = None
+    """The runner that was the last to begin: every other is shut out."""
 
     def newest(self) -> dict[str, PipelineRecord]:
         return {record.pipeline_uid: record for record in self.records}
@@ -48,7 +50,7 @@ class Around(Protocol):
     drivers: list[Driver]
 
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> Clocks: ...
 
     def launch(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None: ...
 
@@ -83,10 +85,9 @@ class RunnerProcess:
         self._runner.act()
         self._commit()
 
-    def beat(self) -> None:
-        self._runner.beat()
-
     def _adopt(self) -> None:
+        self._world.operations.owner = self
+        self._edge("runner.begins")
         for record in self._world.operations.newest().values():
             self._runner.adopt(record)
         self._adopted = True
@@ -127,29 +128,30 @@ class RunnerProcess:
 
     # Publisher
 
-    def record(self, record: PipelineRecord) -> None:
-        self._publish(lambda: self._world.operations.records.append(record), "record")
+    def change(self, record: PipelineRecord, definition: Definition | None) -> None:
+        facts = [] if definition is None else [self._fact(record, definition)]
 
-    def definition(self, record: PipelineRecord, body: Definition) -> None:
-        fact = Fact(
-            tenant=record.tenant,
-            pipeline_uid=record.pipeline_uid,
-            generation=record.generation,
-            at=self._world.clock.now_ms(),
-            body=body,
-        )
-        self._publish(lambda: self._world.topics.facts.append(fact), "definition")
+        def append() -> None:
+            self._world.operations.records.append(record)
+            self._world.topics.facts.extend(facts)
+
+        self._publish(append, "change")
 
     def claim(self, record: PipelineRecord) -> int:
-        epoch = len(self._world.topics.lifecycle)
-        self._say(PipelineState(record=record), "claim", None)
-        return epoch
+        claim = self._event(PipelineState(record=record), "claim", None)
+        self._say([claim])
+        return next(at for at, event in enumerate(self._world.topics.lifecycle) if event is claim)
 
-    def phase(self, state: PipelineState, phase_from: str | None) -> None:
-        self._say(state, "heartbeat" if phase_from is None else "transition", phase_from)
+    def phase(self, state: PipelineState, phase_from: str) -> None:
+        self._say([self._event(state, "transition", phase_from)])
+
+    def beat(self, states: Sequence[PipelineState]) -> None:
+        self._say([self._event(state, "heartbeat", None) for state in states])
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
-        self._world.operations.replies[answer.command.id] = (answer.state, answer.errors)
+        replies = self._world.operations.replies
+        told = (answer.state, answer.errors)
+        self._publish(lambda: replies.update({answer.command.id: told}), "reply")
 
     # Drivers
 
@@ -164,13 +166,30 @@ class RunnerProcess:
                     driver.kill()
 
     def _publish(self, append: Callable[[], None], what: str) -> None:
-        self._edge(f"runner.before_{what}")
+        """One transaction: a runner that was shut out does not get it through any more."""
+        self._edge(f"runner.{what}.before_commit")
+        if self._world.operations.owner is not self:
+            raise Crash  # its process ends, as that of any runner that lost its partition
         append()
-        self._edge(f"runner.after_{what}")
+        self._edge(f"runner.{what}.answer_lost")
 
-    def _say(self, state: PipelineState, kind: EventKind, phase_from: str | None) -> None:
+    def _say(self, events: list[LifecycleEvent]) -> None:
+        self._publish(lambda: self._world.topics.lifecycle.extend(events), "event")
+
+    def _fact(self, record: PipelineRecord, body: Definition) -> Fact:
+        return Fact(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            generation=record.generation,
+            at=self._world.clock.now_ms(),
+            body=body,
+        )
+
+    def _event(
+        self, state: PipelineState, kind: EventKind, phase_from: str | None
+    ) -> LifecycleEvent:
         record = state.record
-        event = LifecycleEvent(
+        return LifecycleEvent(
             tenant=record.tenant,
             pipeline_uid=record.pipeline_uid,
             pipeline=record.name,
@@ -186,4 +205,3 @@ class RunnerProcess:
             next_at=state.next_at,
             at=self._world.clock.now_ms(),
         )
-        self._publish(lambda: self._world.topics.lifecycle.append(event), "event")

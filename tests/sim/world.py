@@ -37,8 +37,13 @@ T = TypeVar("T")
 class SimClock:
     def __init__(self) -> None:
         self.now = 1_800_000_000_000
+        self.set_ms = 0
+        """How far somebody has set the wall clock, which moves no other."""
 
     def now_ms(self) -> int:
+        return self.now + self.set_ms
+
+    def monotonic_ms(self) -> int:
         return self.now
 
 
