@@ -63,7 +63,7 @@ class PartitionProducer:
         self._guarded(self._producer.begin_transaction)
         self._unsettled = "abort"
         offsets = self._guarded(lambda: self._produce(messages))
-        reach(f"{self._id.replace('/', '.')}.before_commit")
+        reach(f"{messages[0].topic}.{self._id.rpartition('/')[2]}.before_commit")
         self._unsettled = "commit"
         self._settle()
         return offsets
