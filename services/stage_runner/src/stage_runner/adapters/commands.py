@@ -52,8 +52,12 @@ class CommandQueue:
     def later(self) -> None:
         """The held command comes again; meanwhile those of other partitions may come."""
         assert self._held is not None
-        (partition, offset, _), self._held = self._held, None
-        self._consumer.seek(TopicPartition(self._topic, partition, offset))
+        partition, offset, _ = self._held
+        try:
+            self._consumer.seek(TopicPartition(self._topic, partition, offset))
+        except KafkaException as error:
+            raise Retryable(f"topic {self._topic}: {error.args[0].str()}") from error
+        self._held = None
         self._open.get(partition, {}).pop(offset, None)
         self._next[partition] = offset
 
