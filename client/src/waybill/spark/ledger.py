@@ -20,7 +20,7 @@ from waybill.spark.fencing import (
     decide,
     taken,
 )
-from waybill.spark.settling import left_out, union
+from waybill.spark.settling import left_out, union, went_with_topic
 from waybill.spark.sinks import Sink, Written
 
 
@@ -136,12 +136,22 @@ class Ledger:
         )
         self.report(committed_at=last.started_at)
 
+    @property
+    def bereft(self) -> bool:
+        """Whether what the sink holds went with its topic, and nobody has said so yet."""
+        return self.fence is not None and self.fence.generation < self.sink.moved
+
+    def give_up(self) -> None:
+        """Move the fence alone and report it; before that, what is gone with its topic is lost."""
+        fence = self.fence if self.bereft else None
+        self.set_aside(went_with_topic(self._inputs, self._bases, fence) if fence else ())
+
     def shut(self) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.
 
         One that has written nothing yet is shut out by a first fence.
         """
-        self.set_aside(())
+        self.give_up()
 
     def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
         """Say what stands in the sink, if every reader can see it; else it stays `hidden`.

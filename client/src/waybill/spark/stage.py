@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from shared.clock import Clock
+from shared.errors import Retryable
 from shared.events import Commit
 from shared.failpoints import reach
 from shared.vectors import TopicPartition, join
@@ -114,7 +115,7 @@ class TrackedStage:
         Raises StageStopped, after all is reported, if an operator must decide how to go on.
         """
         with self._busy:
-            stops = [*self._settle()]
+            stops = [*self._give_up(), *self._settle()]
             for ledger in self._ledgers:
                 with _collecting(stops):
                     ledger.report()
@@ -217,8 +218,7 @@ class TrackedStage:
     def _settle(self) -> list[StageStopped]:
         looks = self._looks()
         stops: list[StageStopped] = []
-        # Those without a fence first: past its first one a sink only goes when all have theirs.
-        for ledger in sorted(self._ledgers, key=lambda each: each.fence is not None):
+        for ledger in self._fenceless_first():
             found = losses(self._inputs, looks, ledger.held())
             stop = stop_of(self._inputs, looks, found)
             if stop is not None:
@@ -232,8 +232,26 @@ class TrackedStage:
                     ledger.set_aside(found)
         return stops
 
+    def _give_up(self) -> list[StageStopped]:
+        """Before anything is told of a sink whose topic was created anew."""
+        stops: list[StageStopped] = []
+        if any(ledger.bereft for ledger in self._ledgers):
+            for ledger in self._fenceless_first():
+                if ledger.fence is None or ledger.bereft:
+                    with _collecting(stops):
+                        ledger.give_up()
+        return stops
+
+    def _fenceless_first(self) -> list[Ledger]:
+        """Past its first fence a sink only goes when all have theirs."""
+        return sorted(self._ledgers, key=lambda each: each.fence is not None)
+
     def _looks(self) -> Looks:
         ids = self._source.ids(source.topic for source in self._inputs)
+        for source in self._inputs:
+            if ids.get(source.topic) in source.retired:
+                message = f"topic {source.topic}: a broker tells an id that it had before"
+                raise Retryable(message)
         wanted = {source.topic: source.topic_id for source in self._inputs}
         return {
             topic: TopicLook(

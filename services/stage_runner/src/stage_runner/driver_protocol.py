@@ -41,6 +41,7 @@ class DriverSpec(BaseModel):
     scratch_folder: Path
     spark: SparkPlace
     batch_bytes_max: int
+    topic_absent_s: float
     closing: bool = False
     """Run no stage: claim every sink, report what it holds, and exit with 0 when all is told."""
 

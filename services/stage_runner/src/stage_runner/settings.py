@@ -35,6 +35,11 @@ class StageRunnerSettings(ServiceSettings):
         ge=1,
         description="records that a driver takes at once; a larger batch is taken in pieces",
     )
+    stage_runner_topic_absent_s: float = Field(
+        default=30.0,
+        ge=0,
+        description="so long a topic must be unknown before it counts as deleted, which is final",
+    )
     spark_master: str = Field(
         default="local[2]", description="local[N] for N cores here, or a cluster: spark://HOST:PORT"
     )

@@ -159,6 +159,7 @@ class DriverProcesses:
             scratch_folder=self._folder(record.pipeline_uid) / SCRATCH / run_id,
             spark=_spark_place(settings),
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
+            topic_absent_s=settings.stage_runner_topic_absent_s,
             closing=closing,
         )
 

@@ -43,6 +43,7 @@ class Surroundings:
     clock: Clock
     checkpoint_folder: Path
     batch_bytes_max: int
+    topic_absent_s: float
 
 
 class RunningStage:
@@ -84,6 +85,7 @@ class RunningStage:
                 compiled.rows,
                 sizes=compiled.sizes,
                 bytes_max=compiled.stage.max_bytes_per_trigger or around.batch_bytes_max,
+                absent_s=around.topic_absent_s,
             ),
             offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,

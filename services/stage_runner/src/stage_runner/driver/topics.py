@@ -7,6 +7,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from shared.errors import Retryable
 from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
 from stage_runner.driver.sizes import RecordSizes, measure
@@ -16,7 +17,6 @@ from waybill.spark.stage import Rows
 
 logger = logging.getLogger(__name__)
 
-ABSENT_S: Final = 5.0  # a broker that has just started may not know every topic yet
 ABSENT_POLL_S: Final = 0.5
 
 
@@ -30,6 +30,7 @@ class TopicSource:
         *,
         sizes: RecordSizes,
         bytes_max: int,
+        absent_s: float,
     ) -> None:
         self._admin = admin
         self._to_rows = to_rows
@@ -37,16 +38,22 @@ class TopicSource:
         self._kafka = kafka
         self._sizes = sizes
         self._bytes_max = bytes_max
+        self._absent_s = absent_s
 
     def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Absent is only what stays absent for a while: it is a reason to call data lost."""
+        """Absent is only what stays absent for a while: it is a reason to call data lost, and a
+        broker that has just started, or lost the others, does not know every topic."""
         wanted = set(topics)
-        deadline = time.monotonic() + ABSENT_S
+        deadline = time.monotonic() + self._absent_s
         while True:
             found = self._admin.identify(wanted)
             if found.keys() == wanted or time.monotonic() > deadline:
-                return {name: identity.topic_id for name, identity in found.items()}
+                break
             time.sleep(ABSENT_POLL_S)
+        for topic in sorted(wanted - found.keys()):
+            if not self._admin.absent(topic):
+                raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")
+        return {name: identity.topic_id for name, identity in found.items()}
 
     def starts(self, topic: str) -> Mapping[int, int]:
         identity = self._admin.identify([topic]).get(topic)
