@@ -110,11 +110,8 @@ class End:
     def _arrived_everywhere(self, issued: Issued, record: PipelineRecord, number: int) -> bool:
         due = effects(issued.uid, record.stages, issued.input_name, number)
         sinks = [*required(record, issued.generation, issued.input_name)]
-        there = self._world.cluster.identify
-        if any(s.topic_id is not None and there(s.target) != s.topic_id for _, s in sinks):
-            return False  # what was in it went with the topic
         return bool(sinks) and all(
-            rows and rows <= self._contents.visible(issued.uid, stage, sink)
+            rows and rows <= self._contents.left(issued.uid, stage, sink)
             for stage, sink in sinks
             for rows in [due[stage.name, sink.name]]
         )

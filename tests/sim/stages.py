@@ -143,6 +143,7 @@ def open_sink(stage: StageDefinition, name: str, host: Host) -> KafkaSink | Tabl
     life = SinkLife(
         name=name,
         since=definition.since,
+        moved=definition.moved,
         fence_key=fence_key(host.identity.pipeline_uid, stage, definition),
     )
     storage, edge = host.storage, host.edge

@@ -33,6 +33,7 @@ class ListSink:
     failing: set[int] = field(default_factory=set)
     hidden: bool = False
     since: int = 1
+    moved: int = 0
 
     def claim(self) -> None:
         pass

@@ -47,6 +47,7 @@ class KafkaSink:
     def __init__(self, life: SinkLife, target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
         self.name = life.name
         self.since = life.since
+        self.moved = life.moved
         self._target = target
         self._fence_key = life.fence_key
         self._fences_topic = f"{target.topic_prefix}.fences"
