@@ -1,10 +1,16 @@
 """A manifest that changes under living tokens: what they wait for, and what they are told."""
 
+from pathlib import Path
+
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order
+from e2e.faults import kill
 from e2e.reading import rows_of
+from e2e.waiting import drivers_of, eventually
+from local_stack.stack import StackState
+from shared.failpoints import REACHED
 from waybill import Client
 from waybill.outcomes import Outcome
 
@@ -103,6 +109,28 @@ def test_a_stage_that_is_removed_is_not_waited_for_any_more(
 
     assert states_of(complete(client, first)) == {"enriched_topic": "committed", "lake": "removed"}
     assert sinks_of(complete(client, send(client, orders, 2))) == {"enriched_topic"}
+
+
+def test_a_stage_removed_in_the_middle_of_its_batch_tells_first_what_it_wrote(
+    client: Client, orders: Pipeline, stack: StackState, failpoints: Path, catalog: SqlCatalog
+) -> None:
+    """Its row stands in the table, and the driver is killed before it says so."""
+    manifest, uid = manifest_of(client, orders), client.pipeline(orders.name).uid
+    complete(client, send(client, orders, 1))
+    point = failpoints / f"{uid}.lake.after_commit"
+    point.touch()
+    token = send(client, orders, 2)
+    eventually(point.with_name(point.name + REACHED).exists, within_s=WAIT_S)
+
+    removal = client.apply(manifest[: manifest.index("  - name: load")])
+    eventually(lambda: client.pipeline(orders.name).phase == "Stopping", within_s=WAIT_S)
+    assert client.outcome(token).kind == "in_progress"
+    kill(drivers_of(stack, str(uid)))
+
+    assert client.operation(removal.id, wait_s=START_TIMEOUT_S).state == "done"
+    assert states_of(complete(client, token))["lake"] == "removed"
+    rows = catalog.load_table(orders.table).scan().to_arrow().to_pylist()
+    assert sorted(row["order_id"] for row in rows) == [1, 2]
 
 
 def test_a_pipeline_of_a_deleted_ones_name_is_another_one(

@@ -8,6 +8,8 @@ from confluent_kafka import Producer
 
 from e2e.conftest import order
 from e2e.reading import committed_orders
+from e2e.topics import recreate
+from e2e.waiting import eventually
 from local_stack.stack import StackState
 from shared.kafka_admin import KafkaAdmin
 from waybill import Client
@@ -65,6 +67,34 @@ def test_behind_a_strangers_open_transaction_nothing_is_complete(
     assert "complete" not in held
     assert outcome.kind == "complete"
     assert committed_orders(stack, kafka, f"{copy}.out")[-1] == 100
+
+
+def test_what_was_hidden_when_its_topic_was_created_anew_is_lost(
+    client: Client, stack: StackState, kafka: KafkaAdmin, copy: str
+) -> None:
+    """Written behind a stranger's open transaction, so nobody could read it, nor was told of it."""
+    topic = f"{copy}.out"
+    told = client.send(copy, "orders", [order(200)]).token
+    assert client.wait(told, timeout_s=WAIT_S).kind == "complete"
+    stranger = Producer({"bootstrap.servers": stack.kafka, "transactional.id": uuid.uuid4().hex})
+    stranger.init_transactions(WAIT_S)
+    stranger.begin_transaction()
+    stranger.produce(topic, value=b"not yours")
+    stranger.flush(WAIT_S)
+    before = kafka.ends(topic, [0])[0]
+    hidden = client.send(copy, "orders", [order(201)]).token
+    eventually(lambda: kafka.ends(topic, [0])[0] >= before + 2, within_s=WAIT_S)  # with its marker
+    recreate(kafka, topic)
+
+    done = client.operation(client.restart(copy, "earliest").id, wait_s=START_TIMEOUT_S)
+
+    assert done.state == "done", done.errors
+    outcome = client.wait(hidden, timeout_s=WAIT_S)
+    assert (outcome.kind, [lost.reason for lost in outcome.lost]) == ("lost", ["topic_recreated"])
+    assert client.outcome(told).kind == "complete"
+    after = client.send(copy, "orders", [order(202)]).token
+    assert client.wait(after, timeout_s=WAIT_S).kind == "complete"
+    assert committed_orders(stack, kafka, topic) == [202]
 
 
 def client_follow(client: Client, token: str) -> Iterator[str]:

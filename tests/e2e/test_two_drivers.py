@@ -12,12 +12,13 @@ import psutil
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e import waiting
 from e2e.two_sinks import START_TIMEOUT_S, WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
 from local_stack.stack import StackState, read_state
 from shared.failpoints import REACHED
 from shared.kafka_admin import KafkaAdmin
-from stage_runner.driver_protocol import DriverEvent
+from stage_runner.driver_protocol import DriverEvent, DriverSpec
 from waybill import Client
 
 STOP_TIMEOUT_S = 30.0
@@ -33,7 +34,10 @@ class SecondDriver:
 
     def __init__(self, spec: Path, environment: dict[str, str], folder: Path) -> None:
         own_spec, self._told = folder / "spec.json", folder / "told"
-        own_spec.write_bytes(spec.read_bytes())
+        own = DriverSpec.model_validate_json(spec.read_text())
+        scratch = folder / "scratch"  # as on another host: the runner finds its drivers by theirs
+        scratch.mkdir()
+        own_spec.write_text(own.model_copy(update={"scratch_folder": scratch}).model_dump_json())
         with self._told.open("ab") as told, (folder / "driver.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "stage_runner.driver", str(own_spec)],
@@ -119,7 +123,9 @@ def test_a_driver_that_was_paused_between_batches_writes_nothing_that_another_wr
             pipeline.assert_once(pipeline.send(5))
         pipeline.assert_once(pipeline.send(5))
         assert all_end(first)
-        eventually(lambda: group_of(stack, pipeline) != group, within_s=WAIT_S)
+        eventually(
+            lambda: waiting.group_of(stack, pipeline.uid) not in (None, group), within_s=WAIT_S
+        )
         pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
         token = pipeline.send(5)
         eventually(second.ended, within_s=WAIT_S)
@@ -193,7 +199,9 @@ def spec_of(stack: StackState, pipeline: TwoSinks) -> Path:
 
 def group_of(stack: StackState, pipeline: TwoSinks) -> int:
     """Of the runner's own driver: its leader's id."""
-    return int(spec_of(stack, pipeline).with_name("group").read_text())
+    group = waiting.group_of(stack, pipeline.uid)
+    assert group is not None, "it runs"
+    return group
 
 
 def all_end(processes: list[psutil.Process]) -> bool:

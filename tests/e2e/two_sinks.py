@@ -30,6 +30,7 @@ stages:
   - name: both
     inputs: [orders]
     trigger: {{processingTime: 100 milliseconds}}
+    {limits}
     sinks:
       - {{name: kafka, kafka: {{topic: {name}.out, key: order_id, partitions: 1}}}}
       - {{name: iceberg, iceberg: {{table: raw.{table}}}}}
@@ -38,9 +39,17 @@ stages:
 
 class TwoSinks:
     def __init__(
-        self, client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+        self,
+        client: Client,
+        stack: StackState,
+        kafka: KafkaAdmin,
+        catalog: SqlCatalog,
+        *,
+        limits: str = "",
     ) -> None:
+        """`limits`: more of its stage in the manifest."""
         self.client = client
+        self._limits = limits
         self._stack = stack
         self._kafka = kafka
         self._catalog = catalog
@@ -53,7 +62,9 @@ class TwoSinks:
 
     def apply(self) -> None:
         """Also again, after a deletion: a new pipeline of the same name."""
-        manifest = MANIFEST.format(name=self.name, table=self.table.removeprefix("raw."))
+        manifest = MANIFEST.format(
+            name=self.name, table=self.table.removeprefix("raw."), limits=self._limits
+        )
         done = self.client.operation(self.client.apply(manifest).id, wait_s=START_TIMEOUT_S)
         assert done.state == "done", done.errors
         self.uid = str(self.client.pipeline(self.name).uid)

@@ -8,13 +8,26 @@ import psutil
 from integration.waiting import eventually
 from local_stack.stack import StackState
 
-__all__ = ["drivers_of", "eventually"]
+__all__ = ["drivers_of", "eventually", "group_of"]
 
 
 def drivers_of(stack: StackState, uid: str) -> list[psutil.Process]:
-    """The driver of one pipeline and its JVM, found through the file that the runner keeps."""
-    group = int((Path(stack.folder) / "stage_runner" / uid / "group").read_text())
-    return [process for process in psutil.process_iter() if _group_of(process) == group]
+    """The driver of one pipeline with all that it has started, its JVM among them."""
+    group = group_of(stack, uid)
+    return [process for process in psutil.process_iter() if group and _group_of(process) == group]
+
+
+def group_of(stack: StackState, uid: str) -> int | None:
+    """Of the runner's own driver of that pipeline: its leader's id, while there is one."""
+    spec = str(Path(stack.folder) / "stage_runner" / uid / "spec.json")
+    return next((p.pid for p in psutil.process_iter() if spec in _arguments(p)), None)
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def _group_of(process: psutil.Process) -> int | None:

@@ -56,3 +56,31 @@ def test_now_is_known_only_when_all_that_stands_there_was_handed_over(servers: S
         follower.await_now(WAIT_S)
 
         assert sorted(taken) == ["a", "b", "c"]
+
+
+def test_the_end_of_a_transaction_is_nothing_to_wait_for(servers: Servers) -> None:
+    """It takes an offset, and no reader is ever given it; what was aborted neither."""
+    topic = f"follow-{uuid.uuid4().hex[:8]}"
+    create_missing(make_admin(servers.kafka).client, [NewTopic(topic, 1, 1)])
+    producer = make_producer(servers.kafka, **{"transactional.id": topic})
+    producer.init_transactions(WAIT_S)
+    taken: list[str] = []
+
+    def say(name: str, *, commit: bool) -> None:
+        producer.begin_transaction()
+        produce_and_wait(producer, topic, name, codec.encode(reply(name)))
+        (producer.commit_transaction if commit else producer.abort_transaction)(WAIT_S)
+
+    def accept(message: Reply) -> None:
+        taken.append(message.id)
+
+    with TopicFollower(servers.kafka, topic, Reply, accept) as follower:
+        assert follower.caught_up.wait(WAIT_S)
+        say("a", commit=True)
+        follower.await_now(WAIT_S)
+        say("b", commit=False)
+        follower.await_now(WAIT_S)
+    with TopicFollower(servers.kafka, topic, Reply, accept) as late:
+        assert late.caught_up.wait(WAIT_S)
+
+    assert taken == ["a", "a"]

@@ -14,7 +14,7 @@ from shared.kafka import make_consumer, make_producer
 from shared.kafka_admin import make_admin
 from shared.membership import REJOIN_MAX_S, Membership
 from shared.slots import Keys
-from stage_runner.adapters.kafka import CommandQueue
+from stage_runner.adapters.commands import CommandQueue
 from token_tracker.adapters.kafka import FactStream, KafkaJournal
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker

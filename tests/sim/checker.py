@@ -1,4 +1,4 @@
-"""The invariants I1 to I12, held against what the sinks and the log really contain."""
+"""The invariants, held against what the sinks and the log really contain; I13 is in `endings`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -27,8 +27,14 @@ class Contents:
     def visible(self, uid: str, stage: StageDefinition, sink: SinkDefinition) -> set[Row]:
         return set(self.rows(uid, stage, sink))
 
-    def rows(self, uid: str, stage: StageDefinition, sink: SinkDefinition) -> Iterator[Row]:
-        """What a reader finds there, each as often as it finds it."""
+    def left(self, uid: str, stage: StageDefinition, sink: SinkDefinition) -> set[Row]:
+        """What a reader who comes now finds."""
+        return set(self.rows(uid, stage, sink, gone=False))
+
+    def rows(
+        self, uid: str, stage: StageDefinition, sink: SinkDefinition, *, gone: bool = True
+    ) -> Iterator[Row]:
+        """What a reader finds there, each as often as it finds it; or found before it was gone."""
         key = fence_key(uid, stage, sink)
         for table in self._storage.tables.values():
             yield from table.rows.get(key, ())
@@ -36,18 +42,21 @@ class Contents:
         ids = dict.fromkeys(o.topic_id for o in fence.outputs) if fence is not None else {}
         writer = (f"{uid[:4]}.{stage.name}", sink.since)
         for topic_id in ids:
-            for _, row in self._readable(topic_id):
+            for _, row in self._readable(topic_id) if gone or self._there(topic_id) else ():
                 if row.path and writer_of(row) == writer:
                     yield row
 
     def _readable(self, topic_id: str) -> Iterator[tuple[Place, Row]]:
-        """What a reader of committed records could have seen, also of a topic that is gone."""
-        topic = self._cluster.incarnations[topic_id]
-        gone = self._cluster.identify(topic.name) != topic_id
-        for number, partition in enumerate(topic.partitions):
-            end = partition.end() if gone else partition.stable_end()
+        """What a reader of committed records sees; of a topic that is gone, what it surely saw."""
+        there = self._there(topic_id)
+        for number, partition in enumerate(self._cluster.incarnations[topic_id].partitions):
+            seen = self._storage.seen.get((topic_id, number), 0)
+            end = partition.stable_end() if there else seen
             for offset, row in self.entries(topic_id, number, 0, end):
                 yield Place(topic_id, number, offset), row
+
+    def _there(self, topic_id: str) -> bool:
+        return self._cluster.identify(self._cluster.incarnations[topic_id].name) == topic_id
 
     def entries(
         self, topic_id: str, partition: int, start: int, end: int

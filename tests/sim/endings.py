@@ -13,7 +13,7 @@ from sim.clients import Issued
 from sim.contents import Contents
 from sim.effects import effects, required
 from sim.log import Place, Row
-from sim.runner import Operations
+from sim.operations import Operations
 from sim.tracker import Topics
 from status.core.outcomes import Lost
 from token_tracker.core import apply_fact
@@ -122,11 +122,8 @@ class End:
     ) -> bool:
         due = effects(issued.uid, record.stages, issued.generation, place.topic_id, row.number)
         sinks = [*required(record, issued.generation, place.topic_id)]
-        there = self._world.cluster.identify
-        if any(s.topic_id is not None and there(s.target) != s.topic_id for _, s in sinks):
-            return False  # what was in it went with the topic
         return bool(sinks) and all(
-            rows and rows <= self._contents.visible(issued.uid, stage, sink)
+            rows and rows <= self._contents.left(issued.uid, stage, sink)
             for stage, sink in sinks
             for rows in [due[stage.name, sink.name]]
         )

@@ -121,6 +121,13 @@ MUTATIONS: Final = (
         only=("strangers",),
     ),
     Mutation(
+        name="what nobody was told of when its topic went is told later",
+        invariant="I1",
+        instead={"waybill.spark.stage.TrackedStage._give_up": _no_stops},
+        only=("topics", "strangers"),
+        rates=Rates(crash=0.04),
+    ),
+    Mutation(
         name="batches are skipped by their ids",
         invariant="I1",
         instead={"waybill.spark.stage.TrackedStage._must_write": _by_batch_id},
@@ -156,6 +163,12 @@ MUTATIONS: Final = (
         invariant="I3",
         instead={"stage_runner.app.define": _since_ever},
         only=("manifest",),
+    ),
+    Mutation(
+        name="a runner that lost its partition is not shut out",
+        invariant="I13",
+        instead={"sim.runner.RunnerProcess._shut_out": _false},
+        only=("cutoff", "lives"),
     ),
     Mutation(
         name="a deleted pipeline does not report its last batches",

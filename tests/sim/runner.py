@@ -1,7 +1,7 @@
 """The runner's process: the real `Runner` over simulated topics, commands and driver processes."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final, Literal, Protocol
 
@@ -12,36 +12,21 @@ from shared.events import (
     Fact,
     LifecycleEvent,
     PipelineRecord,
-    Problem,
 )
 from sim.clocks import Clocks, TrueClock
-from sim.driver import Driver
+from sim.driver import Crash, Driver
 from sim.log import Cluster
+from sim.operations import Operations
 from sim.sinks import Edge
 from sim.tracker import Topics
 from stage_runner.app import Runner
 from stage_runner.core.moves import Answer, DriverEnded, DriverFailed, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
-from stage_runner.core.supervision import PipelineState
+from stage_runner.core.states import PipelineState
 
 EventKind = Literal["claim", "transition", "heartbeat"]
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute
-
-
-@dataclass(slots=True)
-class Operations:
-    """`waybill.commands`, `.pipelines` and `.replies`, and the group's offset in the first."""
-
-    commands: list[Command] = field(default_factory=list)
-    records: list[PipelineRecord] = field(default_factory=list)
-    replies: dict[str, tuple[str, tuple[Problem, ...]]] = field(default_factory=dict)
-    committed: int = 0
-    refused: set[int] = field(default_factory=set)
-    """Offsets of commands that were answered as if nothing of them was written."""
-
-    def newest(self) -> dict[str, PipelineRecord]:
-        return {record.pipeline_uid: record for record in self.records}
 
 
 class Around(Protocol):
@@ -68,6 +53,8 @@ class Around(Protocol):
         self, record: PipelineRecord, epoch: int, host: object, *, closing: bool
     ) -> None: ...
 
+    def pick(self, count: int) -> int: ...
+
     def topic_id(self) -> str: ...
 
 
@@ -79,16 +66,16 @@ class RunnerProcess:
         self.reachable = True
         self._world = world
         self._edge = edge
-        self._runner = Runner(self, self, self, world.clocks.runner)
+        self._runner = self._new()
         self._heard: list[tuple[Driver, DriverEvent]] = []
         self._held: tuple[int, Command] | None = None
         self._held_since = 0
         self._at = 0
         self._open: dict[int, str] = {}
-        self._owned: set[str] = set()
         self._adopted = False
-        self._unsent: list[Callable[[], None]] = []
-        """What a producer keeps when nobody acknowledges it; it is sent in its order."""
+        self._refusing: dict[str, int] = {}
+        self._unsettled: Callable[[], None] | None = None
+        """A transaction that was to be committed, and nobody has heard of it since."""
 
     def hear(self, driver: Driver, event: DriverEvent) -> None:
         if not self.dead:
@@ -102,50 +89,52 @@ class RunnerProcess:
             driver, event = self._heard.pop(0)
             self._runner.hear(driver.record.pipeline_uid, driver.epoch, event)
         self._runner.tick()
-        self._runner.act()
+        with suppress(Retryable):
+            self._runner.act()
         self._carry_out()
-        self._runner.act()
+        with suppress(Retryable):
+            self._runner.act()
         self._commit()
-
-    def beat(self) -> None:
-        self._runner.beat()
 
     def release(self) -> None:
         """The group has given its partition to another one, and it knows."""
-        for uid in sorted(self._owned):
-            self._runner.release(uid)
-        self._owned.clear()
+        self._runner.release()
+        self._runner = self._new()
         self._open.clear()
-        self._held, self._adopted = None, False
+        self._held, self._unsettled, self._adopted = None, None, False
 
     def return_to_the_log(self) -> None:
         """First its producer is heard again, then it polls."""
         self.reachable = True
-        self._land()
+        if not self._shut_out():
+            self._settle()
         self.release()
 
     def _adopt(self) -> None:
+        """Whoever had the partition is shut out before anything is read."""
+        self._world.operations.owner = self
+        self._edge("runner.begins")
         self._at = self._world.operations.committed
         for record in self._world.operations.newest().values():
-            self._owned.add(record.pipeline_uid)
             self._runner.adopt(record)
         self._adopted = True
 
     def _carry_out(self) -> None:
         if self._held is None and self.reachable:
             self._poll()
-        if self._held is None:
+        if self._held is None or self._runner.busy:
             return
         offset, command = self._held
-        self._owned.add(command.pipeline_uid)
         try:
+            if self._world.stuck():
+                raise Retryable("the topics do not answer")
             self._runner.handle(command, offset)
         except Retryable as error:
             waited = self._world.clock.now - self._held_since
             if self._world.patient or waited < PATIENCE_MS:
                 return
+            self._refusing[command.id] = offset
             self._runner.refuse(command, str(error))
-            self._world.operations.refused.add(offset)
         self._held = None
 
     def _poll(self) -> None:
@@ -162,6 +151,9 @@ class RunnerProcess:
         self._open = {at: name for at, name in self._open.items() if name in unanswered}
         if self.reachable:  # else the group would not take it
             self._world.operations.committed = min([self._at, *self._open])
+
+    def _new(self) -> Runner:
+        return Runner(self, self, self, self._world.clocks.runner)
 
     # Topics
 
@@ -187,29 +179,35 @@ class RunnerProcess:
 
     # Publisher
 
-    def record(self, record: PipelineRecord) -> None:
-        self._publish(lambda: self._world.operations.records.append(record), "record")
+    def change(self, record: PipelineRecord, definition: Definition | None) -> None:
+        facts = [] if definition is None else [self._fact(record, definition)]
 
-    def definition(self, record: PipelineRecord, body: Definition) -> None:
-        fact = Fact(
-            tenant=record.tenant,
-            pipeline_uid=record.pipeline_uid,
-            generation=record.generation,
-            at=self._world.clocks.runner.now_ms(),
-            body=body,
-        )
-        self._publish(lambda: self._world.topics.facts.append(fact), "definition")
+        def append() -> None:
+            self._world.operations.records.append(record)
+            self._world.topics.facts.extend(facts)
+
+        self._publish(append, "change")
 
     def claim(self, record: PipelineRecord) -> int:
-        return self._say(PipelineState(record=record), "claim", None)
+        claim = self._event(PipelineState(record=record), "claim", None)
+        self._say([claim])
+        return next(at for at, event in enumerate(self._world.topics.lifecycle) if event is claim)
 
-    def phase(self, state: PipelineState, phase_from: str | None) -> None:
-        self._say(state, "heartbeat" if phase_from is None else "transition", phase_from)
+    def phase(self, state: PipelineState, phase_from: str) -> None:
+        self._say([self._event(state, "transition", phase_from)])
+
+    def beat(self, states: Sequence[PipelineState]) -> None:
+        self._say([self._event(state, "heartbeat", None) for state in states])
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
-        replies = self._world.operations.replies
-        told = (answer.state, answer.errors)
-        self._publish(lambda: replies.update({answer.command.id: told}), "reply")
+        operations, name = self._world.operations, answer.command.id
+
+        def append() -> None:
+            operations.replies[name] = (answer.state, answer.errors)
+            if name in self._refusing:
+                operations.refused.add(self._refusing.pop(name))
+
+        self._publish(append, "reply")
 
     # Drivers
 
@@ -224,24 +222,53 @@ class RunnerProcess:
                     driver.kill()
 
     def _publish(self, append: Callable[[], None], what: str) -> None:
-        """Whoever gets Retryable does not know whether it stands there, or will."""
-        self._edge(f"runner.before_{what}")
-        self._unsent.append(append)
+        """One transaction. Whoever gets Retryable does not know whether it is there, or will be."""
+        self._edge(f"runner.{what}.before_commit")
+        if self.reachable and self._shut_out():
+            raise Crash  # its process ends, as that of any runner that lost its partition
         if not self.reachable or self._world.stuck():
+            self._lose(append)
             raise Retryable(f"the {what} is not acknowledged")
-        self._land()
-        self._edge(f"runner.after_{what}")
-        if self._world.stuck():
-            raise Retryable(f"the acknowledgement of the {what} is lost")
+        self._settle()
+        append()
+        self._edge(f"runner.{what}.answer_lost")
 
-    def _land(self) -> None:
-        while self._unsent:
-            self._unsent.pop(0)()
+    def _lose(self, append: Callable[[], None]) -> None:
+        """It never came; or it is committed when its producer is heard again; or it was."""
+        if self.reachable:
+            self._settle()
+        fate = self._world.pick(3)
+        if fate == 1 and self.reachable:
+            append()
+        elif fate and self._unsettled is None:
+            self._unsettled = append
 
-    def _say(self, state: PipelineState, kind: EventKind, phase_from: str | None) -> int:
-        """The offset at which it stands."""
-        record, topic = state.record, self._world.topics.lifecycle
-        event = LifecycleEvent(
+    def _settle(self) -> None:
+        """What was to be committed is, before anything else."""
+        if self._unsettled is not None:
+            unsettled, self._unsettled = self._unsettled, None
+            unsettled()
+
+    def _shut_out(self) -> bool:
+        return self._world.operations.owner is not self
+
+    def _say(self, events: list[LifecycleEvent]) -> None:
+        self._publish(lambda: self._world.topics.lifecycle.extend(events), "event")
+
+    def _fact(self, record: PipelineRecord, body: Definition) -> Fact:
+        return Fact(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            generation=record.generation,
+            at=self._world.clocks.runner.now_ms(),
+            body=body,
+        )
+
+    def _event(
+        self, state: PipelineState, kind: EventKind, phase_from: str | None
+    ) -> LifecycleEvent:
+        record = state.record
+        return LifecycleEvent(
             tenant=record.tenant,
             pipeline_uid=record.pipeline_uid,
             pipeline=record.name,
@@ -257,11 +284,3 @@ class RunnerProcess:
             next_at=state.next_at,
             at=self._world.clocks.runner.now_ms(),
         )
-        offsets: list[int] = []
-
-        def append() -> None:
-            offsets.append(len(topic))
-            topic.append(event)
-
-        self._publish(append, "event")
-        return offsets[0]

@@ -56,6 +56,8 @@ class Storage:
     fences: dict[str, Fence] = field(default_factory=dict)
     owners: dict[str, int] = field(default_factory=dict)
     open: dict[str, Transaction] = field(default_factory=dict)
+    seen: dict[tuple[str, int], int] = field(default_factory=dict)
+    """By partition: how far every reader could see when somebody looked."""
     strangers: list[Transaction] = field(default_factory=list)
     calm: bool = False
 
@@ -79,7 +81,7 @@ class TableSink:
     kind = "iceberg"
 
     def __init__(self, life: SinkLife, storage: Storage, table: str, edge: Edge) -> None:
-        self.name, self.since = life.name, life.since
+        self.name, self.since, self.moved = life.name, life.since, life.moved
         self._storage = storage
         self._table = storage.table(table)
         self._key = life.fence_key
@@ -126,7 +128,7 @@ class KafkaSink:
     def __init__(
         self, life: SinkLife, storage: Storage, topic: str, topic_id: str, edge: Edge
     ) -> None:
-        self.name, self.since = life.name, life.since
+        self.name, self.since, self.moved = life.name, life.since, life.moved
         self._storage = storage
         self._topic = topic
         self._topic_id = topic_id
@@ -170,7 +172,11 @@ class KafkaSink:
         self._storage.cluster.write_markers()
         self._check_topic()
         ends = {o.partition: o.end for o in fence.outputs if o.topic_id == self._topic_id}
-        return not self._hidden(ends)
+        if self._hidden(ends):
+            return False
+        for number, end in ends.items():
+            self._storage.seen[self._topic_id, number] = end
+        return True
 
     def close(self) -> None:
         pass

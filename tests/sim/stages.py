@@ -17,8 +17,11 @@ from stage_runner.driver.app import checkpoint_folder, stage_inputs
 from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import Identity
 from waybill.spark.fencing import LaterSink
+from waybill.spark.pieces import Ranges, in_steps
 from waybill.spark.sinks import SinkLife
 from waybill.spark.stage import TrackedStage
+
+STEP_MAX = 8
 
 
 class Host(Protocol):
@@ -49,6 +52,7 @@ class SimStage:
         self.busy = False
         self._uid = host.identity.pipeline_uid
         self._edge = host.edge
+        self._dice = host.storage.dice
         self._cluster = host.storage.cluster
         self._inputs = stage_inputs(definition)
         folder = checkpoint_folder(cast(Path, host.files / self._uid), definition, self._inputs)
@@ -65,6 +69,7 @@ class SimStage:
             },
             checkpoint=Checkpoint(folder),
             source=self,
+            offsets_max=STEP_MAX,
             to_rows=self._rows,
             emit=host.emit,
             clock=host.clock,
@@ -111,6 +116,10 @@ class SimStage:
         found = self._cluster.topics.get(topic)
         return {} if found is None else {n: p.start for n, p in enumerate(found.partitions)}
 
+    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
+        """Now and then more than can be read at once; what is too much is another thing then."""
+        return in_steps(ranges, self._dice.choice((1, 2, STEP_MAX, STEP_MAX)))
+
     def read(self, ranges: tuple[Range, ...]) -> Mapping[str, Batch]:
         return self._rows(cast(DataFrame, static_frame(self._cluster, ranges)))
 
@@ -134,6 +143,7 @@ def open_sink(stage: StageDefinition, name: str, host: Host) -> KafkaSink | Tabl
     life = SinkLife(
         name=name,
         since=definition.since,
+        moved=definition.moved,
         fence_key=fence_key(host.identity.pipeline_uid, stage, definition),
     )
     storage, edge = host.storage, host.edge

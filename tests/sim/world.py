@@ -22,8 +22,9 @@ from sim.driver import Crash, Driver
 from sim.files import MemoryPath
 from sim.hosts import Hosts
 from sim.log import Cluster
+from sim.operations import Operations
 from sim.redis_server import RedisServer
-from sim.runner import DriverEvent, Operations, RunnerProcess
+from sim.runner import DriverEvent, RunnerProcess
 from sim.shapes import Shape, Stage
 from sim.sinks import Batch, Storage
 from sim.tracker import Topics

@@ -1,4 +1,4 @@
-"""The only place that reads the wall clock."""
+"""The only place that reads the wall clock; beside it the one that waiting goes by."""
 
 import time
 from typing import Protocol
@@ -10,6 +10,14 @@ class Clock(Protocol):
     def now_ms(self) -> int: ...
 
 
+class Clocks(Clock, Protocol):
+    def monotonic_ms(self) -> int:
+        """Since some moment. Never goes back, whatever is done to the wall clock."""
+
+
 class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

@@ -122,6 +122,7 @@ class SinkDefinition:
     since: int  # the generation with which it came: a name that returns is another sink
     bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
     retired: tuple[str, ...] = ()  # ids that its topic had before
+    moved: int = 0  # the generation with which what nobody had read went with its topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

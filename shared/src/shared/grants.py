@@ -112,7 +112,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
             resource="transactional-id",
             name=f"{PREFIX}/",
             prefixed=True,
-            why="a batch with its fence in one transaction",
+            why="a batch with its fence, a change with its definition: in one transaction",
         ),
         _grant("Create", topic=INPUTS, why="topics of new pipelines", need="to create topics"),
         _grant("Create", topic=OUTPUTS, why="topics of new pipelines", need="to create topics"),

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     AdminClient,
     ConsumerGroupDescription,
     ListOffsetsResultInfo,
+    NewTopic,
     OffsetSpec,
     TopicDescription,
 )
@@ -79,6 +80,24 @@ class KafkaAdmin:
     def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
         """Id and partitions of those of `topics` that exist."""
         return identities(self.ask_identities(topics))
+
+    def absent(self, topic: str) -> bool:
+        """Whether the controller, who makes and deletes topics, has none of that name.
+
+        A broker that was away, or stands alone, has not heard of every topic. Nothing is made. Who
+        may not ask is told yes.
+        """
+        asked = self.client.create_topics(
+            [NewTopic(topic, 1)], validate_only=True, request_timeout=ADMIN_TIMEOUT_S
+        )
+        try:
+            asked[topic].result()
+        except KafkaException as error:
+            fault = error.args[0]
+            if fault.code() < 0 or fault.retriable():
+                raise Retryable(f"topic {topic}: {said(fault)}") from error
+            return bool(fault.code() != KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
 
     def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
         """The question alone, for those who need not wait: `identities` reads the answers."""

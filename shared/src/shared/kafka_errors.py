@@ -10,6 +10,10 @@ REFUSED = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
+# Another producer with the same transactional id has begun.
+FENCED = frozenset(
+    {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+)
 GRANT_HINT = "`python -m shared.setup --print-acls` prints the commands that grant what is missing"
 
 

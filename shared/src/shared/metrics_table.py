@@ -226,7 +226,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_driver_attempts": Metric(
         services=RUNNER,
         labels=("pipeline",),
-        says="Failed starts in a row; 0 again after two healthy minutes. At 20 it gives up.",
+        says="Failed starts in a row; 0 again after two healthy minutes. 20 crashes end it.",
         worry="Above 3.",
     ),
     "waybill_driver_starts_total": Metric(

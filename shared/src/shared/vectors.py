@@ -51,6 +51,17 @@ def meet(left: Vector, right: Vector) -> dict[TopicPartition, int]:
     return {key: min(left[key], right[key]) for key in left.keys() & right.keys()}
 
 
+def nearer(left: Vector, right: Vector) -> dict[TopicPartition, int]:
+    """As `meet`, but a topic that is gone for one of them is what it is for the other."""
+    endless = [dict.fromkeys(gone_topics(vector), ENDLESS) for vector in (left, right)]
+    both = [
+        {key: gone.get(key[0], vector.get(key, -1)) for key in left.keys() | right.keys()}
+        for vector, gone in zip((left, right), endless, strict=True)
+    ]
+    least = {key: min(both[0][key], both[1][key]) for key in both[0]}
+    return {key: end for key, end in least.items() if end >= 0}
+
+
 def ends(spans: Iterable[Span]) -> dict[TopicPartition, int]:
     """The vector up to which `spans` reach."""
     reached: dict[TopicPartition, int] = {}

@@ -10,6 +10,7 @@ from accepted_values import AcceptedValue, accepted_values
 from integration.spark.conftest import RawFrame
 from stage_runner.driver.compile import TIMESTAMP_TEXT
 from stage_runner.driver.decode import DecodedInput, MalformedRecord, decode, refuse_malformed
+from stage_runner.driver.sizes import RecordSizes
 
 AS_JSON = {"timestampFormat": TIMESTAMP_TEXT, "ignoreNullFields": "false"}
 BY_TYPE = {
@@ -29,7 +30,7 @@ def values_of(
     raw = raw_frame([(source.topic, 0, offset, value) for offset, value in enumerate(records)])
     decoded = decode(raw, source).select(F.to_json(F.struct("c"), AS_JSON))
     rows = decoded.collect()
-    refuse_malformed(decoded._jdf.queryExecution(), (source,))
+    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
     return [row[0].removeprefix('{"c":').removesuffix("}") for row in rows]
 
 
@@ -74,7 +75,7 @@ def test_refusal_names_the_first_position_of_its_own_topic(raw_frame: RawFrame) 
     decoded = decode(raw, source)
     decoded.collect()
     with pytest.raises(MalformedRecord) as raised:
-        refuse_malformed(decoded._jdf.queryExecution(), (source,))
+        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
     assert raised.value.position == "orders.in[1]@8"
     assert raised.value.input_name == "orders"
     assert '2 record(s) do not parse; the first is orders.in[1]@8: {"c": 1} behind' in str(
@@ -87,7 +88,7 @@ def test_bad_value_is_found_in_a_column_that_nobody_reads(raw_frame: RawFrame) -
     decoded = decode(raw_frame([("orders.in", 0, 0, b'{"a": 1, "b": "x"}')]), source).select("a")
     decoded.collect()
     with pytest.raises(MalformedRecord):
-        refuse_malformed(decoded._jdf.queryExecution(), (source,))
+        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
 
 
 def test_bad_record_is_found_when_a_filter_drops_it(raw_frame: RawFrame) -> None:
@@ -95,7 +96,7 @@ def test_bad_record_is_found_when_a_filter_drops_it(raw_frame: RawFrame) -> None
     decoded = decode(raw_frame([("orders.in", 0, 0, b"{")]), source).where("c = 1")
     assert decoded.collect() == []
     with pytest.raises(MalformedRecord):
-        refuse_malformed(decoded._jdf.queryExecution(), (source,))
+        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
 
 
 def test_long_record_is_cut_in_the_message(raw_frame: RawFrame) -> None:

@@ -12,6 +12,7 @@ from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from stage_runner.core.rows import KEY, VALUE
 from stage_runner.driver.compile import CompiledStage, compile_pipeline
 from stage_runner.driver.decode import DecodedInput, MalformedRecord, decode, refuse_malformed
+from stage_runner.driver.sizes import RecordSizes
 
 ORDER = {
     "order_id": 7,
@@ -104,6 +105,6 @@ def test_timestamp_decodes_to_itself_behind_a_kafka_sink(
     )
     decoded = decode(raw_frame([("orders.out", 0, 0, written)]), source)
     again = decoded.toArrow()
-    refuse_malformed(decoded._jdf.queryExecution(), (source,))
+    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
     assert again.column("placed_at") == tables["lake"].column("placed_at")
     assert again.column("placed_at")[0].as_py() == datetime.fromisoformat(value)

@@ -1,8 +1,9 @@
-"""What is done about processes that the note of an earlier runner names, with real ones."""
+"""What is done about processes that an earlier runner left, with real ones."""
 
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from builders import UID, make_record
-from stage_runner.adapters.drivers import SCRATCH, DriverProcesses, Ended
+from integration.waiting import eventually
+from shared.errors import Retryable
+from stage_runner.adapters import groups
+from stage_runner.adapters.drivers import SCRATCH, SPEC, DriverProcesses, Ended
 from stage_runner.settings import StageRunnerSettings
 
 WAIT_S = 30.0
@@ -25,21 +29,58 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_driver_that_was_left_behind_is_gone_before_the_next_one_starts(folder: Path) -> None:
-    with stopped_process(str(folder / "spec.json")) as left:
-        (folder / "group").write_text(str(left.pid))
-
+    with stopped_process(str(folder / SPEC)) as left:
         start_and_end_driver(folder)
-
         assert left.poll() == -signal.SIGKILL
 
 
-def test_a_stranger_that_was_given_the_number_of_an_old_driver_is_left_alone(folder: Path) -> None:
-    with stopped_process("of somebody else") as stranger:
-        (folder / "group").write_text(str(stranger.pid))
-
+def test_a_jvm_whose_driver_is_gone_is_ended_too(folder: Path) -> None:
+    with stopped_process(f"-Djava.io.tmpdir={folder / SCRATCH / '1'}") as left:
         start_and_end_driver(folder)
+        assert left.poll() == -signal.SIGKILL
 
-        assert stranger.poll() is None
+
+def test_who_only_looks_into_the_folder_is_left_alone(folder: Path) -> None:
+    with (
+        stopped_process(str(folder / "driver.log")) as reader,
+        stopped_process(str(folder)) as other,
+        stopped_process(str(folder.with_name(f"{folder.name}2") / SPEC)) as neighbour,
+    ):
+        start_and_end_driver(folder)
+        assert (reader.poll(), other.poll(), neighbour.poll()) == (None, None, None)
+
+
+@pytest.mark.parametrize("note", ["", "\0\0", "17 x"])
+def test_a_damaged_note_of_an_earlier_version_stops_no_runner(folder: Path, note: str) -> None:
+    (folder / "group").write_text(note)
+    (folder / SCRATCH).mkdir()
+    DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent)).sweep()
+    assert not (folder / SCRATCH).exists()
+    start_and_end_driver(folder)
+
+
+def test_a_process_that_does_not_end_is_told_of_and_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The end of the driver is told all the same, as soon as the kernel lets go of it."""
+    held = threading.Event()
+    monkeypatch.setattr(groups, "SAY_S", 0.05)
+    monkeypatch.setattr(groups, "_members", lambda group: [] if held.is_set() else [group])
+    drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
+    drivers.start(make_record(), epoch=1, closing=False)
+    drivers.stop(UID, force=True)
+    eventually(lambda: "processes do not end" in caplog.text, within_s=WAIT_S)
+    assert drivers.events.empty()
+    held.set()
+    assert isinstance(drivers.events.get(timeout=WAIT_S), Ended)
+    caplog.clear()
+
+
+def test_a_folder_that_cannot_be_written_is_tried_again(folder: Path) -> None:
+    (folder / SPEC).mkdir()
+    drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
+    with pytest.raises(Retryable, match="cannot be written"):
+        drivers.start(make_record(), epoch=1, closing=False)
 
 
 def test_a_killed_driver_leaves_nothing_in_any_temp_folder(folder: Path) -> None:
@@ -58,8 +99,7 @@ def test_what_drivers_of_a_killed_runner_left_is_removed_but_not_what_one_uses(
     ended, running = folder.parent / "ended" / SCRATCH / "1", folder / SCRATCH / "1"
     ended.mkdir(parents=True)
     running.mkdir(parents=True)
-    with stopped_process(str(folder / "spec.json")) as left:
-        (folder / "group").write_text(str(left.pid))
+    with stopped_process(str(folder / SPEC)):
         DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent)).sweep()
         assert not ended.exists()
         assert running.exists()

@@ -1,6 +1,6 @@
 """Everything around a runner, in memory: Kafka, its topics, driver processes and the clock."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -10,7 +10,7 @@ from shared.events import Command, Definition, PipelineRecord, Problem
 from stage_runner.app import Runner
 from stage_runner.core.moves import Answer, DriverEnded, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
-from stage_runner.core.supervision import PipelineState
+from stage_runner.core.states import PipelineState
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 UID = "uid"
@@ -34,7 +34,10 @@ class World:
     topics: dict[str, str] = field(default_factory=dict)
     claims: int = 0
     away: bool = False
+    mute: bool = False  # Kafka takes nothing that is said
+    specs: list[PipelineRecord] = field(default_factory=list)
     now: int = 1_000
+    waited: int = 0
 
     def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
         return {topic: self.topics[topic] for topic in topics if topic in self.topics}
@@ -51,23 +54,22 @@ class World:
             for plan in plans
         }
 
-    def record(self, record: PipelineRecord) -> None:
-        if self.away:
+    def change(self, record: PipelineRecord, definition: Definition | None) -> None:
+        if self.away or self.mute:
             raise Retryable("kafka is away")
         self.records.append(record)
-
-    def definition(self, record: PipelineRecord, body: Definition) -> None:
-        self.definitions.append(body)
+        if definition is not None:
+            self.definitions.append(definition)
 
     def claim(self, record: PipelineRecord) -> int:
         self.claims += 1
         return self.claims
 
-    def phase(self, state: PipelineState, phase_from: str | None) -> None:
-        if phase_from is not None:
-            self.phases.append(state.phase)
-        else:
-            self.beats.append(state.blocked_by)
+    def phase(self, state: PipelineState, phase_from: str) -> None:
+        self.phases.append(state.phase)
+
+    def beat(self, states: Sequence[PipelineState]) -> None:
+        self.beats += [state.blocked_by for state in states]
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
         self.answers.append((answer.command.id, answer.state))
@@ -76,12 +78,16 @@ class World:
 
     def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
         (self.closing if closing else self.started).append(epoch)
+        self.specs.append(record)
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
         self.stopped.append(pipeline_uid)
 
     def now_ms(self) -> int:
         return self.now
+
+    def monotonic_ms(self) -> int:
+        return self.waited
 
 
 def runner_in(world: World) -> Runner:
@@ -109,10 +115,14 @@ def command(
     )
 
 
+def carry_out(runner: Runner, command: Command, offset: int) -> None:
+    runner.handle(command, offset)
+    runner.act()
+
+
 def running(world: World) -> Runner:
     runner = runner_in(world)
-    runner.handle(command(1), 1)
-    runner.act()
+    carry_out(runner, command(1), 1)
     runner.hear(UID, 1, DriverRuns())
     runner.act()
     return runner
@@ -120,8 +130,7 @@ def running(world: World) -> Runner:
 
 def stopped(world: World) -> Runner:
     runner = running(world)
-    runner.handle(command(2, "stop"), 2)
-    runner.act()
+    carry_out(runner, command(2, "stop"), 2)
     runner.hear(UID, 1, DriverEnded(exit_code=0))
     runner.act()
     return runner

@@ -7,6 +7,7 @@ import pytest
 from builders import NOW, make_command, make_record
 from shared.events import Command, LifecycleError
 from shared.lifecycle import Phase
+from stage_runner.core.attempts import CRASHES_MAX
 from stage_runner.core.moves import (
     Action,
     Announce,
@@ -16,16 +17,16 @@ from stage_runner.core.moves import (
     DriverRuns,
     EndFacts,
     Event,
+    Say,
     StartDriver,
     StopDriver,
     Tick,
     Wanted,
 )
+from stage_runner.core.states import PipelineState
 from stage_runner.core.supervision import (
-    ATTEMPTS_MAX,
     CLOSING_MS_MAX,
     STOPPING_MS_MAX,
-    PipelineState,
     decide,
 )
 
@@ -37,7 +38,7 @@ CRASH = DriverEnded(exit_code=137)
 ERROR = LifecycleError(
     domain="external", message="kafka is away", hint="", stage=None, retryable=True
 )
-CLOSE = StartDriver(closing=True)
+CLOSE = StartDriver(closing=DELETED)
 
 
 class Deletion:
@@ -60,11 +61,11 @@ class Deletion:
 
 
 def wanted(command: Command | None = DELETION) -> Wanted:
-    return Wanted(record=DELETED, command=command)
+    return Wanted(record=DELETED, command=command, said=command is None)
 
 
-START = Wanted(record=RECORD, command=None)
-STOP = Wanted(record=replace(RECORD, desired="stopped"), command=None)
+START = Wanted(record=RECORD, command=None, said=True)
+STOP = Wanted(record=replace(RECORD, desired="stopped"), command=None, said=True)
 FAILURE = DriverFailed(problems=(), error=replace(ERROR, retryable=False))
 
 
@@ -76,7 +77,7 @@ def closing() -> Deletion:
 @pytest.mark.parametrize("end", [WELL, CRASH])
 def test_running_pipeline_is_closed_when_its_driver_has_ended(end: DriverEnded) -> None:
     pipeline = Deletion(START, DriverRuns(), wanted())
-    assert pipeline.actions == (StopDriver(), Announce(phase_from=Phase.RUNNING))
+    assert pipeline.actions == (Say(), StopDriver(), Announce(phase_from=Phase.RUNNING))
     assert pipeline.on(end) == (CLOSE,)
     assert pipeline.state.phase is Phase.STOPPING
 
@@ -89,7 +90,7 @@ def test_running_pipeline_is_closed_when_its_driver_has_ended(end: DriverEnded) 
 def test_pipeline_without_a_driver_is_closed_at_once(before: tuple[Event, ...]) -> None:
     pipeline = Deletion(*before)
     phase = pipeline.state.phase
-    assert pipeline.on(wanted()) == (Announce(phase_from=phase), CLOSE)
+    assert pipeline.on(wanted()) == (Say(), Announce(phase_from=phase), CLOSE)
 
 
 def test_deletion_is_answered_after_the_last_definition(closing: Deletion) -> None:
@@ -114,18 +115,25 @@ def test_closing_driver_that_failed_is_tried_again(closing: Deletion) -> None:
 
 
 def test_deletion_is_finished_even_if_closing_always_fails(closing: Deletion) -> None:
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(CRASHES_MAX):
         closing.on(CRASH)
         assert closing.after(60_000) == (CLOSE,)
-    closing.on(DriverFailed(problems=(), error=ERROR), CRASH)
-    assert EndFacts(error=ERROR) in closing.actions
+    closing.on(CRASH)
+    assert isinstance(closing.actions[1], EndFacts)
     assert Answer(command=DELETION, state="done") in closing.actions
     assert closing.state.phase is Phase.STOPPED
 
 
+def test_a_deletion_waits_for_the_outside_world(closing: Deletion) -> None:
+    """What was written and never told would end lost, and its rows are there."""
+    for _ in range(3 * CRASHES_MAX):
+        closing.on(DriverFailed(problems=(), error=ERROR), CRASH)
+        assert closing.after(60_000) == (CLOSE,)
+
+
 def test_attempts_of_the_pipeline_are_not_those_of_its_closing() -> None:
     pipeline = Deletion(START)
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(CRASHES_MAX):
         pipeline.on(CRASH)
         pipeline.after(60_000)
     pipeline.on(CRASH, wanted(), CRASH)
@@ -153,14 +161,15 @@ def test_recorded_deletion_is_closed_at_the_next_start() -> None:
 def test_second_deletion_waits_for_the_same_closing(closing: Deletion) -> None:
     again = make_command("delete", id="d2")
     closing.on(wanted(again))
-    assert [action for action in closing.actions if not isinstance(action, Answer)] == []
+    assert closing.actions[1:] == (Say(),)
+    assert isinstance(closing.actions[0], Answer)
     assert closing.on(WELL)[-1] == Answer(command=again, state="done")
 
 
 def test_deletion_of_what_is_closed_is_done(closing: Deletion) -> None:
     closing.on(WELL)
     again = make_command("delete", id="d2")
-    closing.on(Wanted(record=closing.state.record, command=again))
+    closing.on(Wanted(record=closing.state.record, command=again, said=True))
     assert closing.actions == (Answer(command=again, state="done"),)
 
 

@@ -7,7 +7,7 @@ import pytest
 from shared.errors import Retryable
 from shared.events import Definition, LifecycleError, PipelineRecord
 from stage_runner.core.moves import DriverEnded, DriverFailed
-from unit.stage_runner.fakes import UID, World, command, runner_in, running, stopped
+from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
 
 ERROR = LifecycleError(
     domain="user", message="the table is not ours", hint="", stage=None, retryable=False
@@ -32,7 +32,7 @@ def deleted_record(*, closed: bool) -> PipelineRecord:
 
 def test_the_last_definition_comes_when_the_sinks_were_asked(world: World) -> None:
     runner = running(world)
-    runner.handle(command(2, "delete"), 2)
+    carry_out(runner, command(2, "delete"), 2)
     runner.act()
     runner.hear(UID, 1, DriverEnded(exit_code=137))
     runner.act()
@@ -51,7 +51,7 @@ def test_the_last_definition_comes_when_the_sinks_were_asked(world: World) -> No
 
 def test_a_stopped_pipeline_is_closed_too(world: World) -> None:
     runner = stopped(world)
-    runner.handle(command(4, "delete"), 4)
+    carry_out(runner, command(4, "delete"), 4)
     runner.act()
     assert (world.started, world.closing) == ([1], [2])
     assert world.phases[-2:] == ["Stopped", "Stopping"]
@@ -64,7 +64,7 @@ def test_what_was_not_closed_is_closed_after_a_restart_of_the_runner(world: Worl
     assert world.closing == [1]
     assert world.definitions == []
 
-    runner.handle(command(5, "delete"), 5)
+    carry_out(runner, command(5, "delete"), 5)
     runner.hear(UID, 1, DriverEnded(exit_code=0))
     runner.act()
 
@@ -79,25 +79,25 @@ def test_what_is_closed_stays_so(world: World) -> None:
     runner.act()
     assert (world.closing, world.definitions, world.records) == ([], [], [])
 
-    runner.handle(command(5, "delete"), 5)
+    carry_out(runner, command(5, "delete"), 5)
     assert world.answers == [("c5", "done")], "it may have died before the answer"
 
 
 def test_a_command_for_a_deleted_pipeline_makes_no_new_one(world: World) -> None:
     runner = runner_in(world)
     runner.adopt(deleted_record(closed=True))
-    runner.handle(command(9), 9)
-    runner.handle(command(4, "stop"), 4)
+    carry_out(runner, command(9), 9)
+    carry_out(runner, command(4, "stop"), 4)
     assert world.answers == [("c9", "failed")]
     assert world.started == []
 
 
 def test_nothing_but_a_deletion_follows_a_deletion(world: World) -> None:
     runner = running(world)
-    runner.handle(command(2, "delete"), 2)
+    carry_out(runner, command(2, "delete"), 2)
     runner.act()
-    runner.handle(command(3, "restart"), 3)
-    runner.handle(command(4, "start"), 4)
+    carry_out(runner, command(3, "restart"), 3)
+    carry_out(runner, command(4, "start"), 4)
     assert world.answers[-2:] == [("c3", "failed"), ("c4", "failed")]
     assert world.records[-1].desired == "deleted"
 
@@ -106,7 +106,7 @@ def test_a_deletion_ends_even_if_its_sinks_cannot_be_asked(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     runner = stopped(world)
-    runner.handle(command(4, "delete"), 4)
+    carry_out(runner, command(4, "delete"), 4)
     runner.act()
     runner.hear(UID, 2, DriverFailed(problems=(), error=ERROR))
     runner.hear(UID, 2, DriverEnded(exit_code=1))
@@ -119,7 +119,7 @@ def test_a_deletion_ends_even_if_its_sinks_cannot_be_asked(
 
 def test_a_deletion_that_kafka_did_not_take_is_said_again(world: World) -> None:
     runner = stopped(world)
-    runner.handle(command(4, "delete"), 4)
+    carry_out(runner, command(4, "delete"), 4)
     runner.act()
     runner.hear(UID, 2, DriverEnded(exit_code=0))
     world.away = True

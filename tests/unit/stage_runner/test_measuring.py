@@ -7,7 +7,7 @@ from scraping import Scrape, read_scrape
 from shared import metrics
 from shared.events import LifecycleError
 from shared.lifecycle import Phase
-from stage_runner.core.supervision import PipelineState
+from stage_runner.core.states import PipelineState
 from stage_runner.measuring import measure, show
 
 STARTING = PipelineState(record=make_record(), phase=Phase.STARTING, since=NOW)

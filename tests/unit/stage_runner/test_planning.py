@@ -268,3 +268,30 @@ def test_all_sinks_have_part_from_where_the_last_came(
     without_load = make_record(stages=defined[:1])
     grown = define(manifest, later, without_load)
     assert [base.offset for base in grown[0].inputs[0].whole] == [5, 9]
+
+
+def test_sink_whose_topic_was_created_anew_says_since_when(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    """What nobody was told of is gone with the topic. A stage that reads it tells itself."""
+    anew = {**TOPICS, "orders.enriched": TopicState(topic_id="A2", starts={0: 0}, ends={0: 0})}
+    alone = manifest.model_copy(update={"stages": manifest.stages[:1]})
+    before = make_record(stages=defined[:1], generation=4)
+
+    (enrich,) = define(alone, anew, before)
+
+    assert enrich.sinks[0].moved == 5
+    again = make_record(stages=(enrich,), generation=5)
+    assert define(alone, anew, again)[0].sinks[0].moved == 5
+    assert define(manifest, anew, make_record(stages=defined))[0].sinks[0].moved == 0
+
+
+def test_reader_that_came_later_does_not_tell_for_those_before_it(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    anew = {**TOPICS, "orders.enriched": TopicState(topic_id="A2", starts={0: 0}, ends={0: 0})}
+    later = replace(defined[1], sinks=(replace(defined[1].sinks[0], since=3),))
+
+    stages = define(manifest, anew, make_record(stages=(defined[0], later), generation=4))
+
+    assert stages[0].sinks[0].moved == 5

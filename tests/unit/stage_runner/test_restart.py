@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stage_runner.core.moves import DriverEnded, DriverRuns
-from unit.stage_runner.fakes import UID, World, command, runner_in, running, stopped
+from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def world() -> World:
 
 def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
     runner = running(world)
-    runner.handle(command(2, "restart"), 2)
+    carry_out(runner, command(2, "restart"), 2)
     runner.act()
     assert world.stopped == [UID]
     runner.hear(UID, 1, DriverEnded(exit_code=0))
@@ -31,7 +31,7 @@ def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
 
 def test_a_restart_starts_what_was_stopped(world: World) -> None:
     runner = stopped(world)
-    runner.handle(command(4, "restart"), 4)
+    carry_out(runner, command(4, "restart"), 4)
     runner.act()
     assert world.started == [1, 2]
     assert world.records[-1].desired == "running"
@@ -43,7 +43,7 @@ def test_a_restart_goes_on_with_topics_that_were_created_anew(
 ) -> None:
     runner = running(world)
     world.topics = {"orders.in": "orders.in#2", "orders.enriched": "orders.enriched#2"}
-    runner.handle(command(2, "restart", start_from=start_from), 2)
+    carry_out(runner, command(2, "restart", start_from=start_from), 2)
 
     enrich, load = world.records[-1].stages
     (source,), (inner,) = enrich.inputs, load.inputs
@@ -56,7 +56,7 @@ def test_a_restart_goes_on_with_topics_that_were_created_anew(
 
 def test_a_restart_keeps_the_bases_of_topics_that_are_the_same(world: World) -> None:
     runner = running(world)
-    runner.handle(command(2, "restart", start_from="latest"), 2)
+    carry_out(runner, command(2, "restart", start_from="latest"), 2)
     assert world.records[-1].stages == world.records[0].stages
 
 
@@ -65,13 +65,13 @@ def test_a_restart_on_a_topic_that_is_gone_asks_where_to_begin_and_creates_none(
 ) -> None:
     runner = running(world)
     del world.topics["orders.in"]
-    runner.handle(command(2, "restart"), 2)
+    carry_out(runner, command(2, "restart"), 2)
     assert world.answers[-1] == ("c2", "failed")
     assert "orders.in had id orders.in#1, now it is gone" in world.problems[0].message
     assert "orders.in" not in world.topics
     assert len(world.records) == 1
 
-    runner.handle(command(3, "restart", start_from="latest"), 3)
+    carry_out(runner, command(3, "restart", start_from="latest"), 3)
     assert "orders.in" in world.topics
     assert world.records[-1].generation == 2
 
@@ -83,13 +83,13 @@ def test_a_topic_that_is_recreated_while_it_is_looked_at_is_not_begun_unasked(
     before = dict(world.topics)
     monkeypatch.setattr(world, "ids", lambda topics: before)
     world.topics["orders.in"] = "orders.in#2"
-    runner.handle(command(2, "restart"), 2)
+    carry_out(runner, command(2, "restart"), 2)
     assert world.answers[-1] == ("c2", "failed")
 
 
 def test_a_restart_from_elsewhere_is_refused(world: World) -> None:
     runner = running(world)
-    runner.handle(command(2, "restart", start_from="noon"), 2)
+    carry_out(runner, command(2, "restart", start_from="noon"), 2)
     assert world.answers[-1] == ("c2", "failed")
     assert world.problems[0].hint == "say earliest or latest"
 
@@ -97,11 +97,11 @@ def test_a_restart_from_elsewhere_is_refused(world: World) -> None:
 def test_a_restart_that_comes_again_changes_nothing(world: World) -> None:
     """Not even if a topic was created anew since it was carried out."""
     first = running(world)
-    first.handle(command(2, "restart"), 2)
+    carry_out(first, command(2, "restart"), 2)
     second_world = World(topics={"orders.in": "orders.in#2"})
     second = runner_in(second_world)
     second.adopt(world.records[-1])
-    second.handle(command(2, "restart"), 2)
+    carry_out(second, command(2, "restart"), 2)
     second.act()
     second.hear(UID, 1, DriverRuns())
     second.act()

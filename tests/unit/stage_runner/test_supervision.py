@@ -8,6 +8,7 @@ import pytest
 from builders import NOW, make_command, make_problem, make_record
 from shared.events import LifecycleError, PipelineRecord
 from shared.lifecycle import Phase
+from stage_runner.core.attempts import CRASHES_MAX
 from stage_runner.core.moves import (
     Action,
     Announce,
@@ -18,17 +19,17 @@ from stage_runner.core.moves import (
     DriverFailed,
     DriverRuns,
     Event,
+    Say,
     StartDriver,
     StopDriver,
     Tick,
     Wanted,
 )
+from stage_runner.core.states import PipelineState
 from stage_runner.core.supervision import (
-    ATTEMPTS_MAX,
     HEALTHY_MS,
     STARTING_MS_MAX,
     STOPPING_MS_MAX,
-    PipelineState,
     decide,
 )
 
@@ -65,7 +66,7 @@ class Pipeline:
         self, record: PipelineRecord, command: str | None = None, action: Wish = "start"
     ) -> tuple[Action, ...]:
         wanted = make_command(action, id=command) if command is not None else None
-        return self.on(Wanted(record=record, command=wanted))
+        return self.on(Wanted(record=record, command=wanted, said=command is None))
 
     def answers(self) -> list[tuple[str, str]]:
         return [(a.command.id, a.state) for a in self.actions if isinstance(a, Answer)]
@@ -86,7 +87,11 @@ def running(starting: Pipeline) -> Pipeline:
 
 def test_wanted_pipeline_gets_a_driver() -> None:
     pipeline = Pipeline()
-    assert pipeline.want(RECORD, "c1") == (Announce(phase_from=Phase.CREATED), StartDriver())
+    assert pipeline.want(RECORD, "c1") == (
+        Say(),
+        Announce(phase_from=Phase.CREATED),
+        StartDriver(),
+    )
     assert pipeline.state.phase is Phase.STARTING
 
 
@@ -97,7 +102,7 @@ def test_recorded_pipeline_is_started_without_a_command() -> None:
 
 def test_pipeline_that_is_to_be_stopped_gets_none() -> None:
     pipeline = Pipeline(STOPPED)
-    assert pipeline.want(STOPPED, "c1")[0] == Announce(phase_from=Phase.CREATED)
+    assert pipeline.want(STOPPED, "c1")[1] == Announce(phase_from=Phase.CREATED)
     assert pipeline.answers() == [("c1", "done")]
     assert pipeline.state.phase is Phase.STOPPED
 
@@ -110,11 +115,15 @@ def test_command_is_answered_when_the_driver_runs(starting: Pipeline) -> None:
 
 def test_start_of_a_running_pipeline_is_done_at_once(running: Pipeline) -> None:
     running.want(RECORD, "c2")
-    assert running.actions == (Answer(command=make_command(id="c2"), state="done"),)
+    assert running.actions == (Say(), Answer(command=make_command(id="c2"), state="done"))
 
 
 def test_stop_lets_the_driver_end_first(running: Pipeline) -> None:
-    assert running.want(STOPPED, "c2") == (StopDriver(), Announce(phase_from=Phase.RUNNING))
+    assert running.want(STOPPED, "c2") == (
+        Say(),
+        StopDriver(),
+        Announce(phase_from=Phase.RUNNING),
+    )
     assert running.on(DriverEnded(exit_code=0))[0] == Announce(phase_from=Phase.STOPPING)
     assert running.answers() == [("c2", "done")]
     assert running.state.phase is Phase.STOPPED
@@ -145,7 +154,11 @@ def test_start_while_it_stops_starts_again_afterwards(running: Pipeline) -> None
 
 
 def test_changed_definition_restarts_the_driver(running: Pipeline) -> None:
-    assert running.want(CHANGED, "c2") == (StopDriver(), Announce(phase_from=Phase.RUNNING))
+    assert running.want(CHANGED, "c2") == (
+        Say(),
+        StopDriver(),
+        Announce(phase_from=Phase.RUNNING),
+    )
     assert running.on(DriverEnded(exit_code=0)) == (
         Announce(phase_from=Phase.STOPPING),
         StartDriver(),
@@ -227,7 +240,7 @@ def test_crash_of_the_next_driver_is_not_blamed_on_the_last_error(starting: Pipe
 
 def test_crash_is_retried_with_growing_waits(running: Pipeline) -> None:
     waits = []
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(CRASHES_MAX):
         running.on(CRASH)
         assert running.state.phase is Phase.RECOVERING
         assert running.state.next_at is not None
@@ -239,6 +252,16 @@ def test_crash_is_retried_with_growing_waits(running: Pipeline) -> None:
     assert max(waits) == waits[-1] == 60_000
     running.on(CRASH)
     assert running.state.phase is Phase.FAILED
+
+
+def test_the_outside_world_may_be_away_as_long_as_it_likes(running: Pipeline) -> None:
+    """After an outage of a day everything goes on by itself."""
+    for _ in range(10 * CRASHES_MAX):
+        running.on(DriverFailed(problems=(), error=EXTERNAL_ERROR), CRASH)
+        assert running.after(60_000)[-1] == StartDriver()
+    assert running.state.next_at is None
+    running.on(CRASH)
+    assert running.state.phase is Phase.RECOVERING, "it counts as the first of its kind"
 
 
 def test_command_waits_through_retries(starting: Pipeline) -> None:

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from builders import NOW, make_command, make_problem, make_record
-from shared.events import LifecycleError
+from builders import NOW, make_command, make_problem, make_record, make_sink, make_stage
+from shared.events import LifecycleError, PipelineRecord
 from shared.lifecycle import Phase, allowed
 from stage_runner.core.moves import (
     Announce,
@@ -20,12 +20,14 @@ from stage_runner.core.moves import (
     DriverRuns,
     EndFacts,
     Event,
+    Say,
     StartDriver,
     StopDriver,
     Tick,
     Wanted,
 )
-from stage_runner.core.supervision import PipelineState, decide
+from stage_runner.core.states import PipelineState
+from stage_runner.core.supervision import decide
 from strategies import patiently
 
 
@@ -36,7 +38,10 @@ class Supervision(RuleBasedStateMachine):
         super().__init__()
         self.state = PipelineState(record=make_record())
         self.now = NOW
-        self.alive = self.closing = self.told_to_stop = self.ended = False
+        self.alive = self.told_to_stop = self.ended = False
+        self.closing: PipelineRecord | None = None
+        self.said = self.state.record
+        self.closed: set[tuple[str, str, int]] = set()
         self.sent: list[str] = []
         self.answered: list[str] = []
 
@@ -47,8 +52,7 @@ class Supervision(RuleBasedStateMachine):
             match action:
                 case StartDriver(closing=closing):
                     assert not self.alive
-                    assert closing is (self.state.record.desired == "deleted")
-                    self.alive, self.closing, self.told_to_stop = True, closing, False
+                    self.starts(closing)
                 case StopDriver(force=force):
                     assert self.alive
                     assert force or not self.told_to_stop, "a second SIGTERM ends it at once"
@@ -57,22 +61,49 @@ class Supervision(RuleBasedStateMachine):
                     assert phase_from is phase
                     assert allowed(phase, self.state.phase)
                     phase = self.state.phase
+                case Say():
+                    self.says(self.state.record)
                 case Beat():
                     assert isinstance(event, DriverBlocked)
                 case EndFacts():
                     assert not self.ended
-                    assert self.closing and not self.alive, "its sinks were asked before"
+                    assert not self.alive
+                    assert event != DriverEnded(exit_code=0) or sinks(self.said) <= self.closed
                     self.ended = True
                 case Answer(command=command):
                     self.answered.append(command.id)
         assert phase is self.state.phase, "a phase changed without a word"
 
-    @rule(desired=st.sampled_from(["running", "stopped", "deleted"]), changes=st.booleans())
-    def command(self, desired: Literal["running", "stopped", "deleted"], changes: bool) -> None:
-        if self.state.record.desired == "deleted":
+    def starts(self, closing: PipelineRecord | None) -> None:
+        assert (closing is None) <= (self.state.record.desired == "running")
+        self.alive, self.closing, self.told_to_stop = True, closing, False
+        if closing is None:
+            self.closed.clear()
+
+    def says(self, record: PipelineRecord) -> None:
+        """Nothing goes before nobody writes there any more, and all that it holds is told."""
+        goes = sinks(self.said) - sinks(record)
+        assert goes <= self.closed
+        assert not goes or not self.alive
+        self.said = record
+
+    @rule(
+        desired=st.sampled_from(["running", "stopped", "deleted"]),
+        holds=st.sampled_from([None, ("lake",), ("lake", "out"), ("lake", "aside")]),
+    )
+    def command(
+        self, desired: Literal["running", "stopped", "deleted"], holds: tuple[str, ...] | None
+    ) -> None:
+        """`holds` names the sinks of a changed definition."""
+        before = self.state.record
+        if before.desired == "deleted":
             return
-        generation = self.state.record.generation + changes
-        record = replace(make_record(generation=generation), desired=desired)
+        record = replace(before, desired=desired)
+        if holds is not None and desired != "deleted":
+            had = {sink.name: sink for sink in before.stages[0].sinks}
+            generation = before.generation + 1
+            kept = tuple(had.get(name, make_sink(name, since=generation)) for name in holds)
+            record = replace(record, generation=generation, stages=(make_stage(sinks=kept),))
         self.sent.append(f"c{len(self.sent)}")
         self.on(Wanted(record=record, command=make_command(id=self.sent[-1])))
 
@@ -100,6 +131,8 @@ class Supervision(RuleBasedStateMachine):
     @rule(exit_code=st.sampled_from([0, 137]))
     def driver_ends(self, exit_code: int) -> None:
         self.alive = False
+        if self.closing is not None and exit_code == 0:
+            self.closed |= sinks(self.closing)
         self.on(DriverEnded(exit_code=exit_code))
 
     @rule(milliseconds=st.sampled_from([1, 500, 60_000, 180_000]))
@@ -110,6 +143,10 @@ class Supervision(RuleBasedStateMachine):
     @invariant()
     def knows_whether_a_driver_lives(self) -> None:
         assert self.state.driver is self.alive
+
+    @invariant()
+    def what_is_in_force_was_said(self) -> None:
+        assert replace(self.state.record, closed=False) == self.said
 
     @invariant()
     def no_command_is_answered_twice_or_forgotten(self) -> None:
@@ -124,9 +161,10 @@ class Supervision(RuleBasedStateMachine):
 
     @invariant()
     def phase_and_wish_belong_together(self) -> None:
+        waits = self.state.closing is not None and self.state.next_at is not None
         if self.state.record.desired != "running":
             assert self.state.phase in (Phase.CREATED, Phase.STOPPING, Phase.STOPPED)
-            waits = self.state.closing and self.state.next_at is not None
+        if self.state.record.desired != "running" or self.state.next is not None:
             assert (self.alive or waits) is (self.state.phase is Phase.STOPPING)
 
     @invariant()
@@ -143,13 +181,17 @@ class Supervision(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whatever has happened, a stop ends every story."""
         if self.state.record.desired != "deleted":
-            self.command("stopped", changes=False)
+            self.command("stopped", None)
         self.time_passes(180_000)
         for _ in range(2):  # of a deleted one the driver, then the closing one
             if self.alive:
                 self.driver_ends(0)
         assert self.state.phase in (Phase.CREATED, Phase.STOPPED)
         assert sorted(self.answered) == sorted(self.sent)
+
+
+def sinks(record: PipelineRecord) -> set[tuple[str, str, int]]:
+    return {(stage.name, k.name, k.since) for stage in record.stages for k in stage.sinks}
 
 
 TestSupervision = Supervision.TestCase

@@ -109,3 +109,12 @@ def test_a_sink_that_a_younger_stage_reads_is_still_the_last_for_older_tokens() 
     }
     assert required == {1: [COPY, LOAD], 2: [LOAD, "more/new@2"]}
     assert judge(claim(span(3, 6)), view(content)).kind == Kind.IN_PROGRESS
+
+
+def test_an_empty_span_that_was_not_passed_ends_with_the_sinks_that_awaited_it() -> None:
+    """It stands for all below its end, of which a sink that came later has no part in."""
+    content = with_nothing_left(slot(enriched=(9,), copy=(9,), lake=(5,)))
+    assert judge(claim(span(5, 5)), view(content)).kind == Kind.COMPLETE
+    judgement = judge(claim(span(7, 7)), view(content))
+    assert judgement.kind == Kind.LOST
+    assert [(e.reason, e.start, e.end) for e in judgement.lost] == [("sink_removed", 5, 7)]

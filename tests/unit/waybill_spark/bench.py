@@ -14,6 +14,7 @@ from shared.events import Commit, Fence, Range
 from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import Identity
 from waybill.spark.fencing import LaterSink, StageInput
+from waybill.spark.pieces import Ranges, in_pieces
 from waybill.spark.sinks import Written
 from waybill.spark.stage import TrackedStage
 
@@ -32,6 +33,7 @@ class ListSink:
     failing: set[int] = field(default_factory=set)
     hidden: bool = False
     since: int = 1
+    moved: int = 0
 
     def claim(self) -> None:
         pass
@@ -76,6 +78,10 @@ class Bench:
     generation: int = 1
     later: dict[str, LaterSink] = field(default_factory=dict)
     sinks: tuple[str, ...] = ("first", "second")
+    offsets_max: int = 100
+    bytes_max: int = 100
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Of records that have more than one byte, by offset."""
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
 
@@ -93,6 +99,7 @@ class Bench:
             later=self.later,
             checkpoint=Checkpoint(self.folder),
             source=self,
+            offsets_max=self.offsets_max,
             to_rows=self._rows,
             emit=self.commits.append,
             clock=self,
@@ -130,6 +137,11 @@ class Bench:
 
     def starts(self, topic: str) -> Mapping[int, int]:
         return {0: self.log_start}
+
+    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
+        runs = [(run.topic, run.partition, range(run.start, run.end)) for run in ranges]
+        sizes = {(t, p): [(o, self.sizes.get(o, 1)) for o in run] for t, p, run in runs}
+        return in_pieces(ranges, sizes, self.bytes_max)
 
     def read(self, ranges: tuple[Range, ...]) -> dict[str, pa.Table]:
         self.read_again.append(ranges)

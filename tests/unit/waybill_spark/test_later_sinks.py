@@ -1,10 +1,11 @@
 """A sink that comes to a stage which has begun: from there on it loses nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from shared.events import Range
+from shared.events import Range, to_vector
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill.spark.fencing import LaterSink
 from waybill.spark.stopping import StageStopped
@@ -45,6 +46,20 @@ def test_what_came_after_the_change_but_before_the_new_driver_is_given_to_it(ben
     assert bench.read_again == [(run_of(5, 7),)]
     assert bench.second.ranges == [(5, 7)]
     assert bench.second.fences[-1].set_aside[0].ranges == (run_of(0, 5),)
+
+
+def test_a_partition_that_came_after_the_change_is_all_its_own(bench: Bench) -> None:
+    """The old driver took from it before the new one began."""
+    (offset,) = bench.first.fences[-1].frontier
+    taken = (offset, replace(offset, partition=1, offset=3))
+    bench.first.fences[-1] = replace(bench.first.fences[-1], frontier=taken)
+
+    bench.started()
+
+    (aside,) = bench.second.fences[0].set_aside
+    assert aside.ranges == (run_of(0, 7),)
+    assert bench.read_again == [(replace(run_of(0, 3), partition=1),)]
+    assert to_vector(bench.second.fences[-1].frontier) == {("T1", 0): 7, ("T1", 1): 3}
 
 
 def test_what_the_stage_had_not_taken_at_the_change_is_given_to_it(bench: Bench) -> None:

@@ -175,3 +175,13 @@ def test_another_partition_that_rests_stays_in_the_frontier(bench: Bench) -> Non
     bench.plan(2, 9)
     bench.stage().process(NO_FRAME, 2)
     assert other in bench.first.fences[-1].frontier
+
+
+def test_an_id_that_the_topic_had_before_is_a_broker_that_lags(bench: Bench) -> None:
+    """What is set aside for it never comes back."""
+    bench.topic_id, bench.retired = "T1", ("T1",)
+    stage = bench.stage(reads="T2")
+    fences = len(bench.first.fences)
+    with pytest.raises(Retryable, match="an id that it had before"):
+        stage.settle()
+    assert len(bench.first.fences) == fences

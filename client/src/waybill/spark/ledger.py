@@ -20,7 +20,7 @@ from waybill.spark.fencing import (
     decide,
     taken,
 )
-from waybill.spark.settling import left_out, union
+from waybill.spark.settling import left_out, union, went_with_topic
 from waybill.spark.sinks import Sink, Written
 
 
@@ -88,9 +88,17 @@ class Ledger:
         return self.later is None or fence.sequence > 0
 
     def begin_at(self, stand: Vector) -> None:
-        """Give a sink that came later its first fence; the stage's other sinks are at `stand`."""
+        """Give a sink that came later its first fence; the stage's other sinks are at `stand`.
+
+        A partition that came after the sink did is all its own.
+        """
         assert self.later is not None
-        begin = {place: min(end, self.later.bases.get(place, end)) for place, end in stand.items()}
+        latest = self._bases | dict(self.later.bases)
+        known = {topic_id for topic_id, _ in latest}
+        begin = {
+            place: min(end, latest.get(place, 0)) if place[0] in known else end
+            for place, end in stand.items()
+        }
         fence = self._next(begin, replace(BEFORE_ALL, started_at=self._clock.now_ms()))
         aside = left_out(self._inputs, self._bases, begin)
         self._written = self.sink.write(None, replace(fence, set_aside=aside))
@@ -128,12 +136,22 @@ class Ledger:
         )
         self.report(committed_at=last.started_at)
 
+    @property
+    def bereft(self) -> bool:
+        """Whether what the sink holds went with its topic, and nobody has said so yet."""
+        return self.fence is not None and self.fence.generation < self.sink.moved
+
+    def give_up(self) -> None:
+        """Move the fence alone and report it; before that, what is gone with its topic is lost."""
+        fence = self.fence if self.bereft else None
+        self.set_aside(went_with_topic(self._inputs, self._bases, fence) if fence else ())
+
     def shut(self) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.
 
         One that has written nothing yet is shut out by a first fence.
         """
-        self.set_aside(())
+        self.give_up()
 
     def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
         """Say what stands in the sink, if every reader can see it; else it stays `hidden`.

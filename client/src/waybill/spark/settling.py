@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from shared.events import Range, SetAside
-from shared.vectors import ENDLESS, Vector
+from shared.events import Fence, Range, SetAside, to_vector
+from shared.vectors import ENDLESS, Span, Vector, between, without
 from waybill.spark.fencing import StageInput
 from waybill.spark.stopping import StageStopped
 
@@ -59,6 +59,30 @@ def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tu
         and (start := bases.get((topic_id, partition), 0)) < end
     )
     return (SetAside(reason=BEFORE_START, sink=None, ranges=ranges),) if ranges else ()
+
+
+def went_with_topic(
+    inputs: tuple[StageInput, ...], bases: Vector, fence: Fence
+) -> tuple[SetAside, ...]:
+    """All that a sink holds, for the topic that it is in is gone; what was told stays told."""
+    names = {topic_id: i.topic for i in inputs for topic_id in (i.topic_id, *i.retired)}
+    aside = [
+        Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
+        for each in fence.set_aside
+        for r in each.ranges
+    ]
+    ranges = tuple(
+        Range(
+            topic=names[span.topic_id],
+            topic_id=span.topic_id,
+            partition=span.partition,
+            start=span.start or 0,
+            end=span.end,
+        )
+        for span in without(between(bases, to_vector(fence.frontier)), aside)
+        if span.topic_id in names
+    )
+    return (SetAside(reason=TOPIC_RECREATED, sink=None, ranges=ranges),) if ranges else ()
 
 
 def stop_of(

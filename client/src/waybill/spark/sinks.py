@@ -28,6 +28,7 @@ class SinkLife:
     name: str
     since: int
     fence_key: str
+    moved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,10 @@ class Sink(Protocol):
     @property
     def since(self) -> int:
         """Which life of that name it is."""
+
+    @property
+    def moved(self) -> int:
+        """What was written by drivers of an earlier generation went with its topic; 0: nothing."""
 
     @property
     def kind(self) -> str: ...

@@ -8,13 +8,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from shared.clock import Clock
-from shared.events import Commit, Range
+from shared.errors import Retryable
+from shared.events import Commit
 from shared.failpoints import reach
 from shared.vectors import TopicPartition, join
 from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
@@ -28,6 +30,7 @@ from waybill.spark.fencing import (
     batch_runs,
 )
 from waybill.spark.ledger import BEFORE_ALL, Batch, Ledger
+from waybill.spark.pieces import Ranges, in_steps
 from waybill.spark.resuming import GoOn, resume
 from waybill.spark.settling import Looks, TopicLook, losses, stop_of
 from waybill.spark.sinks import Sink
@@ -48,7 +51,10 @@ class Source(Protocol):
     def starts(self, topic: str) -> Mapping[int, int]:
         """The first offset that each partition still holds."""
 
-    def read(self, ranges: tuple[Range, ...]) -> Rows:
+    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
+        """`ranges` in parts small enough to be read at once, one behind the other."""
+
+    def read(self, ranges: Ranges) -> Rows:
         """What exactly these records give for each sink."""
 
 
@@ -65,6 +71,7 @@ class TrackedStage:
         later: Mapping[str, LaterSink] | None = None,
         checkpoint: Checkpoint,
         source: Source,
+        offsets_max: int,
         to_rows: Callable[[DataFrame], Rows],
         emit: Callable[[Commit], None],
         clock: Clock,
@@ -74,6 +81,7 @@ class TrackedStage:
         self._inputs = inputs
         self._checkpoint = checkpoint
         self._source = source
+        self._offsets_max = offsets_max
         self._to_rows = to_rows
         self._clock = clock
         self._ledgers = tuple(
@@ -107,7 +115,7 @@ class TrackedStage:
         Raises StageStopped, after all is reported, if an operator must decide how to go on.
         """
         with self._busy:
-            stops = [*self._settle()]
+            stops = [*self._give_up(), *self._settle()]
             for ledger in self._ledgers:
                 with _collecting(stops):
                     ledger.report()
@@ -167,14 +175,18 @@ class TrackedStage:
         if not batch.ranges:
             return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
         reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
-        rows = self._to_rows(frame) if writes else {}
-        if writes:
-            self._check_topics()
         for ledger in self._ledgers:
-            if ledger in writes:
-                ledger.write(rows[ledger.sink.name], batch)
-            else:
+            if ledger not in writes:
                 ledger.report()
+        pieces = self._source.pieces(batch.ranges) if writes else ()
+        for piece in pieces:
+            rows = self._to_rows(frame) if len(pieces) == 1 else self._source.read(piece)
+            self._take(rows, replace(batch, runs=piece), writes)
+
+    def _take(self, rows: Rows, batch: Batch, ledgers: Iterable[Ledger]) -> None:
+        self._check_topics()
+        for ledger in ledgers:
+            ledger.write(rows[ledger.sink.name], batch)
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)
@@ -206,8 +218,7 @@ class TrackedStage:
     def _settle(self) -> list[StageStopped]:
         looks = self._looks()
         stops: list[StageStopped] = []
-        # Those without a fence first: past its first one a sink only goes when all have theirs.
-        for ledger in sorted(self._ledgers, key=lambda each: each.fence is not None):
+        for ledger in self._fenceless_first():
             found = losses(self._inputs, looks, ledger.held())
             stop = stop_of(self._inputs, looks, found)
             if stop is not None:
@@ -221,8 +232,26 @@ class TrackedStage:
                     ledger.set_aside(found)
         return stops
 
+    def _give_up(self) -> list[StageStopped]:
+        """Before anything is told of a sink whose topic was created anew."""
+        stops: list[StageStopped] = []
+        if any(ledger.bereft for ledger in self._ledgers):
+            for ledger in self._fenceless_first():
+                if ledger.fence is None or ledger.bereft:
+                    with _collecting(stops):
+                        ledger.give_up()
+        return stops
+
+    def _fenceless_first(self) -> list[Ledger]:
+        """Past its first fence a sink only goes when all have theirs."""
+        return sorted(self._ledgers, key=lambda each: each.fence is not None)
+
     def _looks(self) -> Looks:
         ids = self._source.ids(source.topic for source in self._inputs)
+        for source in self._inputs:
+            if ids.get(source.topic) in source.retired:
+                message = f"topic {source.topic}: a broker tells an id that it had before"
+                raise Retryable(message)
         wanted = {source.topic: source.topic_id for source in self._inputs}
         return {
             topic: TopicLook(
@@ -239,25 +268,25 @@ class TrackedStage:
             logger.warning("checkpoint", extra={"stage": self.name, "reason": str(damage)})
             return None
 
-    def _level(self, ledger: Ledger, missing: tuple[Range, ...]) -> None:
-        """Give a sink what the others of the stage have and it lacks."""
+    def _level(self, ledger: Ledger, missing: Ranges) -> None:
+        """Give a sink what the others of the stage have and it lacks, as much as it may be."""
         logger.warning(
             "sink is levelled",
             extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
         )
-        rows = self._source.read(missing)
-        self._check_topics()
-        model = next(
-            (o.fence for o in self._ledgers if o.fence and o.fence.inputs == missing), None
-        )
-        ledger.write(
-            rows[ledger.sink.name],
-            Batch(
-                batch_id=model.batch_id if model else BEFORE_ALL.batch_id,
-                lineage=model.lineage if model else BEFORE_ALL.lineage,
-                runs=missing,
-                started_at=self._clock.now_ms(),
-            ),
+        for step in in_steps(missing, self._offsets_max):
+            for piece in self._source.pieces(step):
+                self._take(self._source.read(piece), self._once(piece), [ledger])
+
+    def _once(self, ranges: Ranges) -> Batch:
+        """What another sink has taken as a batch is the same batch here."""
+        fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
+        model = next((fence for fence in fences if fence.inputs == ranges), None)
+        return Batch(
+            batch_id=model.batch_id if model else BEFORE_ALL.batch_id,
+            lineage=model.lineage if model else BEFORE_ALL.lineage,
+            runs=ranges,
+            started_at=self._clock.now_ms(),
         )
 
     def _begin_later_sinks(self) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import threading
 import uuid
 from contextlib import ExitStack
 from functools import partial
@@ -12,49 +13,46 @@ from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
-from shared.kafka import make_consumer, make_producer
-from shared.kafka_admin import make_admin
+from shared.kafka import make_consumer
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.membership import Membership
 from shared.monitor import serve_monitor
 from shared.process import run, shutdown_on_signals
 from shared.settings import read_settings
 from shared.version import VERSION
+from stage_runner.adapters.commands import CommandQueue
 from stage_runner.adapters.drivers import DriverProcesses
-from stage_runner.adapters.kafka import CommandQueue, KafkaPublisher, KafkaTopics
 from stage_runner.adapters.loop import Loop
 from stage_runner.adapters.ownership import Ownership
+from stage_runner.adapters.publisher import KafkaPublisher
+from stage_runner.adapters.topics import KafkaTopics
+from stage_runner.adapters.transactions import PartitionProducer
 from stage_runner.app import Runner
+from stage_runner.ports import PartitionLost
 from stage_runner.settings import StageRunnerSettings
 
 logger = logging.getLogger("stage_runner")
 
 STOP_TIMEOUT_S = 30.0
 RETRY_S = 1.0
+FENCED_EXIT = 1  # whoever supervises this process starts it anew, and the group gives it its part
 
 
-def main() -> None:
+def main() -> int:
     settings = read_settings(StageRunnerSettings)
     logs.configure("stage_runner", settings.log_format)
     port = settings.stage_runner_port
     logger.info("starting", extra={"version": VERSION, "port": port})
-    clock = SystemClock()
     keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka_cluster())
     require_access(admin, "stage_runner", settings.topic_prefix)
-    publisher = KafkaPublisher(
-        make_producer(admin.cluster), settings.topic_prefix, uuid.uuid4().hex, clock
-    )
     drivers = DriverProcesses(settings)
     drivers.sweep()
-    runner = Runner(
-        KafkaTopics(
-            admin, prefix=settings.topic_prefix, replication=settings.stage_runner_replication
-        ),
-        publisher,
-        drivers,
-        clock,
+    ownership = Ownership(
+        admin.cluster,
+        settings.topic("pipelines"),
+        partial(make_runner, settings, admin, drivers, uuid.uuid4().hex),
     )
-    ownership = Ownership(admin.cluster, settings.topic("pipelines"), runner)
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
     consumer = make_consumer(admin.cluster, settings.group("stage_runner"))
     with ExitStack() as stack:
@@ -69,15 +67,45 @@ def main() -> None:
         )
         stack.enter_context(serve_monitor(settings.host, port, "stage_runner", health, keys))
         stop = stack.enter_context(shutdown_on_signals())
-        loop = Loop(runner, ownership, commands, drivers)
-        while not stop.is_set():
-            health.beat()
-            try:
-                loop.turn()
-            except Retryable as error:
-                metrics.count("waybill_loop_retries_total")
-                logger.warning("will be tried again", extra={"reason": str(error)})
-                stop.wait(RETRY_S)
+        loop = Loop(ownership, commands, drivers)
+        try:
+            _turn(loop, health, stop)
+        except PartitionLost as lost:
+            logger.warning("another runner has taken over", extra={"reason": str(lost)})
+            ownership.release(ownership.runners())
+            return FENCED_EXIT
+    return 0
+
+
+def _turn(loop: Loop, health: Health, stop: threading.Event) -> None:
+    while not stop.is_set():
+        health.beat()
+        try:
+            loop.turn()
+        except Retryable as error:
+            metrics.count("waybill_loop_retries_total")
+            logger.warning("will be tried again", extra={"reason": str(error)})
+            stop.wait(RETRY_S)
+
+
+def make_runner(
+    settings: StageRunnerSettings,
+    admin: KafkaAdmin,
+    drivers: DriverProcesses,
+    run_id: str,
+    partition: int,
+) -> Runner:
+    """The one runner of that partition: every other is shut out when this returns."""
+    prefix = settings.topic_prefix
+    producer = PartitionProducer(admin.cluster, f"{prefix}/stage_runner/{partition}")
+    producer.claim()
+    clock = SystemClock()
+    return Runner(
+        KafkaTopics(admin, prefix=prefix, replication=settings.stage_runner_replication),
+        KafkaPublisher(producer, prefix, run_id, clock),
+        drivers,
+        clock,
+    )
 
 
 if __name__ == "__main__":

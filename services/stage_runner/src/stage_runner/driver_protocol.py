@@ -40,6 +40,8 @@ class DriverSpec(BaseModel):
     spark_archive: Path
     scratch_folder: Path
     spark: SparkPlace
+    batch_bytes_max: int
+    topic_absent_s: float
     closing: bool = False
     """Run no stage: claim every sink, report what it holds, and exit with 0 when all is told."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from shared import metrics
 from shared.lifecycle import Phase
-from stage_runner.core.supervision import PipelineState
+from stage_runner.core.states import PipelineState
 
 
 def show(states: Iterable[PipelineState]) -> None:

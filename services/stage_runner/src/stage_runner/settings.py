@@ -30,6 +30,16 @@ class StageRunnerSettings(ServiceSettings):
     stage_runner_replication: int = Field(
         default=1, description="of topics that are created for pipelines"
     )
+    stage_runner_batch_bytes_max: int = Field(
+        default=256 << 20,
+        ge=1,
+        description="records that a driver takes at once; a larger batch is taken in pieces",
+    )
+    stage_runner_topic_absent_s: float = Field(
+        default=30.0,
+        ge=0,
+        description="so long a topic must be unknown before it counts as deleted, which is final",
+    )
     spark_master: str = Field(
         default="local[2]", description="local[N] for N cores here, or a cluster: spark://HOST:PORT"
     )

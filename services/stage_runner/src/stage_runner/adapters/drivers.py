@@ -13,23 +13,24 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import psutil
 from pydantic import ValidationError
 
+from shared.errors import Retryable
 from shared.events import PipelineRecord
+from stage_runner.adapters.groups import emptied, end_group, groups_with, signal_group
 from stage_runner.driver_protocol import DriverEvent, DriverSpec, SparkPlace
 from stage_runner.settings import StageRunnerSettings
 
 logger = logging.getLogger(__name__)
 
-GROUP_POLL_S: Final = 0.02
 SCRATCH: Final = "tmp"  # below a pipeline's folder: a temp folder per run of its driver
-GROUP_TIMEOUT_S: Final = 30.0  # after SIGKILL; longer means a process that the kernel holds
+SPEC: Final = "spec.json"
+KILL_TIMEOUT_S: Final = 5.0
+LEFT_TIMEOUT_S: Final = 2.0  # for what an earlier runner left; then others get their turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +59,15 @@ class DriverProcesses:
 
     def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
         folder = self._folder(record.pipeline_uid)
-        folder.mkdir(parents=True, exist_ok=True)
-        _end_group_of(folder)
-        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         spec = self._spec(record, epoch, run_id=uuid.uuid4().hex, closing=closing)
-        spec.scratch_folder.mkdir(parents=True)
-        spec_path = folder / "spec.json"
-        spec_path.write_text(spec.model_dump_json())
+        spec_path = folder / SPEC
+        _end_left(folder)
+        try:
+            shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+            spec.scratch_folder.mkdir(parents=True)
+            spec_path.write_text(spec.model_dump_json())
+        except OSError as error:
+            raise Retryable(f"folder {folder} cannot be written: {error}") from error
         reader, writer = os.pipe()
         with (folder / "driver.log").open("ab") as log:
             process = subprocess.Popen(
@@ -81,7 +84,6 @@ class DriverProcesses:
                 start_new_session=True,
             )
         os.close(writer)
-        (folder / "group").write_text(str(process.pid))
         self._processes[record.pipeline_uid] = process
         follow = threading.Thread(target=self._follow, args=(spec, process, reader), daemon=True)
         follow.start()
@@ -89,7 +91,7 @@ class DriverProcesses:
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
         process = self._processes.get(pipeline_uid)
         if process is not None:
-            _signal_group(process.pid, signal.SIGKILL if force else signal.SIGTERM, force)
+            signal_group(process.pid, signal.SIGKILL if force else signal.SIGTERM, whole=force)
 
     def stop_all(self, timeout_s: float) -> None:
         """SIGTERM to every driver, SIGKILL to what is left when the time is over."""
@@ -100,14 +102,15 @@ class DriverProcesses:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                _signal_group(process.pid, signal.SIGKILL, True)
-            _await_empty(process.pid)
+                signal_group(process.pid, signal.SIGKILL, whole=True)
+            while not emptied(process.pid) and time.monotonic() < deadline + KILL_TIMEOUT_S:
+                pass  # what the kernel still holds then is ended by who starts the next driver
         self.sweep()
 
     def sweep(self) -> None:
         """Remove what drivers that have ended, also those of an earlier runner, left to remove."""
         for scratch in self._settings.stage_runner_state_folder.resolve().glob(f"*/{SCRATCH}"):
-            if _group_of(scratch.parent) is None:
+            if not _groups_of(scratch.parent):
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def _follow(self, spec: DriverSpec, process: subprocess.Popen[bytes], reader: int) -> None:
@@ -125,8 +128,7 @@ class DriverProcesses:
                 except ValidationError as error:
                     logger.error("driver told nonsense", extra={"reason": str(error)})
         exit_code = process.wait()
-        _signal_group(process.pid, signal.SIGKILL, True)
-        _await_empty(process.pid)
+        end_group(process.pid)
         shutil.rmtree(spec.scratch_folder, ignore_errors=True)
         if self._processes.get(uid) is process:
             del self._processes[uid]
@@ -156,6 +158,8 @@ class DriverProcesses:
             spark_archive=settings.stage_runner_spark_archive,
             scratch_folder=self._folder(record.pipeline_uid) / SCRATCH / run_id,
             spark=_spark_place(settings),
+            batch_bytes_max=settings.stage_runner_batch_bytes_max,
+            topic_absent_s=settings.stage_runner_topic_absent_s,
             closing=closing,
         )
 
@@ -172,53 +176,20 @@ def _spark_place(settings: StageRunnerSettings) -> SparkPlace:
     )
 
 
-def _end_group_of(folder: Path) -> None:
+def _end_left(folder: Path) -> None:
     """The driver of a runner that was killed may still be ending: it must be gone first."""
-    group = _group_of(folder)
-    if group is not None:
-        _signal_group(group, signal.SIGKILL, True)
-        _await_empty(group)
+    deadline = time.monotonic() + LEFT_TIMEOUT_S
+    for group in _groups_of(folder):
+        while not emptied(group):
+            if time.monotonic() > deadline:
+                raise Retryable(f"processes of an earlier driver do not end: group {group}")
 
 
-def _group_of(folder: Path) -> int | None:
-    """The process group of the driver that still runs from this folder, if one does."""
-    path = folder / "group"
-    if not path.exists():
-        return None
-    group = int(path.read_text())
-    return group if any(_runs_from(folder, process) for process in _members(group)) else None
+def _groups_of(folder: Path) -> set[int]:
+    """The process groups of drivers that run from this folder, whoever has started them."""
+    return groups_with(lambda argument: _of_driver(argument, folder))
 
 
-def _runs_from(folder: Path, process: psutil.Process) -> bool:
-    try:
-        return str(folder) in " ".join(process.cmdline())
-    except psutil.Error:
-        return False
-
-
-def _members(group: int) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (ProcessLookupError, psutil.NoSuchProcess):
-            continue
-    return found
-
-
-def _signal_group(group: int, number: int, whole: bool) -> None:
-    """To the whole group, or to its leader alone, who then stops Spark in good order."""
-    send: Callable[[int, int], None] = os.killpg if whole else os.kill
-    try:
-        send(group, number)
-    except ProcessLookupError:
-        pass
-
-
-def _await_empty(group: int) -> None:
-    deadline = time.monotonic() + GROUP_TIMEOUT_S
-    while _members(group):
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"processes of driver group {group} do not end")
-        time.sleep(GROUP_POLL_S)
+def _of_driver(argument: str, folder: Path) -> bool:
+    """The driver is given its spec, and its JVM the scratch folder; nobody else is."""
+    return argument == str(folder / SPEC) or f"{folder / SCRATCH}{os.sep}" in argument

@@ -1,39 +1,71 @@
-"""Which pipelines this runner owns: those of the command partitions that it was given."""
+"""Which partitions of commands this runner owns, and the runner of each."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 
+from shared import codec
+from shared.errors import InvalidMessage
+from shared.events import PipelineRecord
+from shared.kafka import position_of, read_to_end
 from shared.kafka_cluster import Kafka
-from stage_runner.adapters.kafka import read_records
 from stage_runner.app import Runner
+
+logger = logging.getLogger(__name__)
 
 
 class Ownership:
-    def __init__(self, kafka: Kafka, pipelines_topic: str, runner: Runner) -> None:
+    def __init__(
+        self, kafka: Kafka, pipelines_topic: str, make_runner: Callable[[int], Runner]
+    ) -> None:
+        """`make_runner`: shuts out who had the partition before it returns. Raises Retryable."""
         self._kafka = kafka
         self._topic = pipelines_topic
-        self._runner = runner
-        self._owned: dict[int, set[str]] | None = None
+        self._make_runner = make_runner
+        self._runners: dict[int, Runner] | None = None
 
     def acquire(self, partitions: Iterable[int]) -> None:
-        """Pipelines share key, partition count and partitioner over all topics of ours."""
-        wanted = list(partitions)
-        records = read_records(self._kafka, self._topic, wanted)
-        owned = self._owned if self._owned is not None else {}
-        for partition in wanted:
-            owned[partition] = {r.pipeline_uid for r in records.get(partition, [])}
-            for record in records.get(partition, []):
-                self._runner.adopt(record)
-        self._owned = owned
+        """Pipelines share key, partition count and partitioner over all topics of ours.
 
-    def note(self, partition: int, pipeline_uid: str) -> None:
-        """A pipeline that came into being after its partition was acquired."""
-        if self._owned is not None:
-            self._owned.setdefault(partition, set()).add(pipeline_uid)
+        What is read is read after everybody else was shut out: it is the last word.
+        """
+        fresh = {partition: self._make_runner(partition) for partition in partitions}
+        records = read_records(self._kafka, self._topic, fresh)
+        for partition, runner in fresh.items():
+            for record in records.get(partition, []):
+                runner.adopt(record)
+        self._runners = {**(self._runners or {}), **fresh}
+
+    def runners(self) -> dict[int, Runner]:
+        return dict(self._runners or {})
 
     def release(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
-            for uid in (self._owned or {}).pop(partition, set()):
-                self._runner.release(uid)
+            runner = (self._runners or {}).pop(partition, None)
+            if runner is not None:
+                runner.release()
 
     def check(self) -> str | None:
-        return None if self._owned is not None else "waiting for partitions of the commands topic"
+        return None if self._runners is not None else "waiting for partitions of the commands topic"
+
+
+def _record(value: bytes) -> PipelineRecord | None:
+    try:
+        return codec.decode(PipelineRecord, value)
+    except InvalidMessage as error:
+        logger.error("pipeline record skipped", extra={"reason": str(error)})
+        return None
+
+
+def read_records(
+    kafka: Kafka, topic: str, partitions: Iterable[int]
+) -> dict[int, list[PipelineRecord]]:
+    """The newest record of each pipeline, by partition."""
+    newest: dict[str, tuple[int, PipelineRecord]] = {}
+    for message in read_to_end(kafka, topic, partitions):
+        value = message.value()
+        if value is not None and (record := _record(value)) is not None:
+            newest[record.pipeline_uid] = (position_of(message)[0], record)
+    grouped: dict[int, list[PipelineRecord]] = {}
+    for partition, record in newest.values():
+        grouped.setdefault(partition, []).append(record)
+    return grouped

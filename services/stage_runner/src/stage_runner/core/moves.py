@@ -9,10 +9,11 @@ from shared.lifecycle import Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A new record: by a command, or found at start (`command` None)."""
+    """A record that is asked for. `said`: it stands in Kafka already, as found at a start."""
 
     record: PipelineRecord
     command: Command | None
+    said: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +52,15 @@ Event = Wanted | DriverRuns | DriverBlocked | DriverFailed | DriverEnded | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartDriver:
-    """`closing`: one that only reports what the sinks hold, and ends."""
+class Say:
+    """Write down the state's record and what follows from it. It comes before all that does."""
 
-    closing: bool = False
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDriver:
+    """`closing`: one that only shuts these sinks, reports what they hold, and ends."""
+
+    closing: PipelineRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,4 +97,4 @@ class Answer:
     errors: tuple[Problem, ...] = ()
 
 
-Action = StartDriver | StopDriver | Announce | Beat | EndFacts | Answer
+Action = Say | StartDriver | StopDriver | Announce | Beat | EndFacts | Answer

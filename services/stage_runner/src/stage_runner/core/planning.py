@@ -114,6 +114,7 @@ def define(
             since=same[0].since if same else generation,
             bases=same[0].bases if same else ends,
             retired=_retired(same[0], topic_id) if same else (),
+            moved=_moved(same[0], topic_id, begun.values(), generation) if same else 0,
         )
 
     stages = tuple(
@@ -163,6 +164,20 @@ def _with_whole(
 def _retired(before: SinkDefinition, topic_id: str | None) -> tuple[str, ...]:
     was = before.topic_id
     return (*before.retired, was) if was is not None and was != topic_id else before.retired
+
+
+def _moved(
+    before: SinkDefinition, topic_id: str | None, stages: Iterable[StageDefinition], generation: int
+) -> int:
+    """With a topic that is created anew goes what nobody was told of.
+
+    A stage that has read it since there was anything in it says itself what it has missed.
+    """
+    if topic_id == before.topic_id:
+        return before.moved
+    readers = [s for s in stages if any(i.topic_id == before.topic_id for i in s.inputs)]
+    told = any(sink.since <= before.since for stage in readers for sink in stage.sinks)
+    return before.moved if told else generation
 
 
 def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:

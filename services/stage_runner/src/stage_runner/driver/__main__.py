@@ -89,6 +89,8 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         identity=identity,
         clock=clock,
         checkpoint_folder=spec.checkpoint_folder,
+        batch_bytes_max=spec.batch_bytes_max,
+        topic_absent_s=spec.topic_absent_s,
     )
     stages = [_stage(spec, stage, around, stack) for stage in compiled]
     executors = _executors(spec, spark, stack)

@@ -42,6 +42,8 @@ class Surroundings:
     identity: Identity
     clock: Clock
     checkpoint_folder: Path
+    batch_bytes_max: int
+    topic_absent_s: float
 
 
 class RunningStage:
@@ -76,7 +78,16 @@ class RunningStage:
                 if sink.bases
             },
             checkpoint=Checkpoint(self._folder),
-            source=TopicSource(around.admin, around.spark, around.kafka, compiled.rows),
+            source=TopicSource(
+                around.admin,
+                around.spark,
+                around.kafka,
+                compiled.rows,
+                sizes=compiled.sizes,
+                bytes_max=compiled.stage.max_bytes_per_trigger or around.batch_bytes_max,
+                absent_s=around.topic_absent_s,
+            ),
+            offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
             emit=around.emitter.emit,
             clock=around.clock,

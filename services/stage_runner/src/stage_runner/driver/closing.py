@@ -1,6 +1,7 @@
-"""The last word on a pipeline that is deleted: what stands in its sinks, without Spark.
+"""The last word on sinks that go, with a change or with their pipeline: what stands in them.
 
-A driver that was killed may have written a batch and not told so; its tokens must not end lost.
+Without Spark. A driver that was killed may have written a batch and not told so; its tokens must
+not end lost.
 """
 
 import logging
@@ -9,10 +10,10 @@ from confluent_kafka import Producer
 
 from shared.clock import Clock
 from shared.errors import Retryable
-from shared.events import Commit
+from shared.events import Commit, StageDefinition
 from shared.kafka import produce_and_wait
 from shared.kafka_admin import KafkaAdmin
-from shared.manifest import parse_manifest
+from shared.manifest import Stage, parse_manifest
 from stage_runner.driver.app import stage_inputs
 from stage_runner.driver.sinks import open_sinks
 from stage_runner.driver_protocol import DriverSpec
@@ -30,7 +31,8 @@ def commits_topic(spec: DriverSpec) -> str:
 def report_last(
     spec: DriverSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
 ) -> None:
-    """Claim every sink, so that no earlier driver writes any more, and report what it holds.
+    """Claim each sink that is defined, so that no earlier driver writes there any more, and report
+    what it holds. The manifest may name others, which stay.
 
     Returns when Kafka has every report; raises Retryable.
     """
@@ -39,9 +41,9 @@ def report_last(
         key, value = message_of(commit, identity, clock.now_ms())
         produce_and_wait(producer, commits_topic(spec), key, value)
 
-    definitions = {definition.name: definition for definition in spec.stages}
-    for stage in parse_manifest(spec.manifest).stages_in_order():
-        definition = definitions[stage.name]
+    stages = {stage.name: stage for stage in parse_manifest(spec.manifest).stages}
+    for definition in spec.stages:
+        stage = _only(stages[definition.name], definition)
         for sink in open_sinks(spec, admin, stage, definition, schemas={}):
             ledger = Ledger(
                 sink,
@@ -55,6 +57,12 @@ def report_last(
             ledger.read()
             _report(ledger)
             sink.close()
+
+
+def _only(stage: Stage, definition: StageDefinition) -> Stage:
+    named = {sink.name for sink in definition.sinks}
+    sinks = tuple(sink for sink in stage.sinks if sink.name in named)
+    return stage.model_copy(update={"sinks": sinks})
 
 
 def _report(ledger: Ledger) -> None:

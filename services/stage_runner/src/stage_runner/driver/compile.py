@@ -4,7 +4,7 @@ Every step is first analyzed on streaming frames, so that nothing silently means
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
@@ -21,6 +21,7 @@ from shared.manifest import Manifest, Sink, Stage
 from stage_runner.core.rows import KEY, VALUE
 from stage_runner.driver.decode import DecodedInput, decode, refuse_malformed
 from stage_runner.driver.guard import refuse_command, refuse_stateful, sql_problem
+from stage_runner.driver.sizes import RecordSizes
 
 TIMESTAMP_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
 RAW_COLUMNS = "topic STRING, partition INT, offset BIGINT, value BINARY"
@@ -34,6 +35,7 @@ class CompiledStage:
     inputs: tuple[DecodedInput, ...]
     columns: dict[str, str]
     schemas: dict[str, pa.Schema]
+    sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
 
     def planned(self, stream: DataFrame) -> DataFrame | None:
         """The rows of all sinks as one plan over the stream, which Spark analyzes once.
@@ -79,7 +81,7 @@ class CompiledStage:
 
     def _collected(self, frame: DataFrame, execution: Callable[[], JavaObject]) -> pa.Table:
         table = frame.toArrow()
-        refuse_malformed(execution(), self.inputs)
+        refuse_malformed(execution(), self.inputs, self.sizes)
         return table
 
     def _tables(self, by_view: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -162,14 +164,14 @@ def _register(
 def _refuse_columns(frame: DataFrame, path: str) -> None:
     """What only the first row would show otherwise, as a driver that fails again and again."""
     seen: set[str] = set()
-    for field in frame.schema:
-        name = field.name
+    for column in frame.schema:
+        name = column.name
         if name.lower() in seen:
             problem = Problem(
                 message=f"column {name!r} stands twice", path=path, hint=f"rename one: {name} AS …"
             )
             raise UserError([problem])
-        if isinstance(field.dataType, NullType):
+        if isinstance(column.dataType, NullType):
             hint = "give it one: CAST(NULL AS STRING)"
             raise UserError([Problem(message=f"column {name!r} has no type", path=path, hint=hint)])
         seen.add(name.lower())

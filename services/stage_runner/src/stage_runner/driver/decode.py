@@ -3,12 +3,14 @@ a row of nulls: it is counted in the same pass, and the batch is refused before 
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shared.columns import FROM_JSON_OPTIONS
+from stage_runner.driver.sizes import RecordSizes
 
 PREVIEW_CHARACTERS = 200
 # Spark ignores what stands behind a value. In here, anything behind the record makes it malformed:
@@ -54,7 +56,7 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     rows = raw.where(F.col("topic") == source.topic).select(
         "partition", "offset", text.alias("text"), parsed.alias("parsed")
     )
-    observed = rows.observe(observation(source), *_counts(_malformed()))
+    observed = rows.observe(observation(source), _seen(_malformed()))
     return observed.select(_record().alias("row")).select("row.*")
 
 
@@ -62,13 +64,20 @@ def observation(source: DecodedInput) -> str:
     return f"decode:{source.name}"
 
 
-def refuse_malformed(execution: JavaObject, sources: tuple[DecodedInput, ...]) -> None:
-    """After an execution has run: raise MalformedRecord if one of its inputs held such a record."""
+def refuse_malformed(
+    execution: JavaObject, sources: tuple[DecodedInput, ...], sizes: RecordSizes
+) -> None:
+    """After an execution has run: raise MalformedRecord if one of its inputs held such a record.
+
+    The same pass has seen how large the records are.
+    """
     metrics = execution.observedMetrics()
     for source in sources:
         found = metrics.get(observation(source))
         if found.isDefined():
-            _refuse(source, found.get())
+            seen = json.loads(found.get().getString(0))
+            sizes.met(records=seen["records"], largest=seen.get("largest", 0))
+            _refuse(source, seen["malformed"], seen.get("first"))
 
 
 def _record() -> Column:
@@ -84,17 +93,20 @@ def _malformed() -> Column:
     )
 
 
-def _counts(malformed: Column) -> tuple[Column, Column]:
+def _seen(malformed: Column) -> Column:
     preview = F.coalesce(F.substring("text", 1, PREVIEW_CHARACTERS), F.lit("<null>"))
     position = F.struct("partition", "offset", F.make_valid_utf8(preview).alias("text"))
-    first = F.to_json(F.min(F.when(malformed, position)))
-    return F.count_if(malformed).alias("malformed"), first.alias("first")
+    seen = F.struct(
+        F.count(F.lit(1)).alias("records"),
+        F.max(F.octet_length("text")).alias("largest"),
+        F.count_if(malformed).alias("malformed"),
+        F.min(F.when(malformed, position)).alias("first"),
+    )
+    return F.to_json(seen).alias("seen")
 
 
-def _refuse(source: DecodedInput, row: JavaObject) -> None:
-    count = row.getLong(0)
-    if count:
-        first = json.loads(row.getString(1))
+def _refuse(source: DecodedInput, count: int, first: dict[str, Any] | None) -> None:
+    if count and first is not None:
         raise MalformedRecord(
             source, count, first["partition"], first["offset"], first.get("text", "")
         )

@@ -55,7 +55,7 @@ def _life(spec: DriverSpec, environment: str, stage: str, sink: SinkDefinition) 
     """One fence whatever the lineage of the checkpoint; two environments may share a table."""
     place = f"{environment}/{spec.tenant}/{spec.pipeline_uid}"
     key = f"{place}/{sink_key(stage, sink.name, sink.since)}"
-    return SinkLife(name=sink.name, since=sink.since, fence_key=key)
+    return SinkLife(name=sink.name, since=sink.since, fence_key=key, moved=sink.moved)
 
 
 def _target(

@@ -1,18 +1,22 @@
 """The topics of a stage, for everything but its query. Fulfils `waybill.spark.stage.Source`."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from shared.events import Range
+from shared.errors import Retryable
 from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
+from stage_runner.driver.sizes import RecordSizes, measure
 from stage_runner.driver.source import read_ranges
+from waybill.spark.pieces import Ranges, in_pieces, offsets
 from waybill.spark.stage import Rows
 
-ABSENT_S: Final = 5.0  # a broker that has just started may not know every topic yet
+logger = logging.getLogger(__name__)
+
 ABSENT_POLL_S: Final = 0.5
 
 
@@ -23,25 +27,48 @@ class TopicSource:
         spark: SparkSession,
         kafka: Kafka,
         to_rows: Callable[[DataFrame], Rows],
+        *,
+        sizes: RecordSizes,
+        bytes_max: int,
+        absent_s: float,
     ) -> None:
         self._admin = admin
         self._to_rows = to_rows
         self._spark = spark
         self._kafka = kafka
+        self._sizes = sizes
+        self._bytes_max = bytes_max
+        self._absent_s = absent_s
 
     def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Absent is only what stays absent for a while: it is a reason to call data lost."""
+        """Absent is only what stays absent for a while: it is a reason to call data lost, and a
+        broker that has just started, or lost the others, does not know every topic."""
         wanted = set(topics)
-        deadline = time.monotonic() + ABSENT_S
+        deadline = time.monotonic() + self._absent_s
         while True:
             found = self._admin.identify(wanted)
             if found.keys() == wanted or time.monotonic() > deadline:
-                return {name: identity.topic_id for name, identity in found.items()}
+                break
             time.sleep(ABSENT_POLL_S)
+        for topic in sorted(wanted - found.keys()):
+            if not self._admin.absent(topic):
+                raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")
+        return {name: identity.topic_id for name, identity in found.items()}
 
     def starts(self, topic: str) -> Mapping[int, int]:
         identity = self._admin.identify([topic]).get(topic)
         return {} if identity is None else self._admin.starts(topic, identity.partitions)
 
-    def read(self, ranges: tuple[Range, ...]) -> Rows:
+    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
+        """Costs nothing where the records cannot be too much; else they are measured first."""
+        if offsets(ranges) * self._sizes.largest <= self._bytes_max:
+            return (ranges,)
+        sizes = measure(read_ranges(self._spark, self._kafka, ranges))
+        found = [size for records in sizes.values() for _, size in records]
+        self._sizes.met(records=len(found), largest=max(found, default=0))
+        pieces = in_pieces(ranges, sizes, self._bytes_max)
+        logger.info("records are measured", extra={"bytes": sum(found), "pieces": len(pieces)})
+        return pieces
+
+    def read(self, ranges: Ranges) -> Rows:
         return self._to_rows(read_ranges(self._spark, self._kafka, ranges))

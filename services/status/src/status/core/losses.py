@@ -5,7 +5,7 @@ sinks are enough, and what all of them have reached is never lost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.vectors import Span, Vector, beyond, merge_spans, overlap, without
 from status.core.outcomes import Lost
@@ -35,11 +35,20 @@ def losses(
     """`required` are the keys of the sinks that must have all of it, `removed` those that once had
     to; `ended` is why nothing more will come. No offset comes twice."""
     for each in asked:
-        told = [*_before_start(each), *_set_aside(each, (*required, *removed), view)]
+        empty = each.span.start == each.span.end
+        told = (
+            [] if empty else [*_before_start(each), *_set_aside(each, [*required, *removed], view)]
+        )
+        awaited = _below(each) if empty else each
         if ended is not None:
-            told.append((ended, _never(each, required, view)))
+            told.append((ended, _never(awaited, required, view)))
         if told:
-            yield from _lost(each, told)
+            yield from _lost(awaited, told)
+
+
+def _below(each: Asked) -> Asked:
+    """An empty span asks for nothing but that its end is passed, by all that lies below."""
+    return replace(each, span=_span(each.span, 0, each.span.end))
 
 
 def left_of(span: Span, reached: Vector, missing: Missing) -> tuple[Span, ...]:

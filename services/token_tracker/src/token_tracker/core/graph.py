@@ -6,7 +6,7 @@ combine by their minimum.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Final
 
 from shared.events import (
@@ -20,7 +20,7 @@ from shared.events import (
     to_vector,
 )
 from shared.slots import Hop, SinkState, Slot, sink_key, stage_key
-from shared.vectors import TopicPartition, Vector, covers, gone_topics, join, meet
+from shared.vectors import TopicPartition, Vector, covers, gone_topics, join, meet, nearer
 
 SHAPES_MAX: Final = 4_096  # definitions whose shape is remembered; each is a few kB
 
@@ -76,6 +76,21 @@ class _Shape:
             if not any(self.writers_of(source) for source in stage.inputs)
         }
         """By stage that reads nothing but roots: the ids of their topics."""
+        self.readers_first = tuple(reversed(self._writers_first(definition.stages)))
+
+    def _writers_first(self, stages: tuple[StageDefinition, ...]) -> list[StageDefinition]:
+        placed: dict[str, StageDefinition] = {}
+
+        def place(stage: StageDefinition) -> None:
+            if stage.name not in placed:
+                for source in stage.inputs:
+                    for writer in self.writers_of(source):
+                        place(writer.stage)
+                placed[stage.name] = stage
+
+        for stage in stages:
+            place(stage)
+        return [*placed.values()]
 
     def writers_of(self, source: InputDefinition) -> list[StageSink]:
         return [] if source.root else self.writers.get(source.topic_id, [])
@@ -93,6 +108,8 @@ class Graph:
         self.sinks = self._shape.sinks
         self.inner = self._shape.inner
         """Ids of the topics between the stages."""
+        self.readers_first = self._shape.readers_first
+        """All stages; each comes behind those that read what it writes."""
         self.passed: dict[str, int] = {}
         """By Kafka sink: how many hops every reader is past, without the last of them."""
 
@@ -152,12 +169,17 @@ class Graph:
             yield from (place for place in self.bases(sink.stage) if place[0] == topic_id)
 
     def _to_roots(self, stage: StageDefinition, at: Vector) -> _Path:
+        """Each stage once, however many ways lead to it: the nearest of them counts for all."""
+        ways: dict[str, list[Vector]] = {stage.name: [at]}
         paths: list[_Path] = []
-        for source in stage.inputs:
-            here, writers = within(at, source), self.writers(source)
-            if not writers:
-                paths.append(_Path(ids_of(source), here))
-            paths += [self._to_roots(w.stage, self.through(w, source, here)) for w in writers]
+        for each in self.readers_first:
+            for source in each.inputs if each.name in ways else ():
+                here, writers = [within(at, source) for at in ways[each.name]], self.writers(source)
+                if not writers:
+                    paths += [_Path(ids_of(source), reached) for reached in here]
+                for writer in writers:
+                    taken = self.through(writer, source, reduce(nearer, here))
+                    ways.setdefault(writer.stage.name, []).append(taken)
         return _combine(paths)
 
 

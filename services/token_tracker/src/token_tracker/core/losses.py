@@ -7,7 +7,7 @@ adds is lost, and only beyond that.
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Final
 
 from shared.events import InputDefinition, PartitionOffset, StageDefinition, to_vector
@@ -24,6 +24,7 @@ from shared.vectors import (
     gone_topics,
     join,
     merge_spans,
+    nearer,
     overlap,
     without,
 )
@@ -124,15 +125,15 @@ class _Settling:
         """
         way = self._way(sink)
         set_aside = self._closed(sink, way, set_aside)
-        todo = [(sink.stage, way)]
-        while todo:
-            stage, way = todo.pop()
-            for source in stage.inputs:
+        ways: dict[str, list[_Way | None]] = {sink.stage.name: [way]}
+        for stage in self._graph.readers_first:
+            for source in stage.inputs if stage.name in ways else ():
+                way = reduce(_nearer, ways[stage.name])
                 for writer in self._graph.writers(source):
                     above = self._way_above(way, source, writer)
                     floor = above[1] if above is not None else {}
                     set_aside = united(set_aside, self._taken(writer, source, set_aside, floor))
-                    todo.append((writer.stage, above))
+                    ways.setdefault(writer.stage.name, []).append(above)
         return set_aside
 
     def _taken(
@@ -193,6 +194,11 @@ class _Settling:
                     if each.key == writer.key:
                         return each.stage, self._old.through(each, known, within(held, known))
         return None
+
+
+def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
+    """What a stage had taken by the way on which less of it has come through."""
+    return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
 
 
 def _of(

@@ -39,6 +39,7 @@ class IcebergSink:
         """Without a schema the sink can only be read: the table is not made if it is missing."""
         self.name = life.name
         self.since = life.since
+        self.moved = life.moved
         self._catalog = catalog
         self._identifier = table
         self._schema = schema

@@ -18,7 +18,7 @@ from shared.failpoints import reach
 from shared.kafka import make_producer, position_of, read_to_end
 from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
-from shared.kafka_errors import said
+from shared.kafka_errors import FENCED, said
 from stage_runner.core.rows import KEY, VALUE
 from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill.spark.sinks import SinkLife, SinkSuperseded, Written
@@ -31,9 +31,6 @@ VISIBLE_WAIT_S: Final = 1.0
 VISIBLE_POLL_S_MIN: Final = 0.001  # what the markers of our own commit usually take
 VISIBLE_POLL_S_MAX: Final = 0.1
 T = TypeVar("T")
-SUPERSEDED: Final = frozenset(
-    {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +47,7 @@ class KafkaSink:
     def __init__(self, life: SinkLife, target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
         self.name = life.name
         self.since = life.since
+        self.moved = life.moved
         self._target = target
         self._fence_key = life.fence_key
         self._fences_topic = f"{target.topic_prefix}.fences"
@@ -180,7 +178,7 @@ class KafkaSink:
         except KafkaException as error:
             self._producer = None
             cause = error.args[0]
-            if cause.code() in SUPERSEDED:
+            if cause.code() in FENCED:
                 raise SinkSuperseded(f"sink {self.name}: {cause.str()}") from error
             raise Retryable(f"sink {self.name}: {said(cause)}") from error
 

@@ -1,0 +1,111 @@
+"""What a runner says of the pipelines of one commands partition. Fulfils `Publisher`."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
+
+from shared import codec
+from shared.clock import Clocks
+from shared.events import (
+    Definition,
+    Fact,
+    LifecycleEvent,
+    PipelineRecord,
+    Reply,
+    pipeline_key,
+)
+from stage_runner.adapters.transactions import Outgoing
+from stage_runner.core.moves import Answer
+from stage_runner.core.states import PipelineState
+
+ACTOR: Final = "stage_runner"
+EventKind = Literal["claim", "transition", "heartbeat"]
+
+
+class Voice(Protocol):
+    def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
+        """In one transaction; the offsets at which they stand."""
+
+
+class KafkaPublisher:
+    def __init__(self, producer: Voice, prefix: str, run_id: str, clock: Clocks) -> None:
+        self._producer = producer
+        self._prefix = prefix
+        self._run_id = run_id
+        self._clock = clock
+
+    def change(self, record: PipelineRecord, definition: Definition | None) -> None:
+        messages = [self._to("pipelines", record)]
+        if definition is not None:
+            fact = Fact(
+                tenant=record.tenant,
+                pipeline_uid=record.pipeline_uid,
+                generation=record.generation,
+                at=self._clock.now_ms(),
+                body=definition,
+            )
+            messages.append(self._to("commits", fact))
+        self._producer.send(messages)
+
+    def claim(self, record: PipelineRecord) -> int:
+        event = self._event(PipelineState(record=record), "claim", None)
+        (epoch,) = self._producer.send([self._to("lifecycle", event)])
+        return epoch
+
+    def phase(self, state: PipelineState, phase_from: str) -> None:
+        event = self._event(state, "transition", phase_from)
+        self._producer.send([self._to("lifecycle", event)])
+
+    def beat(self, states: Sequence[PipelineState]) -> None:
+        events = (self._event(state, "heartbeat", None) for state in states)
+        self._producer.send([self._to("lifecycle", event) for event in events])
+
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
+        command = answer.command
+        reply = Reply(
+            tenant=command.tenant,
+            pipeline_uid=command.pipeline_uid,
+            id=command.id,
+            pipeline=command.pipeline,
+            action=command.action,
+            state=answer.state,
+            generation=generation,
+            errors=answer.errors,
+            warnings=warnings,
+            at=self._clock.now_ms(),
+        )
+        self._producer.send([self._to("replies", reply)])
+
+    def _event(
+        self, state: PipelineState, kind: EventKind, phase_from: str | None
+    ) -> LifecycleEvent:
+        record = state.record
+        return LifecycleEvent(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            pipeline=record.name,
+            generation=record.generation,
+            kind=kind,
+            phase_from=phase_from,
+            phase=state.phase,
+            reason=state.reason,
+            error=state.error,
+            actor=ACTOR,
+            run_id=self._run_id,
+            attempt=state.attempt,
+            next_at=self._as_read(state.next_at),
+            blocked_by=state.blocked_by,
+            at=self._clock.now_ms(),
+        )
+
+    def _as_read(self, at: int | None) -> int | None:
+        """A moment of the clock that waiting goes by, as people read it."""
+        if at is None:
+            return None
+        return self._clock.now_ms() + max(0, at - self._clock.monotonic_ms())
+
+    def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Reply) -> Outgoing:
+        return Outgoing(
+            topic=f"{self._prefix}.{topic}",
+            key=pipeline_key(message.tenant, message.pipeline_uid),
+            value=codec.encode(message),
+        )

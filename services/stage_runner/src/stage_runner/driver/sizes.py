@@ -1,0 +1,41 @@
+"""How large the records of a stage are, so that a batch that is surely small is read at once."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+Sizes = Mapping[tuple[str, int], list[tuple[int, int]]]
+"""By topic and partition: offset and bytes of each record."""
+
+RECORD_BYTES_GUESS: Final = 1 << 20  # what Kafka takes, unless a topic says otherwise
+RECORDS_KNOWN_MIN: Final = 1_000  # fewer than these say nothing about the next ones
+
+
+class RecordSizes:
+    """What this driver has met in one stage. It forgets nothing: a large one may come again."""
+
+    def __init__(self) -> None:
+        self._largest = 0
+        self._records = 0
+
+    @property
+    def largest(self) -> int:
+        """Bytes that the next record hardly exceeds."""
+        known = self._records >= RECORDS_KNOWN_MIN
+        return self._largest if known else max(self._largest, RECORD_BYTES_GUESS)
+
+    def met(self, *, records: int, largest: int) -> None:
+        self._records += records
+        self._largest = max(self._largest, largest)
+
+
+def measure(raw: DataFrame) -> Sizes:
+    """One pass over the records that keeps none of them."""
+    size = F.coalesce(F.octet_length("value"), F.lit(0))
+    table = raw.select("topic", "partition", "offset", size.alias("bytes")).toArrow()
+    sizes: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for topic, partition, offset, length in zip(*(c.to_pylist() for c in table), strict=True):
+        sizes.setdefault((topic, partition), []).append((offset, length))
+    return sizes

@@ -1,0 +1,109 @@
+"""A runner that is cut off, and comes back after another has taken its pipelines over."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from e2e.faults import BACK_TIMEOUT_S, await_ready, paused, process_of
+from e2e.two_sinks import MANIFEST, WAIT_S, TwoSinks
+from e2e.waiting import drivers_of, eventually
+from integration.conftest import free_port
+from local_stack.services import topic_prefix
+from local_stack.stack import StackState
+from shared.events import PipelineRecord
+from shared.failpoints import FOLDER, REACHED
+from shared.kafka_admin import KafkaAdmin
+from stage_runner.adapters.ownership import read_records
+from waybill import Client, NotFound
+
+STOP_TIMEOUT_S = 60.0
+TAKEOVER_TIMEOUT_S = 180.0  # until the group misses the first, and the second has a driver
+
+
+@pytest.fixture
+def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
+    return TwoSinks(client, stack, kafka, catalog)
+
+
+@contextmanager
+def second_runner(stack: StackState, folder: Path) -> Iterator[None]:
+    """As on another host, with a state folder of its own."""
+    environment = {
+        **process_of(stack, "stage_runner").environ(),
+        "WAYBILL_STAGE_RUNNER_PORT": str(free_port()),
+        "WAYBILL_STAGE_RUNNER_STATE_FOLDER": str(folder / "state"),
+        FOLDER: str(folder),
+    }
+    with (folder / "stage_runner.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "stage_runner"], env=environment, stdout=log, stderr=log
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(STOP_TIMEOUT_S)
+
+
+@contextmanager
+def holding_changes(folder: Path, topic: str) -> Iterator[Path]:
+    """The first change that a runner says is held when it is written and not yet committed."""
+    points = [folder / f"{topic}.{partition}.before_commit" for partition in range(8)]
+    for point in points:
+        point.touch()
+    try:
+        yield folder
+    finally:
+        for point in [*points, *folder.glob(f"*{REACHED}")]:
+            point.unlink(missing_ok=True)
+
+
+def newest_record(stack: StackState, topic: str, uid: str) -> PipelineRecord:
+    found = read_records(stack.kafka, topic, range(8))
+    (record,) = [r for records in found.values() for r in records if r.pipeline_uid == uid]
+    return record
+
+
+def gone(client: Client, name: str) -> bool:
+    try:
+        client.pipeline(name)
+    except NotFound:
+        return True
+    return False
+
+
+def test_nothing_of_a_runner_that_was_cut_off_takes_effect_after_its_successor(
+    client: Client, stack: StackState, pipeline: TwoSinks, failpoints: Path, tmp_path: Path
+) -> None:
+    """It had carried out a change, whose record was on its way. The other one carries it out
+    too, then deletes the pipeline; and only now does the first one come back."""
+    pipeline.assert_once(pipeline.send(5))
+    topic, first = f"{topic_prefix()}.pipelines", process_of(stack, "stage_runner")
+    manifest = MANIFEST.format(name=pipeline.name, table=pipeline.table.removeprefix("raw."))
+
+    with holding_changes(failpoints, topic):
+        change = client.apply(manifest.replace("100 milliseconds", "200 milliseconds"))
+        eventually(lambda: [*failpoints.glob(f"{topic}.*{REACHED}")], within_s=WAIT_S)
+        with second_runner(stack, tmp_path):
+            with paused([first]):
+                done = client.operation(change.id, wait_s=TAKEOVER_TIMEOUT_S)
+                assert (done.state, client.pipeline(pipeline.name).generation) == ("done", 2)
+                pipeline.assert_once(pipeline.send(5))
+                deletion = client.delete(pipeline.name)
+                assert client.operation(deletion.id, wait_s=WAIT_S).state == "done"
+                assert gone(client, pipeline.name)
+                for reached in failpoints.glob(f"{topic}.*{REACHED}"):
+                    reached.unlink()
+            eventually(lambda: not first.is_running(), within_s=BACK_TIMEOUT_S)
+            await_ready(stack)
+
+    await_ready(stack)
+    record = newest_record(stack, topic, pipeline.uid)
+    assert (record.desired, record.closed) == ("deleted", True)
+    assert gone(client, pipeline.name)
+    assert drivers_of(stack, pipeline.uid) == []

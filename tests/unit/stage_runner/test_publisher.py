@@ -1,0 +1,77 @@
+"""What a runner says, as transactions."""
+
+from collections.abc import Sequence
+
+from builders import NOW, make_command, make_definition, make_record
+from shared import codec
+from shared.events import Fact, LifecycleEvent, PipelineRecord, Reply
+from stage_runner.adapters.publisher import KafkaPublisher
+from stage_runner.adapters.transactions import Outgoing
+from stage_runner.core.moves import Answer
+from stage_runner.core.states import PipelineState
+
+RECORD = make_record()
+
+
+class Producer:
+    """Remembers transactions."""
+
+    def __init__(self) -> None:
+        self.sent: list[list[Outgoing]] = []
+
+    def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
+        self.sent.append(list(messages))
+        return tuple(range(7, 7 + len(messages)))
+
+
+class SetBack:
+    """An hour after the start somebody has set the wall clock back by two."""
+
+    def now_ms(self) -> int:
+        return NOW - 3_600_000
+
+    def monotonic_ms(self) -> int:
+        return 3_600_000
+
+
+def publisher(producer: Producer) -> KafkaPublisher:
+    return KafkaPublisher(producer, "waybill", "run", SetBack())
+
+
+def test_record_and_definition_are_one_transaction() -> None:
+    producer = Producer()
+    publisher(producer).change(RECORD, make_definition())
+    ((record, fact),) = producer.sent
+    assert (record.topic, fact.topic) == ("waybill.pipelines", "waybill.commits")
+    assert record.key == fact.key
+    assert codec.decode(PipelineRecord, record.value) == RECORD
+    assert codec.decode(Fact, fact.value).body == make_definition()
+
+
+def test_heartbeats_of_a_partition_are_one_transaction() -> None:
+    producer = Producer()
+    publisher(producer).beat([PipelineState(record=make_record(uid=uid)) for uid in ("a", "b")])
+    ((first, second),) = producer.sent
+    assert [first.key, second.key] == ["default/a", "default/b"]
+
+
+def test_the_epoch_is_where_the_claim_stands() -> None:
+    assert publisher(Producer()).claim(RECORD) == 7
+
+
+def test_people_read_the_next_attempt_on_the_clock_that_they_have() -> None:
+    producer = Producer()
+    state = PipelineState(record=RECORD, next_at=3_600_500)
+    publisher(producer).phase(state, "Running")
+    ((event,),) = producer.sent
+    said = codec.decode(LifecycleEvent, event.value)
+    assert (said.at, said.next_at) == (NOW - 3_600_000, NOW - 3_600_000 + 500)
+
+
+def test_an_answer_names_command_and_generation() -> None:
+    producer = Producer()
+    publisher(producer).answer(Answer(command=make_command(id="c9"), state="done"), 4, ("slow",))
+    ((answer,),) = producer.sent
+    reply = codec.decode(Reply, answer.value)
+    assert (reply.id, reply.state, reply.generation) == ("c9", "done", 4)
+    assert reply.warnings == ("slow",)

@@ -1,0 +1,149 @@
+"""What a change removes is closed before the change is said."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import NOW, make_command, make_record, make_sink, make_stage
+from shared.events import LifecycleError, PipelineRecord
+from shared.lifecycle import Phase
+from stage_runner.core.moves import (
+    Action,
+    Announce,
+    Answer,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    Event,
+    Say,
+    StartDriver,
+    StopDriver,
+    Tick,
+    Wanted,
+)
+from stage_runner.core.removal import going
+from stage_runner.core.states import PipelineState
+from stage_runner.core.supervision import CLOSING_MS_MAX, decide
+
+LAKE, OUT = make_sink("lake"), make_sink("out")
+BEFORE = make_record(stages=(make_stage("a", sinks=(LAKE, OUT)), make_stage("b")))
+AFTER = make_record(generation=2, stages=(make_stage("a", sinks=(LAKE,)),))
+GOES = replace(BEFORE, stages=(make_stage("a", sinks=(OUT,)), make_stage("b")))
+CHANGE = make_command("apply", id="change")
+WELL, CRASH = DriverEnded(exit_code=0), DriverEnded(exit_code=137)
+CLOSE = StartDriver(closing=GOES)
+ERROR = LifecycleError(
+    domain="user", message="the table is not ours", hint="grant it", stage=None, retryable=False
+)
+
+
+class Pipeline:
+    """Decisions one after another; `actions` are those of the last event."""
+
+    def __init__(self, *events: Event) -> None:
+        self.state = PipelineState(record=BEFORE)
+        self.now = NOW
+        self.actions: tuple[Action, ...] = ()
+        self.on(Wanted(record=BEFORE, command=None, said=True), *events)
+
+    def on(self, *events: Event) -> tuple[Action, ...]:
+        for event in events:
+            self.state, self.actions = decide(self.state, event, self.now)
+        return self.actions
+
+    def after(self, milliseconds: int) -> tuple[Action, ...]:
+        self.now += milliseconds
+        return self.on(Tick())
+
+    def want(self, record: PipelineRecord, name: str = "later") -> tuple[Action, ...]:
+        return self.on(Wanted(record=record, command=make_command("apply", id=name)))
+
+
+@pytest.fixture
+def closing() -> Pipeline:
+    return Pipeline(DriverRuns(), Wanted(record=AFTER, command=CHANGE), WELL)
+
+
+def test_what_goes_are_the_sinks_that_are_there_no_more() -> None:
+    assert going(BEFORE, AFTER) == GOES
+    assert going(AFTER, BEFORE) is None
+    assert going(BEFORE, replace(BEFORE, desired="deleted")) is None
+
+
+def test_a_sink_that_came_back_under_its_name_is_another_one() -> None:
+    again = replace(LAKE, since=3)
+    before = make_record(stages=(make_stage(sinks=(LAKE, OUT)),))
+    after = make_record(stages=(make_stage(sinks=(again, OUT)),))
+    assert going(before, after) == make_record(stages=(make_stage(sinks=(LAKE,)),))
+
+
+def test_the_change_is_said_when_what_goes_is_closed() -> None:
+    pipeline = Pipeline(DriverRuns())
+    assert pipeline.on(Wanted(record=AFTER, command=CHANGE)) == (
+        StopDriver(),
+        Announce(phase_from=Phase.RUNNING),
+    )
+    assert pipeline.on(CRASH) == (CLOSE,), "a killed driver may have told nothing of a batch"
+    assert pipeline.state.record == BEFORE
+    assert pipeline.on(WELL) == (Say(), Announce(phase_from=Phase.STOPPING), StartDriver())
+    assert pipeline.state.record == AFTER
+    assert pipeline.on(DriverRuns())[-1] == Answer(command=CHANGE, state="done")
+
+
+def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:
+    stopped = replace(BEFORE, desired="stopped")
+    pipeline = Pipeline(Wanted(record=stopped, command=None, said=True), WELL)
+    goes = replace(GOES, desired="stopped")
+    assert pipeline.want(replace(AFTER, desired="stopped"))[-1] == StartDriver(closing=goes)
+    assert pipeline.on(WELL)[0] == Say()
+    assert pipeline.actions[-1] == Answer(command=make_command("apply", id="later"), state="done")
+    assert pipeline.state.phase is Phase.STOPPED
+
+
+def test_what_cannot_be_closed_is_not_removed(closing: Pipeline) -> None:
+    actions = closing.on(DriverFailed(problems=(), error=ERROR), CRASH)
+    refusal, *goes_on = actions
+    assert isinstance(refusal, Answer)
+    assert (refusal.command, refusal.state) == (CHANGE, "failed")
+    assert refusal.errors[0].message == "the table is not ours"
+    assert goes_on == [Announce(phase_from=Phase.STOPPING), StartDriver()]
+    assert (closing.state.record, closing.state.next) == (BEFORE, None)
+
+
+def test_what_fails_for_a_while_is_tried_again(closing: Pipeline) -> None:
+    assert closing.on(CRASH) == ()
+    assert closing.after(500) == (CLOSE,)
+    assert closing.after(CLOSING_MS_MAX) == (StopDriver(force=True),)
+    closing.on(CRASH)
+    assert closing.after(1_000) == (CLOSE,)
+    assert closing.on(WELL)[0] == Say()
+
+
+def test_a_later_change_takes_the_place_of_one_that_waits(closing: Pipeline) -> None:
+    """Nothing of the first one was ever said, so the later one is a change of what is."""
+    other = replace(AFTER, stages=(make_stage("a", sinks=(LAKE, OUT)),))
+    (refusal,) = closing.want(other)
+    assert isinstance(refusal, Answer)
+    assert (refusal.command, refusal.state) == (CHANGE, "failed")
+    assert closing.on(WELL) == (StartDriver(closing=replace(BEFORE, stages=(make_stage("b"),))),)
+    assert closing.on(WELL)[0] == Say()
+    assert closing.state.record == other
+
+
+def test_a_later_command_may_take_the_change_back(closing: Pipeline) -> None:
+    assert closing.want(BEFORE)[-1] == Say()
+    assert closing.on(WELL)[-1] == StartDriver()
+    assert closing.state.record == BEFORE
+
+
+def test_a_deletion_meanwhile_closes_everything(closing: Pipeline) -> None:
+    deleted = replace(BEFORE, desired="deleted")
+    closing.want(deleted)
+    assert closing.on(WELL) == (StartDriver(closing=deleted),)
+
+
+def test_what_waits_for_its_next_attempt_can_be_stopped(closing: Pipeline) -> None:
+    closing.on(CRASH)
+    closing.want(replace(BEFORE, desired="stopped"))
+    assert closing.state.phase is Phase.STOPPED
+    assert closing.after(10**9) == ()

@@ -1,0 +1,85 @@
+"""Which fence a sink has: it tells environments, pipelines, stages and lives of a name apart."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from builders import make_record
+from shared.events import StageDefinition
+from shared.kafka_admin import KafkaAdmin
+from shared.manifest import parse_manifest
+from stage_runner.core.planning import TopicState, define
+from stage_runner.driver import sinks
+from stage_runner.driver_protocol import DriverSpec
+from waybill.spark.sinks import SinkLife
+
+MANIFEST = parse_manifest(
+    """
+version: 1
+name: orders
+inputs: [{name: orders, kafka: {topic: orders.in}, schema: "id BIGINT"}]
+stages:
+  - name: load
+    inputs: [orders]
+    sinks: [{name: lake, iceberg: {table: raw.orders}}]
+"""
+)
+TOPICS = {"orders.in": TopicState(topic_id="R", starts={0: 0}, ends={0: 0})}
+
+
+class Admin:
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+
+    def cluster_id(self) -> str:
+        return self._cluster
+
+
+@pytest.fixture
+def lives(monkeypatch: pytest.MonkeyPatch) -> list[SinkLife]:
+    found: list[SinkLife] = []
+
+    def opened(life: SinkLife, *args: object, **kwargs: object) -> SinkLife:
+        found.append(life)
+        return life
+
+    monkeypatch.setattr(sinks, "IcebergSink", opened)
+    monkeypatch.setattr(sinks, "open_catalog", lambda folder: None)
+    return found
+
+
+def fence_key(
+    lives: list[SinkLife],
+    stage: StageDefinition,
+    *,
+    prefix: str = "waybill",
+    cluster: str = "here",
+) -> str:
+    record = make_record()
+    spec = DriverSpec.model_construct(
+        tenant=record.tenant,
+        pipeline_uid=record.pipeline_uid,
+        topic_prefix=prefix,
+        lakehouse_folder=Path(),
+    )
+    sinks.open_sinks(spec, cast(KafkaAdmin, Admin(cluster)), MANIFEST.stages[0], stage, schemas={})
+    return lives[-1].fence_key
+
+
+def test_environments_that_share_a_table_have_fences_of_their_own(lives: list[SinkLife]) -> None:
+    """They have one uid for pipelines of one name: it is made of the name."""
+    (stage,) = define(MANIFEST, TOPICS, None)
+    keys = {
+        fence_key(lives, stage),
+        fence_key(lives, stage, prefix="staging"),
+        fence_key(lives, stage, cluster="there"),
+    }
+    assert len(keys) == 3
+
+
+def test_a_sink_that_returns_has_a_fence_of_its_own(lives: list[SinkLife]) -> None:
+    (stage,) = define(MANIFEST, TOPICS, None)
+    again = replace(stage, sinks=(replace(stage.sinks[0], since=3),))
+    assert fence_key(lives, stage) != fence_key(lives, again)

@@ -1,0 +1,111 @@
+"""Stages in layers, each read by several of the next: ways multiply, and each stage counts once."""
+
+from collections.abc import Iterable
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.events import Fact, StageDefinition
+from shared.slots import Losses, Slot
+from shared.vectors import Vector
+from strategies import patiently
+from token_tracker.core import apply_fact
+from token_tracker.core.graph import Graph, StageSink, _combine, _Path, ids_of, within
+from token_tracker.core.losses import _Settling, united
+from unit.token_tracker.flow import Flow, Recreate, Skip, StageShape, Take
+from unit.token_tracker.test_reached_properties import EMPTY, state_of
+
+
+def layers(count: int) -> tuple[StageShape, ...]:
+    """Two stages per layer; each reads both topics of the layer before."""
+    before: tuple[str, ...] = ("R",)
+    stages: list[StageShape] = []
+    for number in range(count):
+        pair = (f"A{number}", f"B{number}")
+        stages += [StageShape(f"to_{topic}", before, (topic,)) for topic in pair]
+        before = pair
+    return (*stages, StageShape("load", before))
+
+
+def plain_roots(graph: Graph, stage: StageDefinition, at: Vector) -> _Path:
+    """Way by way."""
+    paths: list[_Path] = []
+    for source in stage.inputs:
+        here, writers = within(at, source), graph.writers(source)
+        if not writers:
+            paths.append(_Path(ids_of(source), here))
+        paths += [plain_roots(graph, w.stage, graph.through(w, source, here)) for w in writers]
+    return _combine(paths)
+
+
+def plain_spread(settling: _Settling, sink: StageSink, set_aside: Losses) -> Losses:
+    """Way by way, until no way adds anything."""
+    set_aside = settling._closed(sink, settling._way(sink), set_aside)
+    before: Losses | None = None
+    while before != set_aside:
+        before = set_aside
+        todo = [(sink.stage, settling._way(sink))]
+        while todo:
+            stage, way = todo.pop()
+            for source in stage.inputs:
+                for writer in settling._graph.writers(source):
+                    above = settling._way_above(way, source, writer)
+                    floor = above[1] if above is not None else {}
+                    taken = settling._taken(writer, source, set_aside, floor)
+                    set_aside = united(set_aside, taken)
+                    todo.append((writer.stage, above))
+    return set_aside
+
+
+def slots(facts: Iterable[Fact]) -> list[Slot]:
+    found = [EMPTY]
+    for fact in facts:
+        found.append(apply_fact(found[-1], fact).slot)
+    return found
+
+
+counts = st.tuples(*[st.integers(0, 3)] * 4)
+fans = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=4).map(tuple)
+events = st.one_of(
+    st.builds(Take, stage=st.integers(0, 4), counts=counts, fans=fans),
+    st.builds(Skip, stage=st.integers(0, 4), counts=counts),
+    st.builds(Recreate, topic=st.integers(0, 4)),
+)
+
+
+@patiently
+@given(st.lists(events, min_size=1, max_size=16))
+def test_it_is_what_walking_every_way_gives(happened: list[Take | Skip | Recreate]) -> None:
+    flow = Flow(layers(2))
+    for event in happened:
+        flow.run(event)
+    with (
+        patch.object(Graph, "_to_roots", plain_roots),
+        patch.object(_Settling, "_spread", plain_spread),
+    ):
+        plain = slots(flow.facts)
+    assert slots(flow.facts) == plain
+
+
+@pytest.mark.parametrize("lossy", [False, True], ids=["reached", "lost"])
+def test_each_sink_asks_once_for_each_link_between_stages_before_it(lossy: bool) -> None:
+    shape = layers(12)
+    links = sum(len(stage.inputs) for stage in shape)
+    assert _steps(shape, lossy=lossy) <= 2 * len(shape) * links
+
+
+def _steps(shape: tuple[StageShape, ...], *, lossy: bool) -> int:
+    """How often one last commit asks what a stage had taken."""
+    flow = Flow(shape)
+    for number in range(len(shape)):
+        flow.run(Take(number, (9,) * 4, ((1, 0), (1, 1))))
+    if lossy:
+        flow.run(Skip(len(shape) - 1, (1,) * 4))
+    *facts, last = flow.facts
+    before = slots(facts)[-1]
+    with patch.object(Graph, "through", autospec=True, side_effect=Graph.through) as through:
+        after = apply_fact(before, last).slot
+    assert state_of(after).frontier
+    return through.call_count
