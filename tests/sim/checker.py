@@ -22,7 +22,7 @@ from shared.tokens import Token
 from shared.vectors import Span, TopicPartition, join
 from sim.clients import Issued, Status, forgeries
 from sim.contents import Contents, fence_key
-from sim.effects import effects, required
+from sim.effects import effects, required, writer_of
 from sim.log import Cluster, Place, Row
 from sim.redis_server import RedisServer
 from sim.sinks import Batch, Storage
@@ -222,9 +222,7 @@ class Checker:
         for place, row in covered(self._contents, token):
             numbers.add(row.number)
             for stage, sink in required(record, issued.generation, place.topic_id):
-                rows = effects(
-                    issued.uid, record.stages, issued.generation, place.topic_id, row.number
-                )
+                rows = effects(issued.uid, record.stages, issued.generation, place.topic_id, row)
                 key = fence_key(issued.uid, stage, sink)
                 sinks[key] = stage, sink
                 due.setdefault(key, set()).update(rows[stage.name, sink.name])
@@ -246,6 +244,8 @@ class Checker:
             for place, row in self._world.cluster.incarnations[source.topic_id].rows():
                 if row.number not in numbers or not row.path:
                     continue
+                if writer_of(row)[1] > issued.generation:
+                    continue  # of another life of the sink before it, which nobody waits for
                 own = all(step[:4] == issued.uid[:4] for step in row.path)
                 if own and passed.get((place.topic_id, place.partition), 0) <= place.offset:
                     self.report("I9", f"complete, but {key} has not passed {place}")

@@ -38,7 +38,7 @@ def writer_of(row: Row) -> tuple[str, int]:
 
 @lru_cache(maxsize=50_000)
 def effects(
-    uid: str, stages: tuple[StageDefinition, ...], generation: int, topic_id: str, number: int
+    uid: str, stages: tuple[StageDefinition, ...], generation: int, topic_id: str, record: Row
 ) -> Effects:
     """Of a record of the root topic `topic_id`, by the sinks that are as old as `generation`.
 
@@ -48,7 +48,7 @@ def effects(
     found: dict[tuple[str, str], frozenset[Row]] = {}
     for stage in stages:
         arriving = [
-            row for source in stage.inputs for row in _arriving(source, topic_id, number, written)
+            row for source in stage.inputs for row in _arriving(source, topic_id, record, written)
         ]
         rows = frozenset(out for row in arriving for out in transform(uid, stage.name, row))
         for sink in (s for s in stage.sinks if s.since <= generation):
@@ -62,10 +62,10 @@ def effects(
 
 
 def _arriving(
-    source: InputDefinition, topic_id: str, number: int, written: Mapping[str, frozenset[Row]]
+    source: InputDefinition, topic_id: str, record: Row, written: Mapping[str, frozenset[Row]]
 ) -> Iterable[Row]:
     if source.root:
-        return [Row(number)] if topic_id in (source.topic_id, *source.retired) else []
+        return [record] if topic_id in (source.topic_id, *source.retired) else []
     return written.get(source.topic, frozenset())
 
 

@@ -84,10 +84,10 @@ class End:
             for place, row in self._world.cluster.incarnations[source.topic_id].rows():
                 base = to_vector(source.bases).get(place[:2], 0)
                 if stage.since == FIRST_GENERATION and place.offset >= base:
-                    self._check_arrived(record, row.number, place)
+                    self._check_arrived(record, row, place)
 
-    def _check_arrived(self, record: PipelineRecord, number: int, place: Place) -> None:
-        due = effects(record.pipeline_uid, record.stages, FIRST_GENERATION, place.topic_id, number)
+    def _check_arrived(self, record: PipelineRecord, row: Row, place: Place) -> None:
+        due = effects(record.pipeline_uid, record.stages, FIRST_GENERATION, place.topic_id, row)
         for stage, sink in required(record, FIRST_GENERATION, place.topic_id):
             seen = self._contents.visible(record.pipeline_uid, stage, sink)
             if not due[stage.name, sink.name] <= seen:
@@ -120,7 +120,7 @@ class End:
     def _arrived_everywhere(
         self, issued: Issued, record: PipelineRecord, place: Place, row: Row
     ) -> bool:
-        due = effects(issued.uid, record.stages, issued.generation, place.topic_id, row.number)
+        due = effects(issued.uid, record.stages, issued.generation, place.topic_id, row)
         sinks = [*required(record, issued.generation, place.topic_id)]
         return bool(sinks) and all(
             rows and rows <= self._contents.left(issued.uid, stage, sink)

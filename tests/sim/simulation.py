@@ -11,6 +11,7 @@ from shared.manifest import parse_manifest
 from sim.checker import Violation
 from sim.faults import FAMILIES, Family
 from sim.healing import heal
+from sim.merging import ask_merged
 from sim.moves import ORDINARY, Move
 from sim.shapes import SHAPES
 from sim.world import Rates, World
@@ -78,7 +79,7 @@ def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     families = _families(dice, only)
     often = OFTEN if only else 1
     faults = [(often * weight, move) for family in families for weight, move in family.moves]
-    world.moves = _stepper(world, [*ORDINARY, *faults])
+    world.moves = _stepper(world, [*ORDINARY, (2, ask_merged), *faults])
     if families:
         world.rates = rates or _rates(dice)
         world.ingress.offsets_lost = dice.choice((0.0, 0.1))

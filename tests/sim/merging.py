@@ -1,0 +1,30 @@
+"""Merged tokens: what is said of one must follow from what is said of its tokens."""
+
+from typing import Final
+
+from ingress.core.births import merged_parts
+from shared.errors import TokenRefused
+from sim.world import World
+from status.core.outcomes import Kind, Outcome
+
+MERGED_MAX: Final = 3
+PRECEDENCE: Final = (Kind.LOST, Kind.UNKNOWN, Kind.IN_PROGRESS, Kind.COMPLETE)
+
+
+def ask_merged(world: World) -> None:
+    """All of them are asked at one moment, so one slot answers for each pipeline."""
+    if len(world.issued) < 2:
+        return
+    chosen = [world.some(world.issued) for _ in range(world.dice.randint(2, MERGED_MAX))]
+    parts = merged_parts(world.open(issued) for issued in chosen)
+    sealed = world.ingress.seal(parts)
+    each = [world.status.ask(issued.text) for issued in chosen]
+    merged = world.status.ask(sealed.token)
+    kinds = [_kind(outcome) for outcome in each]
+    due = min(kinds, key=PRECEDENCE.index)
+    if _kind(merged) != due:
+        world.checker.report("I1", f"a token merged of {kinds} is {_kind(merged)}")
+
+
+def _kind(outcome: Outcome | TokenRefused) -> Kind:
+    return Kind.UNKNOWN if isinstance(outcome, TokenRefused) else outcome.outcome
