@@ -167,7 +167,7 @@ class Checker:
         if stored is None or key not in self._world.redis.sound:
             self.report("I12", f"{kind} from a slot that was lost")
             return
-        age = self._world.clock.now_ms() - stored.at
+        age = self._world.clock.now_ms() - stored.confirmed_at
         if kind == Kind.IN_PROGRESS and age > NON_FINAL_AGE_MS_MAX:
             self.report("I12", f"{kind} from a slot that is {age} ms old")
         if stored.slot.generation < issued.generation:

@@ -6,6 +6,7 @@ Slots stay values: what they look like as JSON is tested where it is written.
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from shared.clock import Clock
 from shared.errors import Retryable
 from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
 from status.core.views import PipelineKey, Reading, Stamp, reading_of
@@ -20,6 +21,7 @@ class Stored:
     run_id: str
     position: int
     at: int
+    confirmed_at: int
     version: int
     history: dict[str, tuple[Progress, ...]] = field(default_factory=dict)
 
@@ -28,6 +30,7 @@ class Stored:
 class RedisServer:
     """One server, with copies of what it held at earlier moments (dumps, lagging replicas)."""
 
+    clock: Clock
     run_id: str = "run-0"
     away: bool = False
     stored: dict[PipelineKey, Stored] = field(default_factory=dict)
@@ -75,13 +78,16 @@ class Store:
             return WriteResult.LOST
         if write.slot is None:
             assert held is not None
-            server.stored[key] = replace(held, at=write.at, position=write.position)
+            server.stored[key] = replace(
+                held, at=write.at, confirmed_at=server.clock.now_ms(), position=write.position
+            )
             return WriteResult.WRITTEN
         server.stored[key] = Stored(
             slot=write.slot,
             run_id=server.run_id,
             position=write.position,
             at=write.at,
+            confirmed_at=server.clock.now_ms(),
             version=held.version + 1 if held is not None else 1,
             history=_history({} if held is None or write.rebuilt else held.history, write),
         )
@@ -134,6 +140,9 @@ class Slots:
         stored = self._server.stored.get(pipeline)
         return stored.history.get(sink, ()) if stored is not None else ()
 
+    def _age_ms(self, stored: Stored | None) -> int | None:
+        return None if stored is None else self._server.clock.now_ms() - stored.confirmed_at
+
     def _reading(self, key: PipelineKey) -> Reading:
         stored = self._server.stored.get(key)
         stamp = Stamp(
@@ -141,5 +150,6 @@ class Slots:
             run_id=stored.run_id if stored is not None else None,
             version=stored.version if stored is not None else 0,
             at=stored.at if stored is not None else 0,
+            age_ms=self._age_ms(stored),
         )
         return reading_of(stamp, stored.slot if stored is not None else None)

@@ -73,7 +73,7 @@ class World:
         self.files = MemoryPath({}, "/checkpoints")
         self.topics = Topics()
         self.operations = Operations()
-        self.redis = RedisServer()
+        self.redis = RedisServer(self.clock)
         self.drivers: list[Driver] = []
         self.delayed: list[Fact] = []
         self.issued: list[Issued] = []

@@ -126,7 +126,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
 }
 
 CONNECTING: Final = ("ping", "select", "client|setinfo")
-SCRIPTS: Final = ("evalsha", "script|load", "script|exists", "info", "hmget")
+SCRIPTS: Final = ("evalsha", "script|load", "script|exists", "info", "time", "hmget")
 
 REDIS_GRANTS: Final[dict[str, RedisGrant]] = {
     "token_tracker": RedisGrant(

@@ -131,7 +131,7 @@ class Tracker:
         if own is None:
             return
         held = self._held(own, event.tenant, event.pipeline_uid)
-        slot = apply_lifecycle(held.slot, event)
+        slot = apply_lifecycle(held.slot, event, self._clock.now_ms())
         if slot != held.slot:
             held.slot, held.changed, held.unsaved = slot, True, True
 
