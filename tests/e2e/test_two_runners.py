@@ -52,8 +52,8 @@ def second_runner(stack: StackState, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def holding_changes(folder: Path, topic: str) -> Iterator[Path]:
-    """The first change that a runner says is held when it is written and not yet committed."""
-    points = [folder / f"{topic}.{partition}.before_commit" for partition in range(8)]
+    """The first change that a runner wants to say is held back, as in the queue of a producer."""
+    points = [folder / f"{topic}.{partition}.before_begin" for partition in range(8)]
     for point in points:
         point.touch()
     try:
