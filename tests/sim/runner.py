@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from shared.clock import Clocks
 from shared.events import (
+    Beat,
     Command,
     Definition,
     Fact,
@@ -145,8 +146,20 @@ class RunnerProcess:
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self._say([self._event(state, "transition", phase_from)])
 
+    def blocked(self, state: PipelineState) -> None:
+        self._say([self._event(state, "heartbeat", None)])
+
     def beat(self, states: Sequence[PipelineState]) -> None:
-        self._say([self._event(state, "heartbeat", None) for state in states])
+        beats = [
+            Beat(
+                tenant=state.record.tenant,
+                pipeline_uid=state.record.pipeline_uid,
+                at=self._world.clock.now_ms(),
+                blocked_by=state.blocked_by,
+            )
+            for state in states
+        ]
+        self._publish(lambda: self._world.topics.beats.extend(beats), "beat")
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
         replies = self._world.operations.replies

@@ -18,7 +18,7 @@ from shared.kafka_cluster import Kafka
 from shared.partitioner import partition_of
 from stage_runner.adapters.sinks import fences
 from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
-from waybill.spark.sinks import Written
+from waybill.spark.sinks import SinkLife, Written
 
 PARTITIONS = 8
 MANY = 100_000
@@ -44,7 +44,7 @@ def claimed(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSin
     target = KafkaSinkTarget(
         kafka=surroundings.kafka, topic_prefix=surroundings.prefix, topic="out", topic_id="A"
     )
-    sink = KafkaSink("out", target, fence_key=key, admin=admin)
+    sink = KafkaSink(SinkLife(name="out", since=1, fence_key=key), target, admin)
     sink.claim()
     return sink
 
