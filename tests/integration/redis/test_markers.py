@@ -5,10 +5,12 @@ import uuid
 from builders import ORDERS_ID, make_commit, make_fact
 from integration.redis.servers import Valkey
 from integration.redis.world import Pipeline, World, asked
+from integration.waiting import eventually
 from shared.codec import encode
 from shared.events import pipeline_key
 from shared.kafka import make_producer
 from shared.settings import DEFAULT_TENANT
+from shared.slots import Keys
 
 
 def tell_in_transaction(world: World, pipeline: Pipeline) -> None:
@@ -29,8 +31,9 @@ def test_a_slot_is_rebuilt_though_a_marker_stands_last(world: World, valkey: Val
     pipeline = world.pipeline()
     token, _ = pipeline.complete_token()
     tell_in_transaction(world, pipeline)
+    slot = Keys(world.surroundings.prefix).slot(DEFAULT_TENANT, pipeline.uid)
     with asked(world, token) as asker, valkey.client() as client:
         asker.hears(token, "complete")
         client.flushall()
-        asker.hears(token, "unknown")
+        eventually(lambda: client.exists(slot), within_s=30.0)
         asker.hears(token, "complete")
