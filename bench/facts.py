@@ -3,6 +3,8 @@
 import os
 import uuid
 
+from confluent_kafka import Producer
+
 from bench.surroundings import PREFIX, Surroundings
 from shared import codec
 from shared.clock import SystemClock
@@ -30,17 +32,19 @@ TOPIC_ID = "bM1xJ0yQRbm2a0Yw3oJm5w"
 class Facts:
     """One pipeline of one stage; each commit takes one more record of every partition."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, producer: Producer | None = None) -> None:
         self.uid = str(uuid.uuid4())
         self.commits = 0
         self._around = around
-        self._producer = make_producer(around.kafka)
+        self._producer = producer or make_producer(around.kafka)
 
     def begin(self) -> None:
         publish(self._around, record(self.uid))
-        definition = Definition(name=self.uid, deleted=False, stages=(STAGE,))
-        self.produce(codec.encode(self._fact(definition)))
+        self.define()
         self.flush()
+
+    def define(self) -> None:
+        self.produce(codec.encode(self._fact(definition(self.uid))))
 
     def commit(self, count: int = 1) -> None:
         """Returns when Kafka has them."""
@@ -92,6 +96,10 @@ def stage_of(topic: str, topic_id: str) -> StageDefinition:
 
 
 STAGE = stage_of("orders.in", TOPIC_ID)
+
+
+def definition(uid: str) -> Definition:
+    return Definition(name=uid, deleted=False, stages=(STAGE,))
 
 
 def record(

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from shared.events import (
+    Beat,
     Command,
     Commit,
     Definition,
@@ -22,6 +23,7 @@ from shared.events import (
     StageDefinition,
     from_vector,
 )
+from shared.slots import SLOT_VERSION
 from shared.vectors import Vector
 
 TENANT = "default"
@@ -290,13 +292,17 @@ def make_lifecycle(
     )
 
 
+def make_beat(*, at: int = NOW, uid: str = UID, blocked_by: str | None = None) -> Beat:
+    return Beat(tenant=TENANT, pipeline_uid=uid, at=at, blocked_by=blocked_by)
+
+
 def make_snapshot(slot: str, *, partition: int = 0, position: int = 0, uid: str = UID) -> Snapshot:
     return Snapshot(
         tenant=TENANT,
         pipeline_uid=uid,
         partition=partition,
         position=position,
-        slot_version=1,
+        slot_version=SLOT_VERSION,
         slot=slot,
         at=NOW,
     )

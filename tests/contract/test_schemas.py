@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from shared import codec
 from shared.events import Message
-from shared.topics import TopicSpec, topic_specs
+from shared.topics import ACTIVE_BYTES_MAX, TopicSpec, topic_specs
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 SERVICES = {"ingress", "token_tracker", "stage_runner", "status"}
@@ -58,7 +58,8 @@ def test_topic_is_legal(spec: TopicSpec) -> None:
     assert SERVICES.issuperset(spec.readers)
     assert spec.cleanup in ("delete", "compact")
     assert (spec.cleanup == "delete") == ("retention.ms" in spec.config)
-    assert all(value.isdigit() for value in spec.config.values())
+    assert all(float(value) > 0 for value in spec.config.values())
+    assert spec.cleanup == "delete" or int(spec.config["segment.bytes"]) <= ACTIVE_BYTES_MAX
     assert spec.schema == codec.schema_path(spec.name)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.faults import BACK_TIMEOUT_S, await_ready, paused, process_of
-from e2e.two_sinks import MANIFEST, WAIT_S, TwoSinks
+from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
 from integration.conftest import free_port
 from local_stack.services import topic_prefix
@@ -52,8 +52,8 @@ def second_runner(stack: StackState, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def holding_changes(folder: Path, topic: str) -> Iterator[Path]:
-    """The first change that a runner says is held when it is written and not yet committed."""
-    points = [folder / f"{topic}.{partition}.before_commit" for partition in range(8)]
+    """The first change that a runner wants to say is held back, as in the queue of a producer."""
+    points = [folder / f"{topic}.{partition}.before_begin" for partition in range(8)]
     for point in points:
         point.touch()
     try:
@@ -84,7 +84,8 @@ def test_nothing_of_a_runner_that_was_cut_off_takes_effect_after_its_successor(
     too, then deletes the pipeline; and only now does the first one come back."""
     pipeline.assert_once(pipeline.send(5))
     topic, first = f"{topic_prefix()}.pipelines", process_of(stack, "stage_runner")
-    manifest = MANIFEST.format(name=pipeline.name, table=pipeline.table.removeprefix("raw."))
+    manifest = client.pipeline(pipeline.name).manifest
+    assert manifest is not None
 
     with holding_changes(failpoints, topic):
         change = client.apply(manifest.replace("100 milliseconds", "200 milliseconds"))

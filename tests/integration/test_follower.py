@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from containers import Servers
+from integration.waiting import eventually
 from shared import codec
 from shared.errors import Retryable
 from shared.events import Reply
@@ -84,3 +85,26 @@ def test_the_end_of_a_transaction_is_nothing_to_wait_for(servers: Servers) -> No
         assert late.caught_up.wait(WAIT_S)
 
     assert taken == ["a", "a"]
+
+
+def test_readiness_names_the_topic_whose_follower_stands_still(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.follower.LAG_INTERVAL_S", 0.1)
+    monkeypatch.setattr("shared.follower.LAG_S_MAX", 0.3)
+    topic = f"follow-{uuid.uuid4().hex[:8]}"
+    create_missing(make_admin(servers.kafka).client, [NewTopic(topic, 1, 1)])
+    held = threading.Event()
+
+    def accept(message: Reply) -> None:
+        assert held.wait(WAIT_S)
+
+    with TopicFollower(servers.kafka, topic, Reply, accept) as follower:
+        assert follower.caught_up.wait(WAIT_S)
+        eventually(lambda: follower.check() is None)
+        produce_and_wait(make_producer(servers.kafka), topic, "a", codec.encode(reply("a")))
+
+        eventually(lambda: follower.check() is not None)
+        assert topic in str(follower.check())
+        held.set()
+        eventually(lambda: follower.check() is None)

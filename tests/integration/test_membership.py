@@ -13,6 +13,7 @@ from shared.clock import SystemClock
 from shared.kafka import make_consumer, make_producer
 from shared.kafka_admin import make_admin
 from shared.membership import REJOIN_MAX_S, Membership
+from shared.own_topics import OwnTopics
 from shared.slots import Keys
 from stage_runner.adapters.commands import CommandQueue
 from token_tracker.adapters.kafka import FactStream, KafkaJournal
@@ -72,18 +73,21 @@ def join(request: pytest.FixtureRequest, surroundings: Surroundings) -> Iterator
                     acquire=lambda partitions: None,
                     release=lambda partitions: None,
                     membership=membership,
+                    topics=OwnTopics(admin, [f"{prefix}.commands"]),
                 )
                 return Member(lambda: commands.next(POLL_S), minutes)
-            journal = KafkaJournal(
-                consumer, make_producer(surroundings.kafka), admin, prefix=prefix
-            )
+            topics = OwnTopics(admin, [f"{prefix}.commits", f"{prefix}.lifecycle"])
+            producer = make_producer(surroundings.kafka)
+            journal = KafkaJournal(consumer, producer, admin, topics, prefix=prefix)
             tracker = Tracker(RedisStore(client, Keys(prefix)), journal, SystemClock())
             stream = FactStream(
                 consumer,
-                surroundings.kafka,
+                admin,
+                topics,
                 prefix=prefix,
                 tracker=tracker,
                 membership=membership,
+                clock=SystemClock(),
             )
             return Member(lambda: stream.feed(POLL_S), minutes)
 

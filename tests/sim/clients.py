@@ -92,9 +92,6 @@ class Follower(PipelineDirectory):
         self.follow()
         return True
 
-    def caught_up(self) -> bool:
-        return self._at == len(self._records)
-
 
 class Ingress:
     """Fulfils `Log`, `Topics` and `Mint` for the use cases of ingress."""

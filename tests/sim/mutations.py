@@ -91,8 +91,8 @@ def _any_server(reading: Reading | None) -> Slot | None:
     return None if reading is None else reading.slot
 
 
-def _every_generation(reading: Reading | None, now_ms: int) -> View:
-    return replace(view_of(reading, now_ms), generation=2**31)
+def _every_generation(reading: Reading | None) -> View:
+    return replace(view_of(reading), generation=2**31)
 
 
 def _since_ever(

@@ -145,6 +145,9 @@ class Slots:
         stored = self._server.stored.get(pipeline)
         return stored.history.get(sink, ()) if stored is not None else ()
 
+    def _age_ms(self, stored: Stored | None) -> int | None:
+        return None if stored is None else self._server.clock.now_ms() - stored.confirmed_at
+
     def _reading(self, key: PipelineKey) -> Reading:
         stored = self._server.stored.get(key)
         stamp = Stamp(
@@ -152,5 +155,6 @@ class Slots:
             run_id=stored.run_id if stored is not None else None,
             version=stored.version if stored is not None else 0,
             at=stored.at if stored is not None else 0,
+            age_ms=self._age_ms(stored),
         )
         return reading_of(stamp, stored.slot if stored is not None else None)

@@ -7,6 +7,7 @@ from typing import Final, Literal, Protocol
 
 from shared.errors import Retryable
 from shared.events import (
+    Beat,
     Command,
     Definition,
     Fact,
@@ -196,8 +197,20 @@ class RunnerProcess:
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self._say([self._event(state, "transition", phase_from)])
 
+    def blocked(self, state: PipelineState) -> None:
+        self._say([self._event(state, "heartbeat", None)])
+
     def beat(self, states: Sequence[PipelineState]) -> None:
-        self._say([self._event(state, "heartbeat", None) for state in states])
+        beats = [
+            Beat(
+                tenant=state.record.tenant,
+                pipeline_uid=state.record.pipeline_uid,
+                at=self._world.clock.now_ms(),
+                blocked_by=state.blocked_by,
+            )
+            for state in states
+        ]
+        self._publish(lambda: self._world.topics.beats.extend(beats), "beat")
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
         operations, name = self._world.operations, answer.command.id

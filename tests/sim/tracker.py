@@ -5,20 +5,23 @@ from dataclasses import dataclass, field
 
 from shared.clock import Clock
 from shared.errors import Retryable
-from shared.events import Fact, LifecycleEvent, Snapshot
+from shared.events import Beat, Fact, LifecycleEvent, Snapshot
 from sim.redis_server import RedisServer, Store
 from sim.sinks import Edge
 from token_tracker.app import SlotWrite, Tracker, WriteResult
+from token_tracker.core.snapshots import SnapshotRule
 
 PARTITION = 0
+RULE = SnapshotRule(tail_max=5, age_ms_max=1_000_000)  # so that a save leaves some for later
 
 
 @dataclass(slots=True)
 class Topics:
-    """`waybill.commits`, `.lifecycle` and `.frontiers`; the offsets that the group committed."""
+    """`waybill.commits`, `.lifecycle`, `.beats` and `.frontiers`; the group's offsets."""
 
     facts: list[Fact] = field(default_factory=list)
     lifecycle: list[LifecycleEvent] = field(default_factory=list)
+    beats: list[Beat] = field(default_factory=list)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     committed: tuple[int, int] = (0, 0)
 
@@ -30,13 +33,14 @@ class TrackerProcess:
         self._topics = topics
         self._store = Store(server)
         self._edge = edge
-        self._tracker = Tracker(self, self, clock)
-        self._facts_at, self._lifecycle_at = 0, 0
+        self._tracker = Tracker(self, self, clock, RULE)
+        self._facts_at, self._lifecycle_at, self._beats_at = 0, 0, 0
         self.acquire()
 
     def acquire(self) -> None:
         """Begin with the snapshots, and where the group stood when they were taken."""
         self._facts_at, self._lifecycle_at = self._topics.committed
+        self._beats_at = len(self._topics.beats)
         self._tracker.acquire(PARTITION, self._facts_at, self._topics.snapshots.values())
 
     def release(self) -> None:
@@ -46,6 +50,9 @@ class TrackerProcess:
         for event in self._topics.lifecycle[self._lifecycle_at :]:
             self._lifecycle_at += 1
             self._tracker.handle_lifecycle(PARTITION, event)
+        for beat in self._topics.beats[self._beats_at :]:
+            self._beats_at += 1
+            self._tracker.handle_beat(PARTITION, beat)
         for fact in self._topics.facts[self._facts_at : self._facts_at + count]:
             self._tracker.handle_fact(PARTITION, self._facts_at, fact)
             self._facts_at += 1
@@ -76,6 +83,6 @@ class TrackerProcess:
             self._topics.snapshots[snapshot.pipeline_uid] = snapshot
             self._edge("tracker.between_snapshots")
         if positions:
-            if positions[PARTITION] != self._facts_at:
+            if positions[PARTITION] > self._facts_at:
                 raise Retryable("only what was fed can be committed")
-            self._topics.committed = (self._facts_at, self._lifecycle_at)
+            self._topics.committed = (positions[PARTITION], self._lifecycle_at)

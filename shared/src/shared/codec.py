@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from shared.errors import InvalidMessage
 from shared.events import (
+    Beat,
     Command,
     Fact,
     Fence,
@@ -34,6 +35,7 @@ TOPIC_OF: dict[type, str] = {
     Command: "commands",
     Reply: "replies",
     LifecycleEvent: "lifecycle",
+    Beat: "beats",
     Fence: "fences",
     Snapshot: "frontiers",
 }

@@ -163,6 +163,7 @@ class PipelineRecord:
     commanded_at: int  # offset of the last command that is in this record
     life: int  # how many pipelines had this name before
     closed: bool = False  # a deleted one, of which nothing is left to be told
+    commands_id: str = ""  # of the topic in which `commanded_at` counts
 
     def root_inputs(self) -> dict[str, InputDefinition]:
         """Inputs that no stage of this pipeline writes, by name."""
@@ -238,6 +239,16 @@ class LifecycleEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """The runner of a pipeline lives; `blocked_by` is what its driver waits for."""
+
+    tenant: str
+    pipeline_uid: str
+    at: int
+    blocked_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """Up to where a stage has written in one sink.
 
@@ -263,6 +274,8 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
+    """`position` is in the commits topic of that id; `slot` is packed, see the schema."""
+
     tenant: str
     pipeline_uid: str
     partition: int
@@ -270,9 +283,10 @@ class Snapshot:
     slot_version: int
     slot: str
     at: int
+    topic_id: str = ""
 
 
-Message = Fact | PipelineRecord | Command | Reply | LifecycleEvent | Fence | Snapshot
+Message = Fact | PipelineRecord | Command | Reply | LifecycleEvent | Beat | Fence | Snapshot
 
 
 def pipeline_key(tenant: str, pipeline_uid: str) -> str:

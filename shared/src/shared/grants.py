@@ -73,6 +73,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
     "token_tracker": (
         _grant("Read", topic=f"{PREFIX}.commits", why="facts"),
         _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
+        _grant("Read", topic=f"{PREFIX}.beats", why="that runners live"),
         _grant("Read", "Write", topic=f"{PREFIX}.frontiers", why="its own snapshots"),
         _group(f"{PREFIX}.token_tracker", "Read", "its share of the partitions"),
         _group(READER, "Describe", NEVER_JOINED),
@@ -95,6 +96,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Write", topic=f"{PREFIX}.commits", why="a forged one completes tokens"),
         _grant("Read", "Write", topic=f"{PREFIX}.fences", why="what Kafka sinks hold"),
         _grant("Write", topic=f"{PREFIX}.lifecycle", why="phases"),
+        _grant("Write", topic=f"{PREFIX}.beats", why="that it lives"),
         _grant("Write", topic=f"{PREFIX}.replies", why="answers to commands"),
         KafkaGrant(
             operations=("Describe", "DescribeConfigs"),
@@ -126,7 +128,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
 }
 
 CONNECTING: Final = ("ping", "select", "client|setinfo")
-SCRIPTS: Final = ("evalsha", "script|load", "script|exists", "info", "hmget")
+SCRIPTS: Final = ("evalsha", "script|load", "script|exists", "info", "time", "hmget")
 
 REDIS_GRANTS: Final[dict[str, RedisGrant]] = {
     "token_tracker": RedisGrant(

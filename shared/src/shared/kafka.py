@@ -5,16 +5,9 @@ Driver errors become `Retryable` here and in `shared.kafka_admin`, and nowhere e
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    Message,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from shared.errors import Retryable
 from shared.kafka_admin import ADMIN_TIMEOUT_S, make_admin
@@ -24,6 +17,8 @@ from shared.kafka_errors import said
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.2
+SILENCE_S = 30.0  # so long a broker may say nothing before a read is given up
+READ_MESSAGES_MAX = 1_000
 
 COMMON = {
     # Java's partitioner, so that a key lands where every other client puts it.
@@ -85,38 +80,68 @@ def position_of(message: Message) -> tuple[int, int]:
 
 
 def read_to_end(
-    kafka: Kafka,
-    topic: str,
-    partitions: Iterable[int],
-    *,
-    starts: Callable[[int], int] = lambda partition: OFFSET_BEGINNING,
-    timeout_s: float = 60.0,
+    kafka: Kafka, topic: str, partitions: Iterable[int], *, silence_s: float = SILENCE_S
 ) -> Iterator[Message]:
-    """Committed messages from `starts` up to the ends as they stand now; Retryable when too slow.
+    """Committed messages up to the ends as they stand now.
 
     The end is the high watermark: behind somebody's open transaction this waits for its fate.
     """
-    admin = make_admin(kafka)
-    left = admin.ends(topic, partitions)
-    consumer = make_consumer(kafka, "waybill-reader", **{"enable.partition.eof": True})
+    ends = make_admin(kafka).ends(topic, partitions)
+    ranges = {partition: (0, end) for partition, end in ends.items()}
+    yield from read_ranges(kafka, topic, ranges, silence_s=silence_s)
+
+
+def read_ranges(
+    kafka: Kafka,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    *,
+    committed: bool = True,
+    silence_s: float = SILENCE_S,
+) -> Iterator[Message]:
+    """Messages of each partition from its first offset to before its second.
+
+    Retryable when nothing comes for `silence_s`; it takes as long as it takes while more comes.
+    """
+    left = {partition: end for partition, (start, end) in ranges.items() if end > start}
+    if not left:
+        return
+    level = "read_committed" if committed else "read_uncommitted"
+    options: dict[str, object] = {"enable.partition.eof": True, "isolation.level": level}
+    consumer = make_consumer(kafka, "waybill-reader", **options)
     try:
-        consumer.assign([TopicPartition(topic, p, starts(p)) for p in left])
-        deadline = time.monotonic() + timeout_s
-        left = {partition: end for partition, end in left.items() if end > 0}
+        # By number: to look for the beginning costs this client half a second.
+        consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
+        heard_at = time.monotonic()
         while left:
-            if time.monotonic() > deadline:
-                raise Retryable(f"topic {topic} could not be read to its end in {timeout_s} s")
-            message = consumer.poll(POLL_S)
-            if message is None:
-                continue
-            error = message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise Retryable(f"topic {topic}: {error.str()}")
-            partition, at = position_of(message)
-            reached = at if error is not None else at + 1
-            if reached >= left.get(partition, 0):
-                left.pop(partition, None)
-            if error is None:
-                yield message
+            for message in _next_messages(consumer):
+                heard_at = time.monotonic()
+                if _is_within(message, left):
+                    yield message
+            if time.monotonic() - heard_at > silence_s:
+                places = ", ".join(f"[{p}] to {end}" for p, end in sorted(left.items()))
+                raise Retryable(
+                    f"topic {topic}: nothing came for {silence_s:.0f} s, and {places} is not read:"
+                    " a broker is slow, or a transaction is open there"
+                )
     finally:
         consumer.close()
+
+
+def _next_messages(consumer: Consumer) -> list[Message]:
+    """Wait for the first one; with it all that has come."""
+    first = consumer.poll(POLL_S)
+    return [] if first is None else [first, *consumer.consume(READ_MESSAGES_MAX, 0)]
+
+
+def _is_within(message: Message, left: dict[int, int]) -> bool:
+    """Whether the message is one that was asked for. Takes partitions that are read out of `left`;
+    offsets of markers, and of what compaction took, are passed by what comes behind them."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise Retryable(f"topic {message.topic()}: {error.str()}")
+    partition, at = position_of(message)
+    end = left.get(partition, 0)
+    if at + (error is None) >= end:
+        left.pop(partition, None)
+    return error is None and at < end

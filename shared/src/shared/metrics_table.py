@@ -145,7 +145,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_facts_applied_total": Metric(
         services=TRACKER,
         labels=("kind",),
-        says="Facts applied to slots; repeated commits are facts as well.",
+        says="What the tracker has heard: definitions, commits, and each beat of a runner.",
         worry="No growth while pipelines run: outcomes are then `unknown` or late.",
     ),
     "waybill_apply_delay_seconds": Metric(

@@ -73,7 +73,7 @@ class Slot:
     definition: Definition | None = None
     sinks: dict[str, SinkState] = field(default_factory=dict)
     lifecycle: LifecycleEvent | None = None  # the newest transition
-    heard_at: int = 0  # when the runner was last heard of, by a transition or a heartbeat
+    heard_at: int = 0  # when the runner was last heard of, by the tracker's clock
     blocked_by: str | None = None  # what a running driver waits for, by the newest of those
     former: dict[str, tuple[PartitionOffset, ...]] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
@@ -152,7 +152,8 @@ class Keys:
     prefix: str
 
     def slot(self, tenant: str, pipeline_uid: str) -> str:
-        """A hash: `slot`, `run_id`, `partition`, `position`, `version`, `mark`, `at`."""
+        """A hash: `slot`, `run_id`, `partition`, `position`, `version`, `mark`, `at`,
+        `confirmed_at`."""
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:slot"
 
     def history(self, tenant: str, pipeline_uid: str, sink: str) -> str:

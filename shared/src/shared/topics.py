@@ -18,8 +18,10 @@ from shared.kafka_cluster import Kafka
 
 CREATE_TIMEOUT_S = 15.0
 ASK_TIMEOUT_S = 10.0
+ACTIVE_BYTES_MAX = 128 * 1024 * 1024  # of what is never compacted, and read at each start
 PARTITIONS_HINT = (
     "all of Waybill's topics have the same number, for good: delete the topic and create it anew"
+    " before the first pipeline is applied; later, what it holds is lost (docs/operations.md)"
 )
 CREATE_HINT = "choose what the broker takes, or create the topic beforehand"
 DEFINITIVE = frozenset(
@@ -78,26 +80,34 @@ def topic_problems(admin: KafkaAdmin, prefix: str) -> Iterator[Problem]:
     """What of our topics that exist is not as we need it; absent ones are somebody's next step."""
     specs = {f"{prefix}.{spec.name}": spec for spec in topic_specs()}
     present = admin.identify(specs)
-    cleanups = _cleanups(admin.client, present)
+    settings = _settings(admin.client, present)
     for name in sorted(present):
         spec, partitions = specs[name], len(present[name].partitions)
         if partitions != spec.partitions:
             message = f"topic {name} has {partitions} partitions and needs {spec.partitions}"
             yield Problem(message=message, hint=PARTITIONS_HINT)
-        if cleanups[name] != spec.cleanup:
-            message = f"topic {name} has cleanup.policy={cleanups[name]} and needs {spec.cleanup}"
+        cleanup, segment = settings[name]
+        if cleanup != spec.cleanup:
+            message = f"topic {name} has cleanup.policy={cleanup} and needs {spec.cleanup}"
             yield Problem(message=message, hint=f"set its cleanup.policy to {spec.cleanup}")
+        elif cleanup == "compact" and segment > ACTIVE_BYTES_MAX:
+            message = f"topic {name} has segment.bytes={segment}, of which nothing is compacted"
+            wanted = spec.config["segment.bytes"]
+            hint = f"set its segment.bytes to {wanted}, or to {ACTIVE_BYTES_MAX} at most"
+            yield Problem(message=message, hint=hint)
 
 
-def _cleanups(client: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    """By topic. Retryable when Kafka does not tell it."""
+def _settings(client: AdminClient, topics: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """Cleanup policy and bytes of a segment, by topic. Retryable when Kafka does not tell them."""
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
     if not asked:
         return {}
     found = {}
     for resource, future in client.describe_configs(asked, request_timeout=ASK_TIMEOUT_S).items():
         try:
-            found[resource.name] = str(future.result()["cleanup.policy"].value)
+            told = future.result()
+            cleanup, segment = told["cleanup.policy"].value, told["segment.bytes"].value
+            found[resource.name] = str(cleanup), int(segment)
         except KafkaException as error:
             text = f"the configuration of topic {resource.name}: {error.args[0].str()}"
             if error.args[0].code() in DEFINITIVE:

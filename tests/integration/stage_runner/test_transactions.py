@@ -79,7 +79,12 @@ def test_what_was_open_when_another_took_over_never_stands(
 ) -> None:
     """Written, acknowledged, and cut off before it was committed."""
     before, owners = voices.owner(), list[PartitionProducer]()
-    monkeypatch.setattr(transactions, "reach", lambda point: owners.append(voices.owner()))
+
+    def take_over(point: str) -> None:
+        if point.endswith("before_commit"):
+            owners.append(voices.owner())
+
+    monkeypatch.setattr(transactions, "reach", take_over)
     with pytest.raises(PartitionLost):
         before.send(voices.words("open"))
     monkeypatch.undo()

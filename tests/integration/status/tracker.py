@@ -88,14 +88,16 @@ class Tracker:
         place = self.keys.slot(DEFAULT_TENANT, self.uid)
         run_id = self.client.info("server")["run_id"]
         fields = {"slot": slot_to_json(slot), "run_id": run_id, "partition": "0", "position": "1"}
-        for name, value in {**fields, "at": str(at_ms or now_ms())}.items():
+        for name, value in {**fields, **confirmed(at_ms or now_ms())}.items():
             self.client.hset(place, name, value)
         self.client.hincrby(place, "version", 1)
         if wake:
             self.client.publish(self.keys.wake(), f"{DEFAULT_TENANT}/{self.uid}")
 
     def confirm(self) -> None:
-        self.client.hset(self.keys.slot(DEFAULT_TENANT, self.uid), "at", now_ms())
+        place = self.keys.slot(DEFAULT_TENANT, self.uid)
+        for name, value in confirmed(now_ms()).items():
+            self.client.hset(place, name, value)
 
     def commit(self, *batches: tuple[int, int]) -> None:
         """Batches as (id, reached); the history first, as nobody may see the slot without it."""
@@ -104,6 +106,11 @@ class Tracker:
             self.client.zadd(place, {progress_to_json(progress(number, reached)): number})
         number, reached = batches[-1]
         self.write(slot_of(self.uid, reached=reached, batch=number))
+
+
+def confirmed(at_ms: int) -> dict[str, str]:
+    """Tracker and Redis are on this machine, and have its clock."""
+    return {"at": str(at_ms), "confirmed_at": str(at_ms)}
 
 
 def progress(number: int, reached: int) -> Progress:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import (
+    make_beat,
     make_command,
     make_commit,
     make_fact,
@@ -29,6 +30,7 @@ MESSAGES: list[Message] = [
     make_reply("failed"),
     make_lifecycle(),
     make_lifecycle(kind="heartbeat"),
+    make_beat(),
     make_fence(),
     make_snapshot("{}"),
 ]

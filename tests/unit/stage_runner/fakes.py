@@ -7,6 +7,7 @@ from typing import Literal
 
 from shared.errors import Retryable
 from shared.events import Command, Definition, PipelineRecord, Problem
+from shared.own_topics import OwnTopics
 from stage_runner.app import Runner
 from stage_runner.core.moves import Answer, DriverEnded, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
@@ -15,6 +16,17 @@ from stage_runner.core.states import PipelineState
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 UID = "uid"
 STARTS = {"earliest": 3, "latest": 90}
+
+
+class SameTopics(OwnTopics):
+    """Nobody creates topics anew."""
+
+    def __init__(self) -> None: ...
+
+    def id_of(self, name: str) -> str:
+        return f"id of {name}"
+
+    def check(self) -> None: ...
 
 
 @dataclass
@@ -70,6 +82,9 @@ class World:
 
     def beat(self, states: Sequence[PipelineState]) -> None:
         self.beats += [state.blocked_by for state in states]
+
+    def blocked(self, state: PipelineState) -> None:
+        self.beats.append(state.blocked_by)
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
         self.answers.append((answer.command.id, answer.state))

@@ -9,6 +9,7 @@ from builders import make_command
 from shared import codec
 from shared.membership import Membership
 from stage_runner.adapters.commands import CommandQueue
+from unit.stage_runner.fakes import SameTopics
 
 TOPIC = "waybill.commands"
 Callback = Callable[["Consumer", list[TopicPartition]], None]
@@ -75,6 +76,7 @@ def commands(consumer: Consumer) -> CommandQueue:
         acquire=lambda partitions: None,
         release=lambda partitions: None,
         membership=Group(),
+        topics=SameTopics(),
     )
     consumer.assign(consumer, [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)])
     return queue

@@ -1,6 +1,7 @@
 """What a runner says, as transactions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from builders import NOW, make_command, make_definition, make_record
 from shared import codec
@@ -9,6 +10,7 @@ from stage_runner.adapters.publisher import KafkaPublisher
 from stage_runner.adapters.transactions import Outgoing
 from stage_runner.core.moves import Answer
 from stage_runner.core.states import PipelineState
+from unit.stage_runner.fakes import SameTopics
 
 RECORD = make_record()
 
@@ -35,7 +37,7 @@ class SetBack:
 
 
 def publisher(producer: Producer) -> KafkaPublisher:
-    return KafkaPublisher(producer, "waybill", "run", SetBack())
+    return KafkaPublisher(producer, SameTopics(), "waybill", "run", SetBack())
 
 
 def test_record_and_definition_are_one_transaction() -> None:
@@ -44,7 +46,8 @@ def test_record_and_definition_are_one_transaction() -> None:
     ((record, fact),) = producer.sent
     assert (record.topic, fact.topic) == ("waybill.pipelines", "waybill.commits")
     assert record.key == fact.key
-    assert codec.decode(PipelineRecord, record.value) == RECORD
+    said = codec.decode(PipelineRecord, record.value)
+    assert said == replace(RECORD, commands_id="id of waybill.commands")
     assert codec.decode(Fact, fact.value).body == make_definition()
 
 
@@ -53,6 +56,15 @@ def test_heartbeats_of_a_partition_are_one_transaction() -> None:
     publisher(producer).beat([PipelineState(record=make_record(uid=uid)) for uid in ("a", "b")])
     ((first, second),) = producer.sent
     assert [first.key, second.key] == ["default/a", "default/b"]
+    assert first.topic == "waybill.beats", "which does not keep them"
+
+
+def test_what_a_driver_waits_for_stays_in_the_history() -> None:
+    producer = Producer()
+    publisher(producer).blocked(PipelineState(record=RECORD, blocked_by="no_spark_executor"))
+    ((event,),) = producer.sent
+    assert event.topic == "waybill.lifecycle"
+    assert codec.decode(LifecycleEvent, event.value).blocked_by == "no_spark_executor"
 
 
 def test_the_epoch_is_where_the_claim_stands() -> None:

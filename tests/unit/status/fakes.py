@@ -139,14 +139,15 @@ def life(phase: str = "Running", *, at: int = NOW) -> LifecycleEvent:
 
 
 def reading(
-    content: Slot | None, *, run_id: str | None = "server", version: int = 1, at: int = NOW
+    content: Slot | None, *, run_id: str | None = "server", version: int = 1, age_ms: int = 0
 ) -> Reading:
-    stamp = Stamp(server_run_id="server", run_id=run_id, version=version, at=at)
+    """Confirmed by a tracker at NOW by its clock."""
+    stamp = Stamp(server_run_id="server", run_id=run_id, version=version, at=NOW, age_ms=age_ms)
     return reading_of(stamp, content)
 
 
-def view(content: Slot | None, *, now: int = NOW) -> View:
-    return view_of(reading(content), now)
+def view(content: Slot | None, *, age_ms: int = 0) -> View:
+    return view_of(reading(content, age_ms=age_ms))
 
 
 def span(start: int, end: int, partition: int = 0) -> Span:
@@ -209,11 +210,16 @@ class FakeOwners:
         for each in records:
             self.directory.accept(each)
         self.known = True
+        self.asked = 0
+        self.late: PipelineRecord | None = None
 
     def owner_of(self, short_id: str) -> PipelineRecord | None:
         return self.directory.owner_of(short_id)
 
-    def caught_up(self) -> bool:
+    async def heard(self) -> bool:
+        self.asked += 1
+        if self.late is not None:
+            self.directory.accept(self.late)
         return self.known
 
 
@@ -229,16 +235,16 @@ class FakeStore:
     history_reads: int = 0
     changes: "asyncio.Queue[PipelineKey | None]" = field(default_factory=asyncio.Queue)
 
-    def put(self, content: Slot, *, version: int, at: int = NOW, wake: bool = True) -> None:
-        self.readings[KEY] = reading(content, version=version, at=at)
+    def put(self, content: Slot, *, version: int, age_ms: int = 0, wake: bool = True) -> None:
+        self.readings[KEY] = reading(content, version=version, age_ms=age_ms)
         for key, state in content.sinks.items():
             self.histories[key] = [progress(version, *to_vector(state.reached).values(), sink=key)]
         if wake:
             self.changes.put_nowait(KEY)
 
-    def confirm(self, at: int) -> None:
+    def age(self, age_ms: int) -> None:
         for key, known in self.readings.items():
-            self.readings[key] = replace(known, stamp=replace(known.stamp, at=at))
+            self.readings[key] = replace(known, stamp=replace(known.stamp, age_ms=age_ms))
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Reading]:
         self.reads += 1
@@ -267,7 +273,7 @@ class FakeStore:
     def _one(self, key: PipelineKey) -> Reading:
         if self.away:
             raise Retryable("redis does not answer")
-        return self.readings.get(key, reading(None, run_id=None, version=0, at=0))
+        return self.readings.get(key, reading(None, run_id=None, version=0))
 
     def _history(self, sink: str) -> list[Progress]:
         if self.away or self.histories_away:

@@ -132,7 +132,7 @@ def test_a_pipeline_reads_as_the_contract_has_it() -> None:
     state = SinkState(batch_id=3, committed_at=8, batch_rows=2, version={"iceberg_snapshot_id": 1})
     content = slot(lifecycle=life())
     content.sinks[sink_key("load", "lake", 1)] = state
-    detail = detail_of(record(), reading(content), NOW)
+    detail = detail_of(record(), reading(content))
     told = json.loads(PipelineAnswer.model_validate(detail).model_dump_json())
     assert list(told) == list(examples.PIPELINE)
     assert list(told["stages"][1]["last_batch"]) == list(
@@ -154,7 +154,7 @@ def test_a_pipeline_reads_as_the_contract_has_it() -> None:
     ],
 )
 def test_a_phase_is_told_only_while_its_runner_is_heard(held: Reading | None, phase: str) -> None:
-    assert summary_of(record(), held, NOW).phase == phase
+    assert summary_of(record(), held).phase == phase
 
 
 def test_the_graph_joins_stages_by_the_topics_between_them() -> None:

@@ -54,7 +54,7 @@ def replies() -> Replies:
 
 @pytest.fixture
 def hub(store: FakeStore) -> Hub:
-    return Hub(store, FixedClock(), waiters_max=1, tick_s=TICK_S)
+    return Hub(store, waiters_max=1, tick_s=TICK_S)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def events() -> Events:
 def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iterator[TestClient]:
     clock, owners = FixedClock(), FakeOwners(record())
     tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
-    pipelines = Pipelines(owners.directory, store, clock)
+    pipelines = Pipelines(owners.directory, store)
     routers = [
         tokens_router(tokens, query_bytes_max=300_000),
         pipelines_router(pipelines),
@@ -185,7 +185,7 @@ def test_a_stream_of_a_forged_token_is_a_404(client: TestClient) -> None:
 
 
 def test_too_many_waiters_are_sent_away(store: FakeStore) -> None:
-    hub = Hub(store, FixedClock(), waiters_max=0)
+    hub = Hub(store, waiters_max=0)
     tokens = Tokens(
         owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=FixedClock()
     )

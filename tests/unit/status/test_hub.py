@@ -90,7 +90,7 @@ def test_whoever_waits_is_told_what_has_become_of_its_token(seed: int) -> None:
 
     async def scene() -> None:
         store, clock = Growing(), FixedClock()
-        hub = Hub(store, clock, waiters_max=WAITERS, tick_s=10 * WAIT_S)
+        hub = Hub(store, waiters_max=WAITERS, tick_s=10 * WAIT_S)
         tokens = Tokens(owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=clock)
         feeding = asyncio.create_task(hub.run())
         readers: list[Reader] = []

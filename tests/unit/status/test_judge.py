@@ -91,7 +91,7 @@ def test_a_deleted_pipeline_keeps_what_it_had_done() -> None:
     ],
 )
 def test_missing_knowledge_is_unknown(held: object, reason: str) -> None:
-    judgement = judge(claim(span(0, 5)), view_of(held, NOW))  # type: ignore[arg-type]
+    judgement = judge(claim(span(0, 5)), view_of(held))  # type: ignore[arg-type]
     assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, reason)
 
 
@@ -115,12 +115,26 @@ def test_without_anything_to_wait_for_nothing_is_complete() -> None:
 
 
 def test_a_silent_tracker_leaves_only_final_outcomes() -> None:
-    late = NOW + NON_FINAL_AGE_MS_MAX + 1
+    late = NON_FINAL_AGE_MS_MAX + 1
     content = slot(copy=(5,), lake=(5,), bases=(2, 0))
-    assert judge(claim(span(3, 5)), view(content, now=late)).kind == Kind.COMPLETE
-    assert judge(claim(span(1, 5)), view(content, now=late)).kind == Kind.LOST
-    assert judge(claim(span(3, 6)), view(content, now=late)).reason == "tracker_silent"
-    assert judge(claim(span(3, 6)), view(content, now=late - 1)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(3, 5)), view(content, age_ms=late)).kind == Kind.COMPLETE
+    assert judge(claim(span(1, 5)), view(content, age_ms=late)).kind == Kind.LOST
+    assert judge(claim(span(3, 6)), view(content, age_ms=late)).reason == "tracker_silent"
+    assert judge(claim(span(3, 6)), view(content, age_ms=late - 1)).kind == Kind.IN_PROGRESS
+
+
+def test_a_redis_whose_clock_was_set_back_vouches_for_nothing_until_it_is_confirmed() -> None:
+    content = slot(copy=(5,), lake=(5,))
+    assert judge(claim(span(3, 6)), view(content, age_ms=-1)).reason == "tracker_silent"
+    assert judge(claim(span(3, 5)), view(content, age_ms=-1)).kind == Kind.COMPLETE
+
+
+def test_a_runner_is_silent_by_the_trackers_clock_and_the_age_of_what_it_told() -> None:
+    """No clock of this host, nor of the runner's, has a part in it."""
+    content = slot(lifecycle=life("Running"), heard_at=NOW - HEARTBEAT_AGE_MS_MAX + 1_000)
+    for age_ms, expected in ((1_000, None), (1_001, "runner_silent")):
+        judgement = judge(claim(span(0, 5)), view(content, age_ms=age_ms))
+        assert [stage.blocked_by for stage in judgement.stages] == [expected] * 2
 
 
 LONG_AGO = NOW - HEARTBEAT_AGE_MS_MAX - 1
@@ -186,7 +200,7 @@ tokens = st.lists(spans, min_size=1, max_size=4)
 @given(tokens, slots)
 def test_complete_is_said_exactly_when_all_has_arrived(wanted: list[Span], content: Slot) -> None:
     """Also with the slot's clock at any age: `complete` follows from the vectors alone."""
-    judgement = judge(claim(*wanted), view(content, now=NOW + 60_000))
+    judgement = judge(claim(*wanted), view(content, age_ms=60_000))
     bases = _ends_of(stages_base(content))
     arrived = [_ends_of(content.sinks[key].reached) for key in (COPY, LOAD)]
     covered = all(

@@ -68,8 +68,8 @@ def told(view: View, row: Place) -> Kind:
 
 
 def view_on(slot: Slot) -> View:
-    stamp = Stamp(server_run_id="s", run_id="s", version=1, at=NOW)
-    return view_of(reading_of(stamp, slot), NOW)
+    stamp = Stamp(server_run_id="s", run_id="s", version=1, at=NOW, age_ms=0)
+    return view_of(reading_of(stamp, slot))
 
 
 def told_of_all(slot: Slot, flow: Flow) -> dict[Place, Kind]:

@@ -10,7 +10,7 @@ from shared.slots import Slot
 from shared.vectors import Span
 from status.core.judge import Claim, judge
 from status.core.needs import Index, alike, needs_of
-from unit.status.fakes import COPY, ENRICH, LOAD, NOW, claim, life, losing, slot, span, view
+from unit.status.fakes import COPY, ENRICH, LOAD, claim, life, losing, slot, span, view
 
 OFFSETS = st.integers(min_value=0, max_value=12)
 PAIRS = st.tuples(OFFSETS, OFFSETS)
@@ -93,4 +93,4 @@ def test_all_are_asked_when_more_has_changed_than_how_far_sinks_are(other: Slot)
     before = view(slot(lake=(4, 4)))
     assert alike(view(slot(lake=(5, 4))), before)
     assert not alike(view(other), before)
-    assert not alike(view(slot(lake=(5, 4)), now=NOW + 6_000), before), "the tracker is silent"
+    assert not alike(view(slot(lake=(5, 4)), age_ms=6_000), before), "the tracker is silent"

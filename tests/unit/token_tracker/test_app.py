@@ -1,6 +1,6 @@
 """The tracker keeps Redis in step with the facts, and rebuilds what Redis has lost."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
@@ -9,50 +9,14 @@ from builders import (
     ORDERS_ID,
     TENANT,
     UID,
-    make_commit,
-    make_definition,
-    make_fact,
     make_lifecycle,
     make_snapshot,
 )
 from shared.errors import Retryable
-from shared.events import Fact, from_vector, to_vector
-from shared.slots import SLOT_VERSION, Progress, Slot, saved_from_json, slot_to_json
-from token_tracker.app import Tracker
-from token_tracker.core.snapshots import HISTORY_MAX, snapshot_text
-from unit.token_tracker.fakes import FakeClock, FakeJournal, FakeStore
-
-
-@dataclass
-class Bench:
-    """A tracker over fakes, fed from a log of facts in one partition."""
-
-    store: FakeStore = field(default_factory=FakeStore)
-    journal: FakeJournal = field(default_factory=FakeJournal)
-    clock: FakeClock = field(default_factory=FakeClock)
-    log: list[Fact] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """A new process: all it has is what the journal kept."""
-        self.tracker = Tracker(self.store, self.journal, self.clock)
-        self.position = self.journal.positions.get(0, 0)
-        self.tracker.acquire(0, self.position, self.journal.snapshots.values())
-
-    def append(self, *facts: Fact) -> None:
-        self.log += facts
-        self.journal.ends[0] = len(self.log)
-
-    def feed(self, count: int | None = None) -> None:
-        for _ in range(len(self.log) - self.position if count is None else count):
-            self.tracker.handle_fact(0, self.position, self.log[self.position])
-            self.position += 1
-
-    def reached(self) -> int:
-        return to_vector(self.store.slots[UID].slot.sinks["enrich/lake@1"].reached)[ORDERS_ID, 0]
-
+from shared.events import from_vector
+from shared.slots import Progress, Slot, slot_to_json
+from token_tracker.core.snapshots import HISTORY_MAX, pack, unpack
+from unit.token_tracker.line import Bench, commit
 
 SLOT = Slot(tenant=TENANT, pipeline_uid=UID)
 
@@ -67,21 +31,6 @@ def make_progress(sequence: int) -> Progress:
         batch_rows=1,
         version={},
     )
-
-
-def commit(taken: int, *, sequence: int) -> Fact:
-    return make_fact(make_commit({(ORDERS_ID, 0): taken}, sequence=sequence))
-
-
-@pytest.fixture
-def bench() -> Bench:
-    """A tracker whose slot stands in the store, with one commit in it."""
-    bench = Bench()
-    bench.append(make_fact(make_definition()), commit(1, sequence=0))
-    bench.feed()
-    bench.tracker.flush()
-    bench.tracker.flush()
-    return bench
 
 
 def test_new_slot_is_written_when_all_facts_of_that_moment_are_in(bench: Bench) -> None:
@@ -188,29 +137,29 @@ def test_what_could_not_be_written_is_written_later(bench: Bench) -> None:
 
 
 def test_snapshots_are_saved_before_positions(bench: Bench) -> None:
-    bench.tracker.save()
+    bench.tracker.save(whole=True)
     assert bench.journal.saves == [f"snapshot {UID}", "positions"]
     assert bench.journal.positions == {0: 2}
     assert bench.journal.snapshots[UID].position == 2
 
 
 def test_nothing_is_saved_twice(bench: Bench) -> None:
-    bench.tracker.save()
-    bench.tracker.save()
+    bench.tracker.save(whole=True)
+    bench.tracker.save(whole=True)
     assert bench.journal.saves.count("positions") == 1
 
 
 def test_failed_save_is_repeated(bench: Bench) -> None:
     bench.journal.away = True
     with pytest.raises(Retryable):
-        bench.tracker.save()
+        bench.tracker.save(whole=True)
     bench.journal.away = False
-    bench.tracker.save()
+    bench.tracker.save(whole=True)
     assert bench.journal.positions == {0: 2}
 
 
 def test_restart_from_snapshots_gives_the_same_slots(bench: Bench) -> None:
-    bench.tracker.save()
+    bench.tracker.save(whole=True)
     bench.append(commit(5, sequence=1))
     bench.feed()
     bench.tracker.flush()
@@ -227,7 +176,7 @@ def test_restart_from_snapshots_gives_the_same_slots(bench: Bench) -> None:
 def test_history_outlives_a_restart_and_the_store(bench: Bench) -> None:
     bench.append(*(commit(n, sequence=n) for n in range(2, 100)))
     bench.feed()
-    bench.tracker.save()
+    bench.tracker.save(whole=True)
     bench.store.slots.clear()
     bench.restart()
     bench.append(commit(101, sequence=100))
@@ -241,20 +190,9 @@ def test_history_outlives_a_restart_and_the_store(bench: Bench) -> None:
 def test_history_never_makes_a_snapshot_too_large() -> None:
     wide = from_vector({(ORDERS_ID, partition): 10**12 for partition in range(1_000)})
     history = [replace(make_progress(number), reached=wide) for number in range(9)]
-    kept = saved_from_json(snapshot_text(SLOT, history), version=SLOT_VERSION).history
+    kept = unpack(make_snapshot(pack(SLOT, history))).history
     assert 0 < len(kept) < 9
     assert kept == tuple(history[-len(kept) :])
-
-
-def test_snapshot_without_a_history_is_read(bench: Bench) -> None:
-    slot = bench.store.slots[UID].slot
-    bench.journal.snapshots[UID] = make_snapshot(slot_to_json(slot))
-    bench.journal.positions[0] = bench.position
-    bench.store.slots.clear()
-    bench.restart()
-    bench.tracker.flush()
-    bench.tracker.flush()
-    assert bench.reached() == 1
 
 
 def test_restart_without_snapshots_reads_all_facts_again(bench: Bench) -> None:
@@ -280,9 +218,9 @@ def test_what_a_driver_waits_for_reaches_the_store_and_is_cleared(bench: Bench) 
         assert bench.store.slots[UID].slot.blocked_by == word
 
 
-def test_skipped_message_moves_the_position(bench: Bench) -> None:
-    bench.tracker.skip(0, 2)
-    bench.tracker.save()
+def test_what_takes_an_offset_and_is_no_fact_moves_the_position(bench: Bench) -> None:
+    bench.tracker.pass_to(0, 3)
+    bench.tracker.save(whole=True)
     assert bench.journal.positions == {0: 3}
 
 
@@ -293,6 +231,6 @@ def test_released_partition_is_no_longer_touched(bench: Bench) -> None:
     bench.feed()
     bench.tracker.handle_lifecycle(0, make_lifecycle())
     bench.tracker.flush()
-    bench.tracker.save()
+    bench.tracker.save(whole=True)
     assert bench.reached() == 1
     assert bench.journal.positions == {}

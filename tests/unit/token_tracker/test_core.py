@@ -242,31 +242,34 @@ def test_deletion_wins_over_its_own_generation(*, deleted_first: bool) -> None:
 
 
 def test_newest_transition_wins() -> None:
-    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW + 5))
-    slot = apply_lifecycle(slot, make_lifecycle("Starting", at=NOW))
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW + 5), NOW)
+    slot = apply_lifecycle(slot, make_lifecycle("Starting", at=NOW), NOW)
     assert slot.lifecycle is not None
     assert slot.lifecycle.phase == "Running"
-    assert slot.heard_at == NOW + 5
 
 
 def test_heartbeat_says_only_that_the_runner_lives() -> None:
-    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW))
-    slot = apply_lifecycle(slot, make_lifecycle("Failed", kind="heartbeat", at=NOW + 9))
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW), NOW)
+    slot = apply_lifecycle(slot, make_lifecycle("Failed", kind="heartbeat", at=NOW + 9), NOW + 1)
     assert slot.lifecycle is not None
     assert slot.lifecycle.phase == "Running"
-    assert slot.heard_at == NOW + 9
+
+
+@pytest.mark.parametrize("ahead_ms", [-3_600_000, 0, 3_600_000])
+def test_a_runner_is_heard_when_it_is_heard_whatever_its_clock_shows(ahead_ms: int) -> None:
+    beat = make_lifecycle(kind="heartbeat", at=NOW + ahead_ms)
+    assert apply_lifecycle(EMPTY, beat, NOW + 7).heard_at == NOW + 7
 
 
 def test_heartbeat_alone_tells_the_phase() -> None:
-    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", kind="heartbeat"))
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", kind="heartbeat"), NOW)
     assert slot.lifecycle is not None
     assert slot.lifecycle.phase == "Running"
 
 
-def test_newest_event_says_what_blocks_the_driver() -> None:
-    slot = apply_lifecycle(EMPTY, make_lifecycle(kind="heartbeat", at=NOW + 2, blocked_by="x"))
+def test_last_event_says_what_blocks_the_driver() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle(kind="heartbeat", at=NOW, blocked_by="x"), NOW)
     assert slot.blocked_by == "x"
-    slot = apply_lifecycle(slot, make_lifecycle("Running", at=NOW + 1))
-    slot = apply_lifecycle(slot, make_lifecycle(kind="claim", at=NOW + 3))
+    slot = apply_lifecycle(slot, make_lifecycle(kind="claim", at=NOW + 3), NOW)
     assert slot.blocked_by == "x"
-    assert apply_lifecycle(slot, make_lifecycle("Running", at=NOW + 3)).blocked_by is None
+    assert apply_lifecycle(slot, make_lifecycle("Running", at=NOW + 3), NOW).blocked_by is None

@@ -20,7 +20,7 @@ from shared.events import Commit, Fact
 from shared.slots import Slot
 from token_tracker.core import apply_fact
 from token_tracker.measuring import measure
-from unit.token_tracker.test_app import Bench
+from unit.token_tracker.line import Bench
 
 SINK = {"pipeline": "orders", "stage": "enrich", "sink": "lake"}
 

@@ -1,13 +1,17 @@
-"""Sends commits to `waybill.commits`, and the last one again and again while nothing happens.
+"""Sends commits to `waybill.commits`, and the last one again until Kafka has it.
 
-A commit that is lost on the way is thereby only late: what it says is still true later.
+A commit that is lost on the way is thereby only late: what it says is still true later. One that
+Kafka has is said again, too, ever more rarely, because a topic may lose what it had.
 """
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from shared import codec
 from shared.clock import Clock
@@ -15,8 +19,10 @@ from shared.events import Commit, Fact, pipeline_key
 
 logger = logging.getLogger(__name__)
 
-REPEAT_INTERVAL_S = 3.0
-FLUSH_TIMEOUT_S = 10.0
+REPEAT_S_MIN: Final = 3.0
+REPEAT_S_MAX: Final = 600.0
+LOOK_INTERVAL_S: Final = 1.0
+FLUSH_TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +47,42 @@ def message_of(commit: Commit, identity: Identity, now_ms: int) -> tuple[str, by
     return pipeline_key(fact.tenant, fact.pipeline_uid), codec.encode(fact)
 
 
+@dataclass(slots=True)
+class _Newest:
+    """The newest commit of a sink. `due_at` is None while it is on its way."""
+
+    commit: Commit
+    pause_s: float = REPEAT_S_MIN
+    due_at: float | None = None
+
+    def told(self, now: float, *, acknowledged: bool) -> None:
+        if not acknowledged:
+            self.pause_s = REPEAT_S_MIN
+        self.due_at = now + self.pause_s
+        if acknowledged:
+            self.pause_s = min(2 * self.pause_s, REPEAT_S_MAX)
+
+
 class CommitEmitter:
     """Shared by the stages of one driver; callbacks come from several threads."""
 
-    def __init__(self, producer: Producer, topic: str, identity: Identity, clock: Clock) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        identity: Identity,
+        clock: Clock,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._producer = producer
         self._topic = topic
         self._identity = identity
         self._clock = clock
-        self._last: dict[tuple[str, str], Commit] = {}
+        self._now = now
+        self._newest: dict[tuple[str, str], _Newest] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._repeat, name="repeat commits", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="repeat commits", daemon=True)
 
     def __enter__(self) -> "CommitEmitter":
         self._thread.start()
@@ -64,22 +94,36 @@ class CommitEmitter:
         self._producer.flush(FLUSH_TIMEOUT_S)
 
     def emit(self, commit: Commit) -> None:
+        newest = _Newest(commit=commit)
         with self._lock:
             for sink in commit.sinks:
-                self._last[(commit.stage, sink.name)] = commit
-        self._send(commit)
+                self._newest[(commit.stage, sink.name)] = newest
+        self._send(newest)
 
-    def _send(self, commit: Commit) -> None:
-        key, value = message_of(commit, self._identity, self._clock.now_ms())
+    def repeat(self) -> None:
+        """Send again what is due; hears first what became of the earlier ones."""
+        self._producer.poll(0)
+        now = self._now()
+        with self._lock:
+            known = {id(newest): newest for newest in self._newest.values()}.values()
+            due = [each for each in known if each.due_at is not None and each.due_at <= now]
+        for newest in due:
+            self._send(newest)
+
+    def _send(self, newest: _Newest) -> None:
+        key, value = message_of(newest.commit, self._identity, self._clock.now_ms())
+        newest.due_at = None
+
+        def told(error: KafkaError | None, message: Message) -> None:
+            newest.told(self._now(), acknowledged=error is None)
+
         try:
-            self._producer.produce(self._topic, key=key, value=value)
+            self._producer.produce(self._topic, key=key, value=value, on_delivery=told)
         except (BufferError, KafkaException):
-            logger.warning("commit waits for its repetition", extra={"stage": commit.stage})
+            newest.told(self._now(), acknowledged=False)
+            logger.warning("commit waits for its repetition", extra={"stage": newest.commit.stage})
         self._producer.poll(0)
 
-    def _repeat(self) -> None:
-        while not self._stop.wait(REPEAT_INTERVAL_S):
-            with self._lock:
-                commits = list(self._last.values())
-            for commit in commits:
-                self._send(commit)
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_INTERVAL_S):
+            self.repeat()

@@ -14,9 +14,10 @@ from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
 from shared.kafka import make_consumer
-from shared.kafka_admin import KafkaAdmin, make_admin
+from shared.kafka_admin import make_admin
 from shared.membership import Membership
 from shared.monitor import serve_monitor
+from shared.own_topics import OwnTopics
 from shared.process import run, shutdown_on_signals
 from shared.settings import read_settings
 from shared.version import VERSION
@@ -41,17 +42,18 @@ FENCED_EXIT = 1  # whoever supervises this process starts it anew, and the group
 def main() -> int:
     settings = read_settings(StageRunnerSettings)
     logs.configure("stage_runner", settings.log_format)
-    port = settings.stage_runner_port
-    logger.info("starting", extra={"version": VERSION, "port": port})
+    logger.info("starting", extra={"version": VERSION, "port": settings.stage_runner_port})
     keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka_cluster())
     require_access(admin, "stage_runner", settings.topic_prefix)
     drivers = DriverProcesses(settings)
     drivers.sweep()
+    topics = OwnTopics(admin, [settings.topic("commands")])
     ownership = Ownership(
         admin.cluster,
-        settings.topic("pipelines"),
-        partial(make_runner, settings, admin, drivers, uuid.uuid4().hex),
+        topics,
+        settings.topic_prefix,
+        partial(make_runner, settings, drivers, topics, uuid.uuid4().hex),
     )
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
     consumer = make_consumer(admin.cluster, settings.group("stage_runner"))
@@ -64,8 +66,11 @@ def main() -> int:
             acquire=ownership.acquire,
             release=ownership.release,
             membership=Membership(admin),
+            topics=topics,
         )
-        stack.enter_context(serve_monitor(settings.host, port, "stage_runner", health, keys))
+        stack.enter_context(
+            serve_monitor(settings.host, settings.stage_runner_port, "stage_runner", health, keys)
+        )
         stop = stack.enter_context(shutdown_on_signals())
         loop = Loop(ownership, commands, drivers)
         try:
@@ -90,19 +95,19 @@ def _turn(loop: Loop, health: Health, stop: threading.Event) -> None:
 
 def make_runner(
     settings: StageRunnerSettings,
-    admin: KafkaAdmin,
     drivers: DriverProcesses,
+    topics: OwnTopics,
     run_id: str,
     partition: int,
 ) -> Runner:
     """The one runner of that partition: every other is shut out when this returns."""
-    prefix = settings.topic_prefix
+    prefix, admin = settings.topic_prefix, topics.admin
     producer = PartitionProducer(admin.cluster, f"{prefix}/stage_runner/{partition}")
     producer.claim()
     clock = SystemClock()
     return Runner(
         KafkaTopics(admin, prefix=prefix, replication=settings.stage_runner_replication),
-        KafkaPublisher(producer, prefix, run_id, clock),
+        KafkaPublisher(producer, topics, prefix, run_id, clock),
         drivers,
         clock,
     )

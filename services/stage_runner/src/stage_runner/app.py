@@ -216,7 +216,7 @@ class Runner:
                 )
                 self._publisher.phase(state, phase_from)
             case Beat():
-                self._publisher.beat((state,))
+                self._publisher.blocked(state)
             case EndFacts(error=error):
                 self._end_facts(record, error)
             case _:

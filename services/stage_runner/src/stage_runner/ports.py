@@ -37,7 +37,11 @@ class Publisher(Protocol):
 
     def phase(self, state: PipelineState, phase_from: str) -> None: ...
 
-    def beat(self, states: Sequence[PipelineState]) -> None: ...
+    def blocked(self, state: PipelineState) -> None:
+        """What its driver waits for has changed."""
+
+    def beat(self, states: Sequence[PipelineState]) -> None:
+        """That the runner of these lives."""
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None: ...
 

@@ -31,7 +31,7 @@ class StageRunnerSettings(ServiceSettings):
         default=1, description="of topics that are created for pipelines"
     )
     stage_runner_batch_bytes_max: int = Field(
-        default=256 << 20,
+        default=64 << 20,  # a heap of 1 GB holds a piece several times over
         ge=1,
         description="records that a driver takes at once; a larger batch is taken in pieces",
     )

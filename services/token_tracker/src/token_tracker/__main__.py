@@ -5,6 +5,8 @@ import sys
 import time
 from contextlib import ExitStack
 
+from confluent_kafka import Consumer
+
 from shared import logs, metrics
 from shared.access import require_access
 from shared.authentication import keys_in_force
@@ -12,9 +14,10 @@ from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
 from shared.kafka import make_consumer, make_producer
-from shared.kafka_admin import make_admin
+from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.membership import Membership
 from shared.monitor import serve_monitor
+from shared.own_topics import OwnTopics
 from shared.process import run, shutdown_on_signals
 from shared.redis_access import require_redis
 from shared.settings import read_settings
@@ -24,12 +27,14 @@ from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJou
 from token_tracker.adapters.lag import LagWatch
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker
+from token_tracker.core.snapshots import SnapshotRule
 from token_tracker.settings import TokenTrackerSettings
 
 logger = logging.getLogger("token_tracker")
 
 POLL_S = 0.05
 CONFIRM_INTERVAL_S = 1.0  # well below the age at which a slot no longer answers
+SAVE_INTERVAL_S = 2.0  # each looks at every pipeline, and writes few
 REDIS_TIMEOUT_S = 5.0
 
 
@@ -41,10 +46,14 @@ def main() -> None:
     keys = keys_in_force(settings.api_keys_file)
     admin, store = make_admin(settings.kafka_cluster()), make_store(settings)
     require_access(admin, "token_tracker", settings.topic_prefix)
-    consumer = make_consumer(admin.cluster, settings.group("token_tracker"))
-    prefix = settings.topic_prefix
-    producer = make_producer(admin.cluster, **SNAPSHOT_PRODUCER)
-    tracker = Tracker(store, KafkaJournal(consumer, producer, admin, prefix=prefix), SystemClock())
+    # Ends of partitions are told, too: they say how far markers of transactions go.
+    consumer = make_consumer(
+        admin.cluster, settings.group("token_tracker"), **{"enable.partition.eof": True}
+    )
+    prefix, clock = settings.topic_prefix, SystemClock()
+    topics = OwnTopics(admin, [f"{prefix}.commits", f"{prefix}.lifecycle"])
+    journal = make_journal(admin, consumer, topics, prefix)
+    tracker = Tracker(store, journal, clock, snapshot_rule(settings))
     health = Health(
         {
             "kafka": admin.reachable,
@@ -56,16 +65,19 @@ def main() -> None:
         stack.callback(consumer.close)
         stream = FactStream(
             consumer,
-            admin.cluster,
+            admin,
+            topics,
             prefix=prefix,
             tracker=tracker,
             membership=Membership(admin),
+            clock=clock,
         )
-        lag = stack.enter_context(LagWatch(admin, prefix))
-        stack.enter_context(serve_monitor(settings.host, port, "token_tracker", health, keys))
+        stack.enter_context(
+            serve_monitor(settings.host, settings.token_tracker_port, "token_tracker", health, keys)
+        )
         stop = stack.enter_context(shutdown_on_signals())
-        interval_s = settings.token_tracker_snapshot_interval_s
-        rounds = Rounds(tracker, store, lag, save_interval_s=interval_s)
+        lag = stack.enter_context(LagWatch(admin, prefix))
+        rounds = Rounds(tracker, store, lag)
         while not stop.is_set():
             health.beat()
             try:
@@ -75,7 +87,7 @@ def main() -> None:
                 metrics.count("waybill_loop_retries_total")
                 logger.warning("will be tried again", extra={"reason": str(error)})
                 stop.wait(CONFIRM_INTERVAL_S)
-        tracker.save()
+        tracker.save(whole=True)
 
 
 def make_store(settings: TokenTrackerSettings) -> RedisStore:
@@ -84,16 +96,24 @@ def make_store(settings: TokenTrackerSettings) -> RedisStore:
     return RedisStore(server.client(timeout_s=REDIS_TIMEOUT_S), Keys(prefix))
 
 
-class Rounds:
-    """What the loop does in each turn, and now and then: confirm every slot, save snapshots."""
+def make_journal(
+    admin: KafkaAdmin, consumer: Consumer, topics: OwnTopics, prefix: str
+) -> KafkaJournal:
+    producer = make_producer(admin.cluster, **SNAPSHOT_PRODUCER)
+    return KafkaJournal(consumer, producer, admin, topics, prefix=prefix)
 
-    def __init__(
-        self, tracker: Tracker, store: RedisStore, lag: LagWatch, *, save_interval_s: float
-    ) -> None:
+
+def snapshot_rule(settings: TokenTrackerSettings) -> SnapshotRule:
+    return SnapshotRule(age_ms_max=int(settings.token_tracker_snapshot_interval_s * 1000))
+
+
+class Rounds:
+    """What the loop does in each turn, and now and then: confirm every slot, save what is due."""
+
+    def __init__(self, tracker: Tracker, store: RedisStore, lag: LagWatch) -> None:
         self._tracker = tracker
         self._store = store
         self._lag = lag
-        self._save_interval_s = save_interval_s
         self._confirm_at = self._save_at = 0.0
 
     def due(self, now: float) -> None:
@@ -104,7 +124,7 @@ class Rounds:
         self._tracker.flush()
         if now >= self._save_at:
             self._tracker.save()
-            self._save_at = now + self._save_interval_s
+            self._save_at = now + SAVE_INTERVAL_S
 
 
 if __name__ == "__main__":

@@ -6,23 +6,21 @@ older copy of a slot is replaced as soon as it is seen.
 """
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
-from typing import Final, Protocol
+from typing import Protocol
 
 from shared.clock import Clock
-from shared.events import Fact, LifecycleEvent, Snapshot
-from shared.slots import SLOT_VERSION, Progress, Slot, saved_from_json
-from token_tracker.core import apply_fact, apply_lifecycle
-from token_tracker.core.snapshots import snapshot_text
-from token_tracker.measuring import count_lost_slot, measure, measure_delay
+from shared.events import Beat, Fact, LifecycleEvent, Snapshot
+from shared.slots import Progress, Slot
+from token_tracker.core import apply_beat, apply_fact, apply_lifecycle
+from token_tracker.core.snapshots import SnapshotRule, Unsaved
+from token_tracker.held import Held, Partition, restored
+from token_tracker.measuring import count_beat, count_lost_slot, measure, measure_delay
 
 logger = logging.getLogger(__name__)
-
-HISTORY_IN_MEMORY: Final = 256  # per pipeline; what a rebuilt slot can still tell of past batches
 
 
 class WriteResult(StrEnum):
@@ -54,37 +52,18 @@ class Store(Protocol):
 
 class Journal(Protocol):
     def end(self, partition: int) -> int:
-        """The end of the commits topic's partition now. Raises Retryable."""
+        """Below this stands every commit that anybody could have read till now; and a reader comes
+        there. Raises Retryable."""
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
         """Store the snapshots, then the positions from which a restart reads. Raises Retryable."""
 
 
-@dataclass(slots=True)
-class Held:
-    """A pipeline in memory."""
-
-    slot: Slot
-    fresh: list[Progress] = field(default_factory=list)
-    history: deque[Progress] = field(default_factory=lambda: deque(maxlen=HISTORY_IN_MEMORY))
-    changed: bool = False
-    unsaved: bool = False
-    lost: bool = False
-    mark: str = ""
-    """Of the last write: no two have the same."""
-
-
-@dataclass(slots=True)
-class Partition:
-    position: int
-    rebuild_from: int
-    """A lost slot may be written anew once `position` has come here."""
-    pipelines: dict[str, Held] = field(default_factory=dict)
-    saved_position: int = -1
-
-
 class Tracker:
-    def __init__(self, store: Store, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, journal: Journal, clock: Clock, rule: SnapshotRule | None = None
+    ) -> None:
+        self._rule = rule or SnapshotRule()
         self._store = store
         self._journal = journal
         self._clock = clock
@@ -93,8 +72,9 @@ class Tracker:
         self._marks = count()
 
     def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
-        """Take a partition over: its snapshots hold every fact below `position`."""
-        held = {s.pipeline_uid: _restored(s) for s in snapshots}
+        """Take a partition over. Every fact below `position` is in its snapshots; each of them says
+        how far it alone goes."""
+        held = {s.pipeline_uid: restored(s) for s in snapshots}
         self._partitions[partition] = Partition(
             position=position, rebuild_from=self._journal.end(partition), pipelines=held
         )
@@ -108,32 +88,48 @@ class Tracker:
         own = self._partitions.get(partition)
         if own is None or offset < own.position:
             return
+        own.position = offset + 1
         held = self._held(own, fact.tenant, fact.pipeline_uid)
+        if offset < held.restored_to:
+            return
         applied = apply_fact(held.slot, fact)
         measure(held.slot, fact, applied.slot)
         if applied.slot != held.slot:
-            held.changed = held.unsaved = True
+            held.changed = True
+            held.unsaved = held.unsaved or self._unsaved(offset)
         held.slot = applied.slot
         held.fresh += applied.progress
         held.history += applied.progress
-        own.position = offset + 1
         if applied.progress:
             measure_delay(applied.progress, self._clock.now_ms())
 
-    def skip(self, partition: int, offset: int) -> None:
-        """A message that is no fact."""
+    def pass_to(self, partition: int, position: int) -> None:
+        """Nothing is left to read below: markers of transactions take offsets, too."""
         own = self._partitions.get(partition)
         if own is not None:
-            own.position = max(own.position, offset + 1)
+            own.position = max(own.position, position)
 
     def handle_lifecycle(self, partition: int, event: LifecycleEvent) -> None:
         own = self._partitions.get(partition)
         if own is None:
             return
         held = self._held(own, event.tenant, event.pipeline_uid)
-        slot = apply_lifecycle(held.slot, event)
+        slot = apply_lifecycle(held.slot, event, self._clock.now_ms())
+        if slot.lifecycle != held.slot.lifecycle:
+            held.unsaved = replace(held.unsaved or self._unsaved(own.position), urgent=True)
         if slot != held.slot:
-            held.slot, held.changed, held.unsaved = slot, True, True
+            held.slot, held.changed = slot, True
+
+    def handle_beat(self, partition: int, beat: Beat) -> None:
+        """The next one says it again, so it needs no snapshot."""
+        own = self._partitions.get(partition)
+        if own is None:
+            return
+        count_beat()
+        held = self._held(own, beat.tenant, beat.pipeline_uid)
+        slot = apply_beat(held.slot, beat, self._clock.now_ms())
+        if slot != held.slot:
+            held.slot, held.changed = slot, True
 
     def flush(self) -> None:
         """Write every slot that has changed, and every lost one that may be written again."""
@@ -152,35 +148,26 @@ class Tracker:
             quiet = [h for h in partition.pipelines.values() if not (h.changed or h.lost)]
             self._write(number, partition, quiet, confirm=True)
 
-    def save(self) -> None:
-        """Snapshot what has changed, so that a restart reads only the tail of the facts."""
+    def save(self, *, whole: bool = False) -> None:
+        """Snapshot what is due, so that a restart reads only the tail of the facts; or all."""
         now = self._clock.now_ms()
-        snapshots, positions = [], {}
+        saved: list[Held] = []
+        snapshots: list[Snapshot] = []
+        positions: dict[int, int] = {}
         for number, partition in self._partitions.items():
-            if partition.position == partition.saved_position:
-                continue
-            positions[number] = partition.position
-            snapshots += [
-                Snapshot(
-                    tenant=held.slot.tenant,
-                    pipeline_uid=held.slot.pipeline_uid,
-                    partition=number,
-                    position=partition.position,
-                    slot_version=SLOT_VERSION,
-                    slot=snapshot_text(held.slot, held.history),
-                    at=now,
-                )
-                for held in partition.pipelines.values()
-                if held.unsaved
-            ]
+            due, waiting = partition.due(now, None if whole else self._rule)
+            position = min([partition.position, *(unsaved.position for unsaved in waiting)])
+            if due or position != partition.saved_position:
+                positions[number] = position
+                saved += due
+                snapshots += [partition.snapshot(number, held, now) for held in due]
         if not positions:
             return
         self._journal.save(snapshots, positions)
+        for held in saved:
+            held.unsaved = None
         for number, position in positions.items():
-            partition = self._partitions[number]
-            partition.saved_position = position
-            for held in partition.pipelines.values():
-                held.unsaved = False
+            self._partitions[number].saved_position = position
 
     def partitions(self) -> frozenset[int]:
         """Those that this tracker holds."""
@@ -194,6 +181,9 @@ class Tracker:
             if partition.position >= partition.rebuild_from
             for held in partition.pipelines.values()
         )
+
+    def _unsaved(self, position: int) -> Unsaved:
+        return Unsaved(position=position, since_ms=self._clock.now_ms())
 
     def _held(self, partition: Partition, tenant: str, pipeline_uid: str) -> Held:
         held = partition.pipelines.get(pipeline_uid)
@@ -241,8 +231,3 @@ class Tracker:
             progress=tuple(held.history if held.lost else held.fresh),
             rebuilt=held.lost,
         )
-
-
-def _restored(snapshot: Snapshot) -> Held:
-    saved = saved_from_json(snapshot.slot, version=snapshot.slot_version)
-    return Held(slot=saved.slot, history=deque(saved.history, maxlen=HISTORY_IN_MEMORY))

@@ -24,6 +24,10 @@ def measure_delay(progress: Iterable[Progress], now_ms: int) -> None:
     metrics.observe("waybill_apply_delay_seconds", max(delay_ms, 0) / 1000)
 
 
+def count_beat() -> None:
+    metrics.count("waybill_facts_applied_total", kind="beat")
+
+
 def count_lost_slot() -> None:
     metrics.count("waybill_slot_rebuilds_total")
 

@@ -8,5 +8,5 @@ from shared.settings import ServiceSettings
 class TokenTrackerSettings(ServiceSettings):
     token_tracker_port: int = Field(default=8083, description="HTTP: health and metrics only")
     token_tracker_snapshot_interval_s: float = Field(
-        default=10.0, gt=0, description="how much of the commits topic a restart may have to read"
+        default=600.0, gt=0, description="how long a commit may be in no snapshot of its pipeline"
     )

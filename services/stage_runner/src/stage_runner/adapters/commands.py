@@ -11,6 +11,7 @@ from shared.errors import InvalidMessage, Retryable
 from shared.events import Command
 from shared.kafka import position_of
 from shared.membership import Membership
+from shared.own_topics import OwnTopics
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +28,10 @@ class CommandQueue:
         acquire: Callable[[list[int]], None],
         release: Callable[[list[int]], None],
         membership: Membership,
+        topics: OwnTopics,
     ) -> None:
         self._consumer = consumer
+        self._topics = topics
         self._membership = membership
         self._topic = topic
         self._open: dict[int, dict[int, str]] = {}
@@ -85,6 +88,7 @@ class CommandQueue:
             self._acquire(self._assigned)  # outside the callback: it reads topics
             self._assigned = []
         self._membership.check()
+        self._topics.check()
         message, self._early = self._early or self._consumer.poll(timeout_s), None
         if message is None:
             return None

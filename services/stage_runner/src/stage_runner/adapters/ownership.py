@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from shared import codec
 from shared.errors import InvalidMessage
 from shared.events import PipelineRecord
 from shared.kafka import position_of, read_to_end
 from shared.kafka_cluster import Kafka
+from shared.own_topics import OwnTopics
 from stage_runner.app import Runner
 
 logger = logging.getLogger(__name__)
@@ -15,11 +17,17 @@ logger = logging.getLogger(__name__)
 
 class Ownership:
     def __init__(
-        self, kafka: Kafka, pipelines_topic: str, make_runner: Callable[[int], Runner]
+        self,
+        kafka: Kafka,
+        topics: OwnTopics,
+        prefix: str,
+        make_runner: Callable[[int], Runner],
     ) -> None:
         """`make_runner`: shuts out who had the partition before it returns. Raises Retryable."""
         self._kafka = kafka
-        self._topic = pipelines_topic
+        self._topics = topics
+        self._topic = f"{prefix}.pipelines"
+        self._commands = f"{prefix}.commands"
         self._make_runner = make_runner
         self._runners: dict[int, Runner] | None = None
 
@@ -28,11 +36,12 @@ class Ownership:
 
         What is read is read after everybody else was shut out: it is the last word.
         """
+        commands_id = self._topics.id_of(self._commands)  # asked before anything is read
         fresh = {partition: self._make_runner(partition) for partition in partitions}
         records = read_records(self._kafka, self._topic, fresh)
         for partition, runner in fresh.items():
             for record in records.get(partition, []):
-                runner.adopt(record)
+                runner.adopt(_placed(record, commands_id))
         self._runners = {**(self._runners or {}), **fresh}
 
     def runners(self) -> dict[int, Runner]:
@@ -46,6 +55,11 @@ class Ownership:
 
     def check(self) -> str | None:
         return None if self._runners is not None else "waiting for partitions of the commands topic"
+
+
+def _placed(record: PipelineRecord, commands_id: str) -> PipelineRecord:
+    """In another topic of commands than the record names, none was carried out yet."""
+    return record if record.commands_id == commands_id else replace(record, commanded_at=-1)
 
 
 def _record(value: bytes) -> PipelineRecord | None:

@@ -1,11 +1,13 @@
 """What a runner says of the pipelines of one commands partition. Fulfils `Publisher`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Literal, Protocol
 
 from shared import codec
 from shared.clock import Clocks
 from shared.events import (
+    Beat,
     Definition,
     Fact,
     LifecycleEvent,
@@ -13,6 +15,7 @@ from shared.events import (
     Reply,
     pipeline_key,
 )
+from shared.own_topics import OwnTopics
 from stage_runner.adapters.transactions import Outgoing
 from stage_runner.core.moves import Answer
 from stage_runner.core.states import PipelineState
@@ -27,14 +30,18 @@ class Voice(Protocol):
 
 
 class KafkaPublisher:
-    def __init__(self, producer: Voice, prefix: str, run_id: str, clock: Clocks) -> None:
+    def __init__(
+        self, producer: Voice, topics: OwnTopics, prefix: str, run_id: str, clock: Clocks
+    ) -> None:
         self._producer = producer
+        self._topics = topics
         self._prefix = prefix
         self._run_id = run_id
         self._clock = clock
 
     def change(self, record: PipelineRecord, definition: Definition | None) -> None:
-        messages = [self._to("pipelines", record)]
+        commands_id = self._topics.id_of(f"{self._prefix}.commands")
+        messages = [self._to("pipelines", replace(record, commands_id=commands_id))]
         if definition is not None:
             fact = Fact(
                 tenant=record.tenant,
@@ -55,9 +62,22 @@ class KafkaPublisher:
         event = self._event(state, "transition", phase_from)
         self._producer.send([self._to("lifecycle", event)])
 
+    def blocked(self, state: PipelineState) -> None:
+        event = self._event(state, "heartbeat", None)
+        self._producer.send([self._to("lifecycle", event)])
+
     def beat(self, states: Sequence[PipelineState]) -> None:
-        events = (self._event(state, "heartbeat", None) for state in states)
-        self._producer.send([self._to("lifecycle", event) for event in events])
+        now = self._clock.now_ms()
+        beats = (
+            Beat(
+                tenant=state.record.tenant,
+                pipeline_uid=state.record.pipeline_uid,
+                at=now,
+                blocked_by=state.blocked_by,
+            )
+            for state in states
+        )
+        self._producer.send([self._to("beats", beat) for beat in beats])
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
         command = answer.command
@@ -103,7 +123,9 @@ class KafkaPublisher:
             return None
         return self._clock.now_ms() + max(0, at - self._clock.monotonic_ms())
 
-    def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Reply) -> Outgoing:
+    def _to(
+        self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat | Reply
+    ) -> Outgoing:
         return Outgoing(
             topic=f"{self._prefix}.{topic}",
             key=pipeline_key(message.tenant, message.pipeline_uid),

@@ -60,10 +60,12 @@ class PartitionProducer:
         After Retryable nobody knows: send it again, before anything else. Raises PartitionLost.
         """
         self._settle()
+        point = f"{messages[0].topic}.{self._id.rpartition('/')[2]}"
+        reach(f"{point}.before_begin")
         self._guarded(self._producer.begin_transaction)
         self._unsettled = "abort"
         offsets = self._guarded(lambda: self._produce(messages))
-        reach(f"{messages[0].topic}.{self._id.rpartition('/')[2]}.before_commit")
+        reach(f"{point}.before_commit")
         self._unsettled = "commit"
         self._settle()
         return offsets

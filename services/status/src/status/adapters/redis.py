@@ -19,19 +19,23 @@ from status.core.views import PipelineKey, Reading, Stamp, reading_of
 logger = logging.getLogger(__name__)
 
 SUBSCRIPTION_POLL_S = 5.0
-# The server's id and the slot must come from one moment of one server.
+# The server's id, its clock and the slot must come from one moment of one server.
 STAMP_SCRIPT: Final = """
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at')
-return {run_id, found[1], found[2], found[3]}
+local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at')
+local time = redis.call('TIME')
+local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
+return {run_id, found[1], found[2], found[3], age}
 """
 READ_SCRIPT: Final = """
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'slot')
-return {run_id, found[1], found[2], found[3], found[4]}
+local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'slot')
+local time = redis.call('TIME')
+local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
+return {run_id, found[1], found[2], found[3], age, found[5]}
 """
 
-Row = list[bytes | None]
+Row = tuple[bytes, bytes | None, bytes | None, bytes | None, int | None, bytes | None]
 
 
 class RedisSlots:
@@ -100,18 +104,18 @@ def _translated() -> Iterator[None]:
 
 
 def _stamp_of(row: Row) -> Stamp:
-    server_run_id, run_id, version, at = row[:4]
-    assert server_run_id is not None
+    server_run_id, run_id, version, at, age_ms = row[:5]
     return Stamp(
         server_run_id=server_run_id.decode(),
         run_id=None if run_id is None else run_id.decode(),
         version=int(version or 0),
         at=int(at or 0),
+        age_ms=age_ms,
     )
 
 
 def _slot_of(pipeline: PipelineKey, row: Row) -> Slot | None:
-    raw = row[4]
+    raw = row[5]
     if raw is None:
         return None
     try:

@@ -14,6 +14,7 @@ from shared.events import LifecycleEvent, PipelineRecord, Reply
 from shared.follower import TopicFollower
 from shared.health import Health
 from shared.http import create_app
+from shared.news import News
 from shared.pipelines import PipelineDirectory
 from shared.slots import Keys
 from shared.tokens import KeyRing
@@ -56,7 +57,7 @@ class Service:
         kafka = settings.kafka_cluster()
         clock = SystemClock()
         self._slots = RedisSlots(self._redis, Keys(settings.topic_prefix))
-        self._hub = Hub(self._slots, clock, waiters_max=settings.status_waiters_max)
+        self._hub = Hub(self._slots, waiters_max=settings.status_waiters_max)
         self._replies = Replies(clock)
         self._events = Events(streams_max=settings.status_waiters_max)
         self._directory = PipelineDirectory()
@@ -64,6 +65,7 @@ class Service:
         self._pipelines = TopicFollower(
             kafka, settings.topic("pipelines"), PipelineRecord, self._accept_record
         )
+        self._news = News(self._pipelines)
         self._answers = TopicFollower(kafka, settings.topic("replies"), Reply, self._accept_reply)
         self._lifecycle = TopicFollower(
             kafka,
@@ -73,7 +75,7 @@ class Service:
             since_ms=clock.now_ms() - KEPT_MS,
         )
         self._tokens = Tokens(owners=self, store=self._slots, hub=self._hub, ring=ring, clock=clock)
-        pipelines = Pipelines(self._directory, self._slots, clock)
+        pipelines = Pipelines(self._directory, self._slots)
         routers = [
             tokens_router(self._tokens, query_bytes_max=settings.status_query_bytes_max),
             pipelines_router(pipelines),
@@ -96,8 +98,8 @@ class Service:
     def owner_of(self, short_id: str) -> PipelineRecord | None:
         return self._directory.owner_of(short_id)
 
-    def caught_up(self) -> bool:
-        return self._pipelines.caught_up.is_set()
+    async def heard(self) -> bool:
+        return await self._news.heard()
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:

@@ -1,6 +1,6 @@
 """Remembers what has happened to each pipeline, and lets requests follow what happens next.
 
-A claim or a change of phase is an event; of the heartbeats those that tell of another obstacle.
+A claim or a change of phase is an event, and so is another obstacle.
 """
 
 from collections import defaultdict, deque
@@ -12,7 +12,7 @@ from status.app.hub import TooManyWaiters
 from status.app.signal import Signal
 from status.core.views import PipelineKey
 
-KEPT_MS = 24 * 3_600_000  # of the topic's 30 days, which are mostly heartbeats
+KEPT_MS = 24 * 3_600_000  # of the topic's 30 days
 EVENTS_MAX = 500  # per pipeline, the newest
 PIPELINES_MAX = 10_000  # then the one that was first heard of is forgotten: it is long deleted
 SILENCE_S = 15.0  # then a comment says that the connection lives

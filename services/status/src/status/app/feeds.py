@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from shared.clock import Clock
 from shared.errors import Retryable
 from shared.slots import Progress
 from status.app.details import NEWEST
@@ -27,7 +26,7 @@ class Feed:
     def __init__(self, pipeline: PipelineKey, store: SlotStore) -> None:
         self.pipeline = pipeline
         self.reading: Reading | None = None
-        self.view = view_of(None, 0)
+        self.view = view_of(None)
         self.loaded = False
         self.questions: set[int] = set()
         self.dirty = False
@@ -36,9 +35,9 @@ class Feed:
         self._needs = Index()
         self._newest: dict[str, asyncio.Task[list[Progress]]] = {}
 
-    def show(self, reading: Reading | None, now_ms: int) -> set[int]:
+    def show(self, reading: Reading | None) -> set[int]:
         """Take a reading; the questions whose answers it may change."""
-        view, before = view_of(reading, now_ms), self.view
+        view, before = view_of(reading), self.view
         told = self.loaded and alike(view, before)
         self.reading, self.view, self.loaded = reading, view, True
         if view.version != before.version:
@@ -72,13 +71,11 @@ class Feeds:
     def __init__(
         self,
         store: SlotStore,
-        clock: Clock,
         *,
         tick_s: float,
         on_change: Callable[[set[int]], None],
     ) -> None:
         self._store = store
-        self._clock = clock
         self._tick_s = tick_s
         self._on_change = on_change
         self._feeds: dict[PipelineKey, Feed] = {}
@@ -148,10 +145,10 @@ class Feeds:
         seen = feed.reading
         if stamp is None:
             self._show(feed, None)
-        elif seen is None or replace(seen.stamp, at=stamp.at) != stamp:
+        elif seen is None or replace(seen.stamp, at=stamp.at, age_ms=stamp.age_ms) != stamp:
             self._refresh(feed)
         else:
             self._show(feed, replace(seen, stamp=stamp))
 
     def _show(self, feed: Feed, reading: Reading | None) -> None:
-        self._on_change(feed.show(reading, self._clock.now_ms()))
+        self._on_change(feed.show(reading))

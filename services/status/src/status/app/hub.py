@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 from shared import metrics
-from shared.clock import Clock
 from shared.errors import WaybillError
 from shared.tokens import Token
 from status.app.feeds import Feeds
@@ -26,15 +25,13 @@ class TooManyWaiters(WaybillError):
 
 
 class Hub:
-    def __init__(
-        self, store: SlotStore, clock: Clock, *, waiters_max: int, tick_s: float = TICK_S
-    ) -> None:
+    def __init__(self, store: SlotStore, *, waiters_max: int, tick_s: float = TICK_S) -> None:
         self.closing = False
         self.tick_s = tick_s
         self._store = store
         self._waiters_max = waiters_max
         self._waiters = 0
-        self._feeds = Feeds(store, clock, tick_s=tick_s, on_change=self._ask)
+        self._feeds = Feeds(store, tick_s=tick_s, on_change=self._ask)
         self._numbers = count()
         self._questions: dict[int, Question] = {}
         self._by_token: dict[Token, Question] = {}

@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from shared.clock import Clock
 from shared.errors import Retryable
 from shared.events import PipelineRecord
 from shared.settings import DEFAULT_TENANT
@@ -20,23 +19,21 @@ class Records(Protocol):
 
 
 class Pipelines:
-    def __init__(self, records: Records, store: SlotStore, clock: Clock) -> None:
+    def __init__(self, records: Records, store: SlotStore) -> None:
         self._records = records
         self._store = store
-        self._clock = clock
 
     async def all(self) -> list[Summary]:
         records = self._records.living(DEFAULT_TENANT)
         readings = await self._read(records)
-        now_ms = self._clock.now_ms()
-        return [summary_of(record, readings.get(_key(record)), now_ms) for record in records]
+        return [summary_of(record, readings.get(_key(record))) for record in records]
 
     async def one(self, name: str) -> Detail | None:
         record = self._records.by_name(DEFAULT_TENANT, name)
         if record is None:
             return None
         readings = await self._read([record])
-        return detail_of(record, readings.get(_key(record)), self._clock.now_ms())
+        return detail_of(record, readings.get(_key(record)))
 
     def key_of(self, name: str) -> PipelineKey | None:
         record = self._records.by_name(DEFAULT_TENANT, name)

@@ -9,11 +9,13 @@ from status.core.views import PipelineKey, Reading, Stamp, View
 
 
 class Owners(Protocol):
-    """Who owns an input that a token names; only sure once it has caught up."""
+    """Whose a token is. That it is nobody's is sure only after `heard`: ingress may know more."""
 
     def owner_of(self, short_id: str) -> PipelineRecord | None: ...
 
-    def caught_up(self) -> bool: ...
+    async def heard(self) -> bool:
+        """Wait until all is known that was told before this call; False: that takes too long."""
+        ...
 
 
 class SlotStore(Protocol):

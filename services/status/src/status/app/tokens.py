@@ -23,7 +23,6 @@ from status.core.judge import Claim
 from status.core.outcomes import Outcome, unknown
 from status.core.views import PipelineKey, View, view_of
 
-DIRECTORY_LAG_MS_MAX = 30_000  # a token this young may know a pipeline before we do
 PING_S = 15.0  # below the idle time-outs of proxies
 
 
@@ -43,7 +42,7 @@ class Tokens:
 
     async def now(self, tokens: Sequence[Token]) -> list[Outcome | TokenRefused]:
         """The outcome of each, from one reading of each pipeline."""
-        claims = [self._claims_or_refusal(token) for token in tokens]
+        claims = await self._claims_of(tokens)
         known = [claim for each in claims if isinstance(each, list) for claim in each]
         sight = await self._snapshot({claim.pipeline for claim in known})
         return [
@@ -92,12 +91,11 @@ class Tokens:
                 yield newer
 
     async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":
-        now_ms = self._clock.now_ms
         try:
             readings = await self._store.read(pipelines)
-            views = {key: view_of(readings[key], now_ms()) for key in pipelines}
+            views = {key: view_of(readings[key]) for key in pipelines}
         except Retryable:
-            views = {key: view_of(None, now_ms()) for key in pipelines}
+            views = {key: view_of(None) for key in pipelines}
         return _Snapshot(self._store, views)
 
     async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
@@ -105,22 +103,20 @@ class Tokens:
             return unknown(token, "pipeline_not_known_yet")
         return await described(self._store, token, judged(claims, sight), sight)
 
-    def _claims_or_refusal(self, token: Token) -> list[Claim] | TokenRefused | None:
-        try:
-            return self._claims(token)
-        except TokenRefused as refused:
-            return refused
+    async def _claims_of(self, tokens: Sequence[Token]) -> list[list[Claim] | TokenRefused | None]:
+        """None while it is not sure that a pipeline is unknown to all, and not only here."""
+        found = [self._claims(token) for token in tokens]
+        if all(claims is not None for claims in found) or not await self._owners.heard():
+            return [*found]
+        return [self._claims(token) or TokenRefused() for token in tokens]
 
     def _claims(self, token: Token) -> list[Claim] | None:
-        """By pipeline; None while one may only be unknown here because it is new."""
+        """By pipeline; None when one of them is not known here."""
         by_pipeline: dict[PipelineKey, tuple[PipelineRecord, list[Part]]] = {}
         for part in token.parts:
             owner = self._owners.owner_of(part.pipeline_id)
             if owner is None:
-                young = self._clock.now_ms() - token.issued_at < DIRECTORY_LAG_MS_MAX
-                if young or not self._owners.caught_up():
-                    return None
-                raise TokenRefused
+                return None
             key = (owner.tenant, owner.pipeline_uid)
             _, mine = by_pipeline.setdefault(key, (owner, []))
             mine.append(part)
@@ -130,12 +126,14 @@ class Tokens:
         ]
 
     async def _claims_in_time(self, token: Token, deadline: float) -> list[Claim] | None:
-        while (claims := self._claims(token)) is None:
+        while True:
+            (claims,) = await self._claims_of([token])
+            if isinstance(claims, TokenRefused):
+                raise claims
             left_s = deadline - _now_s()
-            if left_s <= 0 or self._hub.closing:
-                return None
+            if claims is not None or left_s <= 0 or self._hub.closing:
+                return claims
             await self.directory_changed.wait(min(left_s, self._hub.tick_s))
-        return claims
 
 
 class _Snapshot:

@@ -84,7 +84,7 @@ class Detail(Summary):
     manifest: str
 
 
-def summary_of(record: PipelineRecord, reading: Reading | None, now_ms: int) -> Summary:
+def summary_of(record: PipelineRecord, reading: Reading | None) -> Summary:
     slot = usable_slot(reading)
     phase: str = Phase.UNKNOWN
     reason, since = "", None
@@ -94,7 +94,7 @@ def summary_of(record: PipelineRecord, reading: Reading | None, now_ms: int) -> 
         reason = "the tracker has not told anything of it yet"
     elif slot.lifecycle is None:
         phase, since = Phase.CREATED, record.created_at
-    elif silent(slot, now_ms):
+    elif silent(slot, reading.stamp.now_ms):
         reason, since = f"no sign of its runner, last {slot.lifecycle.phase}", slot.heard_at
     else:
         phase, reason = slot.lifecycle.phase, slot.lifecycle.reason
@@ -110,12 +110,13 @@ def summary_of(record: PipelineRecord, reading: Reading | None, now_ms: int) -> 
     )
 
 
-def detail_of(record: PipelineRecord, reading: Reading | None, now_ms: int) -> Detail:
+def detail_of(record: PipelineRecord, reading: Reading | None) -> Detail:
     slot = usable_slot(reading)
+    heard = slot is not None and reading is not None and not silent(slot, reading.stamp.now_ms)
     newest = slot.lifecycle if slot is not None else None
     return Detail(
-        **asdict(summary_of(record, reading, now_ms)),
-        blocked_by=slot.blocked_by if slot is not None and not silent(slot, now_ms) else None,
+        **asdict(summary_of(record, reading)),
+        blocked_by=slot.blocked_by if slot is not None and heard else None,
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
         error=newest.error if newest is not None else None,

@@ -22,12 +22,26 @@ BLOCKED_BY_PHASE: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """Whose the slot is, which change it shows, when that was confirmed, and who answers now."""
+    """Whose the slot is, which change it shows, when that was confirmed, and who answers now.
+
+    `at` is by the tracker's clock; `age_ms` is by the server's alone, and None if nobody ever did.
+    """
 
     server_run_id: str
     run_id: str | None
     version: int
     at: int
+    age_ms: int | None
+
+    @property
+    def fresh(self) -> bool:
+        """Below zero the server's clock was set back: the next confirmation tells anew."""
+        return self.age_ms is not None and 0 <= self.age_ms <= NON_FINAL_AGE_MS_MAX
+
+    @property
+    def now_ms(self) -> int:
+        """What the tracker's clock shows at this moment, by which runners are heard."""
+        return self.at + max(0, self.age_ms or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +111,7 @@ def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
     )
 
 
-def view_of(reading: Reading | None, now_ms: int) -> View:
+def view_of(reading: Reading | None) -> View:
     """The view of a reading; without one, Redis did not answer."""
     if reading is None:
         return _no_view("redis_away", version=0)
@@ -106,14 +120,14 @@ def view_of(reading: Reading | None, now_ms: int) -> View:
         return _no_view("slot_missing", version=stamp.version)
     return View(
         fault=None if slot.definition is not None else "no_definition",
-        fresh=now_ms - stamp.at <= NON_FINAL_AGE_MS_MAX,
+        fresh=stamp.fresh,
         generation=slot.generation,
         definition=slot.definition,
         reached=reading.reached,
         missing=reading.missing,
         former=reading.former,
         removals=reading.removals,
-        blocked_by=_blocked_by(slot, now_ms),
+        blocked_by=_blocked_by(slot, stamp.now_ms),
         version=stamp.version,
     )
 

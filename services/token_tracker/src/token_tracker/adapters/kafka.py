@@ -1,16 +1,17 @@
 """Kafka for the tracker: facts and lifecycle in, snapshots out. Fulfils `Journal`.
 
 The group's offset is committed only together with snapshots, so it always means: everything below
-is in them.
+is in them. Its metadata is the id of the topic in which it counts.
 """
 
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from confluent_kafka import (
-    OFFSET_INVALID,
+    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -20,12 +21,14 @@ from confluent_kafka import (
 )
 
 from shared import codec, metrics
+from shared.clock import Clock
 from shared.errors import InvalidMessage, Retryable
-from shared.events import Fact, LifecycleEvent, Snapshot, pipeline_key
+from shared.events import Beat, Fact, LifecycleEvent, Snapshot, pipeline_key
 from shared.kafka import position_of, read_to_end
 from shared.kafka_admin import KafkaAdmin
-from shared.kafka_cluster import Kafka
+from shared.lifecycle import HEARTBEAT_AGE_MS_MAX
 from shared.membership import Membership
+from shared.own_topics import OwnTopics
 from token_tracker.app import Tracker
 
 logger = logging.getLogger(__name__)
@@ -34,23 +37,31 @@ BATCH_MESSAGES_MAX: Final = 500
 FLUSH_TIMEOUT_S: Final = 10.0
 TAKEOVER_MAX_S: Final = 30.0
 TAKEOVER_PAUSE_S: Final = 0.5
-# A slot with many hops is megabytes of JSON that compresses to a small part of what brokers take.
-SNAPSHOT_PRODUCER: Final = {"message.max.bytes": 50_000_000, "compression.type": "zstd"}
+# Shorter than the group's session: what a tracker that was cut off had queued never lands behind
+# the snapshots of the next one.
+SNAPSHOT_PRODUCER: Final = {"message.timeout.ms": 5_000}
 
 
 class KafkaJournal:
     def __init__(
-        self, consumer: Consumer, producer: Producer, admin: KafkaAdmin, *, prefix: str
+        self,
+        consumer: Consumer,
+        producer: Producer,
+        admin: KafkaAdmin,
+        topics: OwnTopics,
+        *,
+        prefix: str,
     ) -> None:
         self._consumer = consumer
         self._producer = producer
         self._admin = admin
+        self._topics = topics
         self._commits = f"{prefix}.commits"
         self._lifecycle = f"{prefix}.lifecycle"
         self._frontiers = f"{prefix}.frontiers"
 
     def end(self, partition: int) -> int:
-        return self._admin.ends(self._commits, [partition])[partition]
+        return self._admin.stable_ends(self._commits, [partition])[partition]
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
         failures: list[KafkaError] = []
@@ -59,9 +70,10 @@ class KafkaJournal:
             if error is not None:
                 failures.append(error)
 
+        topic_id = self._topics.id_of(self._commits)
         for snapshot in snapshots:
             key = pipeline_key(snapshot.tenant, snapshot.pipeline_uid)
-            value = codec.encode(snapshot)
+            value = codec.encode(replace(snapshot, topic_id=topic_id))
             self._producer.produce(self._frontiers, key=key, value=value, on_delivery=on_delivery)
         if self._producer.flush(FLUSH_TIMEOUT_S) or failures:
             reason = failures[0].str() if failures else "not acknowledged in time"
@@ -69,15 +81,22 @@ class KafkaJournal:
         self._commit(positions)
 
     def _commit(self, positions: dict[int, int]) -> None:
-        offsets = [TopicPartition(self._commits, p, offset) for p, offset in positions.items()]
+        offsets = [self._place(self._commits, p, offset) for p, offset in positions.items()]
         lifecycle = self._consumer.position(
             [TopicPartition(self._lifecycle, partition) for partition in positions]
         )
-        offsets += [at for at in lifecycle if at.offset >= 0]
+        offsets += [
+            self._place(self._lifecycle, at.partition, at.offset)
+            for at in lifecycle
+            if at.offset >= 0
+        ]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             raise Retryable(f"offsets not committed: {error.args[0].str()}") from error
+
+    def _place(self, topic: str, partition: int, offset: int) -> TopicPartition:
+        return TopicPartition(topic, partition, offset, self._topics.id_of(topic))
 
 
 class FactStream:
@@ -86,25 +105,32 @@ class FactStream:
     def __init__(
         self,
         consumer: Consumer,
-        kafka: Kafka,
+        admin: KafkaAdmin,
+        topics: OwnTopics,
         *,
         prefix: str,
         tracker: Tracker,
         membership: Membership,
+        clock: Clock,
     ) -> None:
         self._consumer = consumer
         self._membership = membership
-        self._kafka = kafka
+        self._admin = admin
+        self._topics = topics
+        self._clock = clock
         self._tracker = tracker
         self._commits = f"{prefix}.commits"
         self._frontiers = f"{prefix}.frontiers"
-        topics = [self._commits, f"{prefix}.lifecycle"]
-        consumer.subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke)
+        self._lifecycle = f"{prefix}.lifecycle"
+        self._beats = f"{prefix}.beats"
+        names = [self._commits, self._lifecycle, self._beats]
+        consumer.subscribe(names, on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def feed(self, timeout_s: float) -> None:
         """Hand over what has come: wait for the first message, then take what else is there, and
         what comes meanwhile. Writing after each few would take longer than applying them."""
         self._membership.check()
+        self._topics.check()
         first = self._consumer.poll(timeout_s)
         messages = [] if first is None else [first]
         left = BATCH_MESSAGES_MAX
@@ -114,6 +140,8 @@ class FactStream:
                 error = message.error()
                 if error is None:
                     self._take(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    self._take_end(message)
                 else:
                     failure = error.str()
             left -= len(messages)
@@ -123,19 +151,26 @@ class FactStream:
 
     def _take(self, message: Message) -> None:
         (partition, offset), value = position_of(message), message.value() or b""
-        is_fact = message.topic() == self._commits
+        topic = message.topic()
         try:
-            if is_fact:
+            if topic == self._commits:
                 self._tracker.handle_fact(partition, offset, codec.decode(Fact, value))
-            else:
+            elif topic == self._lifecycle:
                 event = codec.decode(LifecycleEvent, value)
                 self._tracker.handle_lifecycle(partition, event)
+            else:
+                self._tracker.handle_beat(partition, codec.decode(Beat, value))
         except InvalidMessage as error:
-            place = f"{message.topic()}[{partition}]@{offset}"
-            metrics.count("waybill_messages_skipped_total", topic=message.topic() or "")
+            place = f"{topic}[{partition}]@{offset}"
+            metrics.count("waybill_messages_skipped_total", topic=topic or "")
             logger.error("message skipped", extra={"position": place, "reason": str(error)})
-            if is_fact:
-                self._tracker.skip(partition, offset)
+            if topic == self._commits:
+                self._tracker.pass_to(partition, offset + 1)
+
+    def _take_end(self, message: Message) -> None:
+        """Behind the last commit markers of transactions may stand, which no message tells."""
+        if message.topic() == self._commits:
+            self._tracker.pass_to(*position_of(message))
 
     def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         """Start from the snapshots, and from the offset that was committed with them.
@@ -157,24 +192,62 @@ class FactStream:
 
     def _take_over(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         try:
-            committed = consumer.committed(assigned, timeout=FLUSH_TIMEOUT_S)
+            committed = consumer.committed(
+                [at for at in assigned if at.topic != self._beats], timeout=FLUSH_TIMEOUT_S
+            )
         except KafkaException as error:
             raise Retryable(f"the group's offsets: {error.args[0].str()}") from error
-        for at in committed:
-            at.offset = 0 if at.offset == OFFSET_INVALID else at.offset
-        facts = {at.partition: at.offset for at in committed if at.topic == self._commits}
-        snapshots: dict[int, dict[str, Snapshot]] = {partition: {} for partition in facts}
-        for message in read_to_end(self._kafka, self._frontiers, facts):
-            try:
-                snapshot = codec.decode(Snapshot, message.value() or b"")
-            except InvalidMessage as error:
-                metrics.count("waybill_messages_skipped_total", topic=self._frontiers)
-                logger.error("snapshot skipped", extra={"reason": str(error)})
-                continue
-            snapshots[snapshot.partition][snapshot.pipeline_uid] = snapshot
+        places = [self._begin(at) for at in committed]
+        facts = {at.partition: at.offset for at in places if at.topic == self._commits}
+        snapshots = self._read_snapshots(facts)
         for partition, position in facts.items():
-            self._tracker.acquire(partition, position, snapshots[partition].values())
-        consumer.assign(committed)
+            self._tracker.acquire(partition, position, snapshots[partition])
+        consumer.assign(places + self._recent(consumer, assigned))
+
+    def _begin(self, at: TopicPartition) -> TopicPartition:
+        """Of a topic that was created anew nothing is known, as of one where nothing was saved."""
+        topic_id = self._topics.id_of(at.topic)  # asked before anything is read
+        known = at.offset >= 0 and at.metadata == topic_id
+        return TopicPartition(at.topic, at.partition, at.offset if known else 0)
+
+    def _recent(self, consumer: Consumer, assigned: list[TopicPartition]) -> list[TopicPartition]:
+        """Beats from so long ago as they count."""
+        since = self._clock.now_ms() - HEARTBEAT_AGE_MS_MAX
+        asked = [TopicPartition(at.topic, at.partition, since) for at in assigned]
+        asked = [at for at in asked if at.topic == self._beats]
+        if not asked:
+            return []
+        try:
+            found = consumer.offsets_for_times(asked, timeout=FLUSH_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"topic {self._beats}: {error.args[0].str()}") from error
+        return [
+            TopicPartition(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_END)
+            for at in found
+        ]
+
+    def _read_snapshots(self, partitions: Iterable[int]) -> dict[int, list[Snapshot]]:
+        """Only the newest of each pipeline is decoded."""
+        newest: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
+        for message in read_to_end(self._admin.cluster, self._frontiers, newest):
+            key, value = message.key() or b"", message.value() or b""
+            newest[position_of(message)[0]][key] = value
+        return {
+            partition: [s for value in found.values() if (s := self._decoded(value)) is not None]
+            for partition, found in newest.items()
+        }
+
+    def _decoded(self, value: bytes) -> Snapshot | None:
+        """What a snapshot knows stays true when the commits topic is another; its position not."""
+        try:
+            snapshot = codec.decode(Snapshot, value)
+        except InvalidMessage as error:
+            metrics.count("waybill_messages_skipped_total", topic=self._frontiers)
+            logger.error("snapshot skipped", extra={"reason": str(error)})
+            return None
+        if snapshot.topic_id != self._topics.id_of(self._commits):
+            return replace(snapshot, position=0)
+        return snapshot
 
     def _on_revoke(self, consumer: Consumer, revoked: list[TopicPartition]) -> None:
         for at in revoked:

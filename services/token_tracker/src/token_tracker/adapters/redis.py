@@ -2,7 +2,8 @@
 
 A write counts only on the very server that it was made on: the script compares the server's run id
 with the one in the slot, so a restored dump or a promoted replica is seen as lost. An older copy of
-a slot in the same server has another mark than what was written last.
+a slot in the same server has another mark than what was written last. The server's own clock says
+when, so that a reader with another clock than the tracker's judges its age alike.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,10 @@ local valid = held[1] == run_id
 if valid and tonumber(held[2]) > position then return 'newer' end
 if not valid and rebuilt == '0' then return 'lost' end
 if slot == '' and held[3] ~= mark then return 'stale' end
-redis.call('HSET', KEYS[1], 'at', at, 'partition', partition, 'position', position)
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HSET', KEYS[1], 'at', at, 'confirmed_at', now)
+redis.call('HSET', KEYS[1], 'partition', partition, 'position', position)
 if slot == '' then return 'written' end
 if rebuilt == '1' then
   for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end

@@ -7,6 +7,7 @@ cumulative, so a fact that was lost on the way is covered by any later one.
 from dataclasses import dataclass, replace
 
 from shared.events import (
+    Beat,
     Commit,
     Definition,
     Fact,
@@ -39,11 +40,19 @@ def apply_fact(slot: Slot, fact: Fact) -> Applied:
             return _advance(slot, _apply_commit(slot, fact.body))
 
 
-def apply_lifecycle(slot: Slot, event: LifecycleEvent) -> Slot:
-    """The newest transition wins; a heartbeat says that the runner lives, and what blocks it."""
-    if event.kind != "claim" and event.at >= slot.heard_at:
+def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
+    """The runner lives, and says what blocks the pipeline."""
+    return replace(slot, heard_at=max(slot.heard_at, now_ms), blocked_by=beat.blocked_by)
+
+
+def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
+    """The newest transition wins; what is said besides tells what blocks the pipeline now.
+
+    `now_ms`: when it was heard, by the same clock that later tells how long that is ago.
+    """
+    if event.kind != "claim":
         slot = replace(slot, blocked_by=event.blocked_by)
-    heard = max(slot.heard_at, event.at)
+    heard = max(slot.heard_at, now_ms)
     known = slot.lifecycle
     if event.kind != "transition" or (known is not None and known.at > event.at):
         if known is None and event.kind == "heartbeat":

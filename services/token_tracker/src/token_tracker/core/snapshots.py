@@ -1,16 +1,60 @@
-"""Decides what a snapshot keeps of a pipeline: its slot, and as much of its history as has room."""
+"""Decides what a snapshot keeps of a pipeline: its slot, and as much of its history as has room;
+and when one is due.
 
+A slot of many partitions says each topic id a thousand times, so that its JSON is twenty times what
+it is compressed. Whoever takes over reads many snapshots and unpacks the newest of each pipeline.
+"""
+
+import base64
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from shared.slots import Progress, Saved, Slot, progress_to_json, saved_to_json
+from shared.events import Snapshot
+from shared.slots import Progress, Saved, Slot, progress_to_json, saved_from_json, saved_to_json
 
 HISTORY_MAX: Final = 64  # per pipeline; what a rebuilt slot can still tell after a restart
 HISTORY_CHARACTERS_MAX: Final = 200_000  # a message of 1 MB has room for the slot, too
+TAIL_MAX: Final = 2_000  # messages of one partition that a takeover may have to read again
+AGE_MS_MAX: Final = 600_000
 
 
-def snapshot_text(slot: Slot, history: Sequence[Progress]) -> str:
-    return saved_to_json(Saved(slot=slot, history=_newest(history)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRule:
+    """How far back a fact may stand that is in no snapshot, in messages and in time.
+
+    Commits are kept for 30 days: what is older must be in a snapshot, however little happens.
+    """
+
+    tail_max: int = TAIL_MAX
+    age_ms_max: int = AGE_MS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsaved:
+    """Of what changed a pipeline since its last snapshot: where the first stands, and when it came.
+
+    A transition is `urgent`: its own offset is committed with the next save.
+    """
+
+    position: int
+    since_ms: int
+    urgent: bool = False
+
+    def due(self, position: int, now_ms: int, rule: SnapshotRule) -> bool:
+        old = now_ms - self.since_ms >= rule.age_ms_max
+        return self.urgent or old or position - self.position >= rule.tail_max
+
+
+def pack(slot: Slot, history: Sequence[Progress]) -> str:
+    text = saved_to_json(Saved(slot=slot, history=_newest(history)))
+    return base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+def unpack(snapshot: Snapshot) -> Saved:
+    text = zlib.decompress(base64.b64decode(snapshot.slot)).decode()
+    return saved_from_json(text, version=snapshot.slot_version)
 
 
 def _newest(history: Sequence[Progress]) -> tuple[Progress, ...]:

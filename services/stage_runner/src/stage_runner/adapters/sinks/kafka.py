@@ -15,10 +15,11 @@ from shared import codec
 from shared.errors import Retryable
 from shared.events import Fence, Output
 from shared.failpoints import reach
-from shared.kafka import make_producer, position_of, read_to_end
+from shared.kafka import make_producer, position_of
 from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
 from shared.kafka_errors import FENCED, said
+from stage_runner.adapters.sinks.fences import newest_fence
 from stage_runner.core.rows import KEY, VALUE
 from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill.spark.sinks import SinkLife, SinkSuperseded, Written
@@ -66,14 +67,10 @@ class KafkaSink:
         self._guarded(lambda producer: producer.init_transactions(TRANSACTION_TIMEOUT_S))
 
     def last(self) -> Written | None:
-        identity = self._admin.identify([self._fences_topic])[self._fences_topic]
-        newest: Fence | None = None
-        key = self._fence_key.encode()
-        for message in read_to_end(self._target.kafka, self._fences_topic, identity.partitions):
-            value = message.value()
-            if message.key() == key and value is not None:
-                newest = codec.decode(Fence, value)
-        return Written(fence=newest, version={}) if newest is not None else None
+        value = newest_fence(self._admin, self._fences_topic, self._fence_key)
+        if value is None:
+            return None
+        return Written(fence=codec.decode(Fence, value), version={})
 
     def write(self, rows: pa.Table | None, fence: Fence) -> Written:
         return self._guarded(lambda producer: self._write(producer, rows, fence))

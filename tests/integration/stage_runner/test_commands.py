@@ -1,0 +1,62 @@
+"""The topic of commands is created anew: what was carried out in the old one hides nothing."""
+
+import uuid
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from builders import make_record
+from containers import Servers
+from integration.conftest import Surroundings, make_surroundings
+from integration.topics import create_anew
+from shared.clock import SystemClock
+from shared.events import PipelineRecord
+from shared.kafka_admin import make_admin
+from shared.own_topics import OwnTopics
+from stage_runner.adapters.ownership import Ownership
+from stage_runner.adapters.publisher import KafkaPublisher
+from stage_runner.adapters.transactions import PartitionProducer
+from stage_runner.app import Runner
+
+PARTITIONS = 8
+
+
+@dataclass
+class Adopting:
+    records: list[PipelineRecord] = field(default_factory=list)
+
+    def adopt(self, record: PipelineRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.fixture
+def around(servers: Servers, tmp_path: Path) -> Surroundings:
+    return make_surroundings(servers.kafka, servers.redis, tmp_path)
+
+
+def carried_out(around: Surroundings) -> int:
+    """Up to where a runner that starts now takes commands of the pipeline as done."""
+    adopting = Adopting()
+    ownership = Ownership(
+        around.kafka, topics_of(around), around.prefix, lambda number: cast(Runner, adopting)
+    )
+    ownership.acquire(range(PARTITIONS))
+    (record,) = adopting.records
+    return record.commanded_at
+
+
+def topics_of(around: Surroundings) -> OwnTopics:
+    return OwnTopics(make_admin(around.kafka), [f"{around.prefix}.commands"])
+
+
+def test_no_command_of_a_topic_that_was_created_anew_counts_as_done(around: Surroundings) -> None:
+    producer = PartitionProducer(around.kafka, f"{around.prefix}/stage_runner/0")
+    producer.claim()
+    publisher = KafkaPublisher(producer, topics_of(around), around.prefix, "run", SystemClock())
+    publisher.change(replace(make_record(uid=str(uuid.uuid4())), commanded_at=41), None)
+    assert carried_out(around) == 41
+
+    create_anew(around, "commands")
+    assert carried_out(around) == -1

@@ -1,0 +1,151 @@
+"""Reading the newest fence of a Kafka sink, whatever else stands in its partition."""
+
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Message, Producer
+
+from builders import make_fence
+from integration.conftest import Surroundings
+from shared import codec
+from shared.events import Fence
+from shared.kafka import make_producer, read_ranges
+from shared.kafka_admin import KafkaAdmin, make_admin
+from shared.kafka_cluster import Kafka
+from shared.partitioner import partition_of
+from stage_runner.adapters.sinks import fences
+from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
+from waybill.spark.sinks import SinkLife, Written
+
+PARTITIONS = 8
+MANY = 100_000
+
+
+@pytest.fixture(scope="module")
+def admin(surroundings: Surroundings) -> KafkaAdmin:
+    return make_admin(surroundings.kafka)
+
+
+@pytest.fixture
+def key() -> str:
+    return f"default/{uuid.uuid4()}/copy/out"
+
+
+@pytest.fixture
+def sink(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
+    return claimed(surroundings, admin, key)
+
+
+def claimed(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
+    """Its topic is of no concern here: only its fences are written."""
+    target = KafkaSinkTarget(
+        kafka=surroundings.kafka, topic_prefix=surroundings.prefix, topic="out", topic_id="A"
+    )
+    sink = KafkaSink(SinkLife(name="out", since=1, fence_key=key), target, admin)
+    sink.claim()
+    return sink
+
+
+@contextmanager
+def transaction_left_open(surroundings: Surroundings, key: str) -> Iterator[Producer]:
+    """Of another driver, whose fence stands in the partition of `key`."""
+    name = f"{surroundings.prefix}/stranger/{uuid.uuid4()}"
+    producer = make_producer(surroundings.kafka, **{"transactional.id": name})
+    producer.init_transactions()
+    producer.begin_transaction()
+    partition = partition_of(key, PARTITIONS)
+    topic = f"{surroundings.prefix}.fences"
+    producer.produce(topic, key="a/stranger", value=b"its fence", partition=partition)
+    producer.flush()
+    yield producer
+    producer.abort_transaction()
+
+
+def sequence(written: Written | None) -> int | None:
+    return None if written is None else written.fence.sequence
+
+
+def test_an_open_transaction_of_another_driver_holds_up_no_start(
+    surroundings: Surroundings, admin: KafkaAdmin, sink: KafkaSink, key: str
+) -> None:
+    sink.write(None, make_fence(sequence=4))
+    with transaction_left_open(surroundings, key):
+        assert sequence(claimed(surroundings, admin, key).last()) == 4
+        other = f"default/{uuid.uuid4()}/copy/out"
+        assert claimed(surroundings, admin, other).last() is None
+
+
+def test_a_fence_behind_an_open_transaction_is_waited_for_and_never_missed(
+    surroundings: Surroundings, admin: KafkaAdmin, sink: KafkaSink, key: str
+) -> None:
+    sink.write(None, make_fence(sequence=4))
+    found: list[int | None] = []
+    with transaction_left_open(surroundings, key):
+        sink.write(None, make_fence(sequence=5))
+        next_one = claimed(surroundings, admin, key)
+        reading = threading.Thread(target=lambda: found.append(sequence(next_one.last())))
+        reading.start()
+        reading.join(2.0)
+        assert found == [], "what it holds is not decided yet"
+    reading.join(30.0)
+    assert found == [5]
+
+
+def test_a_fence_of_a_batch_that_was_never_committed_is_none(
+    surroundings: Surroundings, admin: KafkaAdmin, sink: KafkaSink, key: str
+) -> None:
+    sink.write(None, make_fence(sequence=4))
+    topic = f"{surroundings.prefix}.fences"
+    killed = sink._producer
+    assert killed is not None
+    killed.begin_transaction()
+    killed.produce(topic, key=key, value=codec.encode(make_fence(sequence=5)))
+    killed.flush()
+
+    assert sequence(claimed(surroundings, admin, key).last()) == 4
+
+
+def test_of_a_long_history_little_is_read_and_one_fence_decoded(
+    surroundings: Surroundings,
+    admin: KafkaAdmin,
+    sink: KafkaSink,
+    key: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = f"{surroundings.prefix}.fences"
+    write_many(surroundings, topic, key)
+    sink.write(None, make_fence(sequence=7))
+    decoded: list[object] = []
+    read: list[Message] = []
+    decode = codec.decode
+
+    def decode_counted(kind: type[Fence], raw: bytes) -> Fence:
+        decoded.append(kind)
+        return decode(kind, raw)
+
+    def read_counted(
+        kafka: Kafka, topic: str, ranges: Mapping[int, tuple[int, int]], *, committed: bool
+    ) -> Iterator[Message]:
+        for message in read_ranges(kafka, topic, ranges, committed=committed):
+            read.append(message)
+            yield message
+
+    monkeypatch.setattr(codec, "decode", decode_counted)
+    monkeypatch.setattr(fences, "read_ranges", read_counted)
+
+    assert sequence(sink.last()) == 7
+    assert len(decoded) == 1
+    assert len(read) <= fences.FIRST_STEP
+
+
+def write_many(surroundings: Surroundings, topic: str, key: str) -> None:
+    value = codec.encode(make_fence(sequence=1))
+    producer = make_producer(surroundings.kafka, **{"linger.ms": 20})
+    for number in range(MANY):
+        producer.produce(topic, key=key, value=value)
+        if number % 10_000 == 0:
+            producer.flush()
+    producer.flush()

@@ -1,0 +1,53 @@
+"""A tracker of this process on a real Kafka, with a store in memory."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from integration.conftest import Surroundings
+from shared.clock import SystemClock
+from shared.kafka import make_consumer, make_producer
+from shared.kafka_admin import make_admin
+from shared.membership import Membership
+from shared.own_topics import OwnTopics
+from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJournal
+from token_tracker.app import Tracker
+from unit.token_tracker.fakes import FakeStore
+
+POLL_S = 0.05
+WITHIN_S = 60.0
+
+
+@dataclass
+class Member:
+    around: Surroundings
+    store: FakeStore = field(default_factory=FakeStore)
+
+    def __post_init__(self) -> None:
+        prefix, admin = self.around.prefix, make_admin(self.around.kafka)
+        options: dict[str, object] = {"enable.partition.eof": True}
+        self.consumer = make_consumer(self.around.kafka, f"{prefix}.token_tracker", **options)
+        topics = OwnTopics(admin, [f"{prefix}.commits", f"{prefix}.lifecycle"])
+        producer = make_producer(self.around.kafka, **SNAPSHOT_PRODUCER)
+        journal = KafkaJournal(self.consumer, producer, admin, topics, prefix=prefix)
+        clock = SystemClock()
+        self.tracker = Tracker(self.store, journal, clock)
+        self.stream = FactStream(
+            self.consumer,
+            admin,
+            topics,
+            prefix=prefix,
+            tracker=self.tracker,
+            membership=Membership(admin),
+            clock=clock,
+        )
+
+    def feed_until(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not done():
+            assert time.monotonic() < deadline, f"not so within {WITHIN_S} s"
+            self.stream.feed(POLL_S)
+            self.tracker.flush()
+
+    def close(self) -> None:
+        self.consumer.close()

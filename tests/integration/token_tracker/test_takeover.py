@@ -1,0 +1,138 @@
+"""What a tracker reads when it takes partitions over, and when the commits topic is another."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from builders import ORDERS_ID, TENANT, make_commit, make_definition, make_fact, make_snapshot
+from containers import Servers
+from integration.conftest import Surroundings, make_surroundings
+from integration.token_tracker.member import Member
+from integration.topics import create_anew
+from shared import codec, own_topics
+from shared.errors import Retryable
+from shared.events import Fact, Snapshot, pipeline_key, to_vector
+from shared.kafka import make_producer
+from shared.partitioner import partition_of
+from shared.slots import Slot
+from token_tracker.core.snapshots import pack
+
+PIPELINES = 40
+SNAPSHOTS = 50  # of each
+PARTITIONS = 8
+Join = Callable[[], Member]
+
+
+@pytest.fixture
+def around(servers: Servers, tmp_path: Path) -> Surroundings:
+    """Topics of this test alone: it deletes some."""
+    return make_surroundings(servers.kafka, servers.redis, tmp_path)
+
+
+@pytest.fixture
+def join(around: Surroundings) -> Iterator[Join]:
+    members: list[Member] = []
+
+    def add() -> Member:
+        members.append(Member(around))
+        return members[-1]
+
+    yield add
+    for member in members:
+        member.close()
+
+
+def tell(around: Surroundings, *facts: Fact) -> None:
+    producer = make_producer(around.kafka)
+    for fact in facts:
+        key = pipeline_key(fact.tenant, fact.pipeline_uid)
+        producer.produce(f"{around.prefix}.commits", key=key, value=codec.encode(fact))
+    assert producer.flush(30) == 0
+
+
+def reached(member: Member, uid: str) -> int:
+    stored = member.store.slots.get(uid)
+    if stored is None or "enrich/lake@1" not in stored.slot.sinks:
+        return -1
+    return to_vector(stored.slot.sinks["enrich/lake@1"].reached).get((ORDERS_ID, 0), -1)
+
+
+def commit(taken: int, uid: str, *, sequence: int) -> Fact:
+    return make_fact(make_commit({(ORDERS_ID, 0): taken}, sequence=sequence), uid=uid)
+
+
+def test_only_the_newest_snapshot_of_each_pipeline_is_decoded(
+    around: Surroundings, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uids = [str(uuid.uuid4()) for _ in range(PIPELINES)]
+    producer = make_producer(around.kafka)
+    for _ in range(SNAPSHOTS):
+        for uid in uids:
+            key = pipeline_key(TENANT, uid)
+            slot = Slot(tenant=TENANT, pipeline_uid=uid)
+            place = partition_of(key, PARTITIONS)
+            snapshot = make_snapshot(pack(slot, ()), partition=place, uid=uid)
+            topic = f"{around.prefix}.frontiers"
+            producer.produce(topic, key=key, value=codec.encode(snapshot))
+    assert producer.flush(30) == 0
+    decoded: list[object] = []
+    decode = codec.decode
+
+    def counted(kind: type[Snapshot], raw: bytes) -> Snapshot:
+        decoded.append(kind)
+        return decode(kind, raw)
+
+    monkeypatch.setattr(codec, "decode", counted)
+    member = join()
+    member.feed_until(lambda: member.store.slots.keys() == set(uids))
+    assert decoded.count(Snapshot) == PIPELINES
+
+
+def test_facts_of_a_commits_topic_that_was_created_anew_are_not_dropped(
+    around: Surroundings, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the tracker knew stays known; and what it had read is no position in the new topic."""
+    monkeypatch.setattr(own_topics, "CHECK_INTERVAL_S", 0.5)
+    old, new = str(uuid.uuid4()), str(uuid.uuid4())
+    many = [commit(5, old, sequence=number) for number in range(20)]
+    tell(around, make_fact(make_definition(), uid=old), *many)
+    first = join()
+    first.feed_until(lambda: reached(first, old) == 5)
+    first.tracker.save(whole=True)
+
+    create_anew(around, "commits")
+    tell(around, make_fact(make_definition(), uid=new), commit(1, new, sequence=0))
+    tell(around, commit(7, old, sequence=20))
+    with pytest.raises(RuntimeError, match="was created anew"):
+        feed_through_faults(first)
+    first.close()
+
+    second = join()
+    second.feed_until(lambda: reached(second, new) == 1 and reached(second, old) == 7)
+
+
+def feed_through_faults(member: Member) -> None:
+    while True:
+        try:
+            member.feed_until(lambda: False)
+        except Retryable:
+            pass
+
+
+def test_a_position_that_was_saved_late_does_not_hide_facts_of_the_new_topic(
+    around: Surroundings, join: Join
+) -> None:
+    """Kafka forgets a group's offsets with the topic; a tracker may write them once more."""
+    uid = str(uuid.uuid4())
+    tell(around, make_fact(make_definition(), uid=uid))
+    first = join()
+    first.feed_until(lambda: uid in first.store.slots)
+    create_anew(around, "commits")
+    tell(around, commit(3, uid, sequence=0))
+    first.tracker.save(whole=True)
+    first.close()
+
+    second = join()
+    second.feed_until(lambda: reached(second, uid) == 3)

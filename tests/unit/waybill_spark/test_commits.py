@@ -1,0 +1,114 @@
+"""Commits are said again until Kafka has them, and then ever more rarely."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import KafkaError
+
+from builders import ORDERS_ID, TENANT, UID, make_commit
+from shared.clock import SystemClock
+from shared.codec import decode
+from shared.events import Commit, Fact
+from waybill.spark.commits import REPEAT_S_MAX, REPEAT_S_MIN, CommitEmitter, Identity
+
+DAY_S = 24 * 3600
+Told = Callable[[KafkaError | None, None], None]
+
+
+@dataclass
+class Kafka:
+    """A producer whose delivery reports come when it is polled."""
+
+    sent: list[Commit] = field(default_factory=list)
+    away: bool = False
+    full: bool = False
+    reports: list[Callable[[], None]] = field(default_factory=list)
+
+    def produce(self, topic: str, *, key: str, value: bytes, on_delivery: Told) -> None:
+        if self.full:
+            raise BufferError
+        body = decode(Fact, value).body
+        assert isinstance(body, Commit)
+        self.sent.append(body)
+        error = KafkaError(KafkaError._MSG_TIMED_OUT) if self.away else None
+        self.reports.append(lambda: on_delivery(error, None))
+
+    def poll(self, timeout: float) -> None:
+        due, self.reports = self.reports, []
+        for report in due:
+            report()
+
+
+@dataclass
+class Place:
+    kafka: Kafka = field(default_factory=Kafka)
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        identity = Identity(tenant=TENANT, pipeline_uid=UID, generation=1, epoch=1)
+        self.emitter = CommitEmitter(
+            self.kafka,  # type: ignore[arg-type]
+            "w.commits",
+            identity,
+            SystemClock(),
+            now=lambda: self.now,
+        )
+
+    def wait(self, seconds: float) -> int:
+        """How often something was sent meanwhile."""
+        before, end = len(self.kafka.sent), self.now + seconds
+        while self.now < end:
+            self.now += 1
+            self.emitter.repeat()
+        return len(self.kafka.sent) - before
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def commit(taken: int) -> Commit:
+    return make_commit({(ORDERS_ID, 0): taken}, sequence=taken)
+
+
+def test_an_idle_sink_says_its_commit_a_hundred_times_a_day(place: Place) -> None:
+    place.emitter.emit(commit(1))
+    place.wait(REPEAT_S_MAX)
+    assert place.wait(DAY_S) <= DAY_S / REPEAT_S_MAX
+    assert {each.sequence for each in place.kafka.sent} == {1}
+
+
+def test_what_kafka_did_not_take_is_said_again_at_once(place: Place) -> None:
+    place.emitter.emit(commit(1))
+    place.wait(DAY_S)
+    place.kafka.away = True
+    place.wait(REPEAT_S_MAX + 2)
+    assert place.wait(60) >= 60 / (REPEAT_S_MIN + 2)
+    place.kafka.away = False
+    place.wait(REPEAT_S_MIN + 2)
+    assert place.wait(60) < 6, "and rarely again"
+
+
+def test_a_commit_that_found_no_room_is_sent_later(place: Place) -> None:
+    place.kafka.full = True
+    place.emitter.emit(commit(1))
+    assert place.kafka.sent == []
+    place.kafka.full = False
+    assert place.wait(REPEAT_S_MIN + 1) == 1
+
+
+def test_only_the_newest_is_said_again(place: Place) -> None:
+    place.emitter.emit(commit(1))
+    place.emitter.emit(commit(2))
+    place.kafka.sent.clear()
+    assert place.wait(60) > 0
+    assert {each.sequence for each in place.kafka.sent} == {2}
+
+
+def test_nothing_is_sent_twice_while_it_is_on_its_way(place: Place) -> None:
+    place.emitter.emit(commit(1))
+    place.kafka.poll = lambda timeout: None  # type: ignore[method-assign]
+    sent = place.wait(60)
+    assert sent <= 1
