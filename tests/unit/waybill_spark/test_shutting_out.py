@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from shared.events import Commit
-from unit.waybill_spark.bench import Bench, ListSink
+from unit.waybill_spark.bench import TOPIC, Bench, ListSink
 from waybill.spark.commits import Identity
+from waybill.spark.fencing import StageInput
 from waybill.spark.ledger import Ledger
 from waybill.spark.sinks import Written
 
@@ -58,3 +59,22 @@ def test_closing_moves_the_fence_also_where_nothing_was_written(bench: Bench) ->
         assert [fence.sequence for fence in bench.first.fences] == [*range(closings)]
         assert len(told) == closings
     assert bench.first.rows == 0
+
+
+def test_a_sink_that_was_only_closed_makes_no_fence_of_another_missing(bench: Bench) -> None:
+    """It was to be removed, and the change was overtaken by one that keeps it."""
+    for _ in (1, 2):
+        ledger = Ledger(
+            bench.second,
+            stage="load",
+            inputs=(StageInput(name="orders", topic=TOPIC, topic_id="T1", bases={0: 0}),),
+            identity=Identity(tenant="t", pipeline_uid="u", generation=1, epoch=2),
+            emit=bench.commits.append,
+            clock=bench,
+        )
+        ledger.read()
+        ledger.shut()
+
+    bench.stage()
+
+    assert not bench.first.fences

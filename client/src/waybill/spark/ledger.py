@@ -80,6 +80,10 @@ class Ledger:
         fence = self.fence
         return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
 
+    def took_something(self) -> bool:
+        """Closing moves a fence, too, and takes nothing."""
+        return self.held() != self._bases
+
     def went_on_in(self, generation: int) -> bool:
         """Whether the stage has written here since then; beginning is no writing."""
         fence = self.fence

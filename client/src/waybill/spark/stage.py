@@ -319,7 +319,8 @@ class TrackedStage:
 
     def _others_went_on(self) -> bool:
         return any(
-            ledger.fence is not None and ledger.fence.sequence > 0 for ledger in self._ledgers
+            ledger.fence is not None and ledger.fence.sequence > 0 and ledger.took_something()
+            for ledger in self._ledgers
         )
 
 
