@@ -23,11 +23,13 @@ from shared import codec
 from shared.events import Fence, PartitionOffset, Range, Snapshot, pipeline_key
 from shared.kafka import make_consumer, make_producer, produce_and_wait
 from shared.kafka_admin import make_admin
+from shared.own_topics import OwnTopics
 from shared.partitioner import partition_of
 from shared.settings import DEFAULT_TENANT
 from shared.slots import SLOT_VERSION, Progress, SinkState, Slot
 from shared.topics import topic_specs
 from stage_runner.adapters.sinks.fences import newest_fence
+from token_tracker.adapters.kafka import STAMPED, stamp
 from token_tracker.core.snapshots import HISTORY_MAX, TAIL_MAX, pack
 
 FENCES = 2_000_000
@@ -137,9 +139,10 @@ def write_snapshots(around: Surroundings, producer: Producer, uids: list[str]) -
 def commit_offsets(around: Surroundings, offsets: dict[int, int]) -> None:
     """As a tracker would have left them."""
     topic = f"{PREFIX}.commits"
-    topic_id = make_admin(around.kafka).identify([topic])[topic].topic_id
+    topics = OwnTopics(make_admin(around.kafka), [f"{PREFIX}.{name}" for name in STAMPED])
+    mark = stamp(topics, topic, f"{PREFIX}.frontiers")
     consumer = make_consumer(around.kafka, f"{PREFIX}.token_tracker")
-    places = [TopicPartition(topic, p, offset, topic_id) for p, offset in offsets.items()]
+    places = [TopicPartition(topic, p, offset, mark) for p, offset in offsets.items()]
     consumer.commit(offsets=places, asynchronous=False)
     consumer.close()
 

@@ -16,7 +16,7 @@ from shared.membership import REJOIN_MAX_S, Membership
 from shared.own_topics import OwnTopics
 from shared.slots import Keys
 from stage_runner.adapters.commands import CommandQueue
-from token_tracker.adapters.kafka import FactStream, KafkaJournal
+from token_tracker.adapters.kafka import STAMPED, FactStream, KafkaJournal
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker
 
@@ -76,7 +76,7 @@ def join(request: pytest.FixtureRequest, surroundings: Surroundings) -> Iterator
                     topics=OwnTopics(admin, [f"{prefix}.commands"]),
                 )
                 return Member(lambda: commands.next(POLL_S), minutes)
-            topics = OwnTopics(admin, [f"{prefix}.commits", f"{prefix}.lifecycle"])
+            topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
             producer = make_producer(surroundings.kafka)
             journal = KafkaJournal(consumer, producer, admin, topics, prefix=prefix)
             tracker = Tracker(RedisStore(client, Keys(prefix)), journal, SystemClock())

@@ -125,7 +125,7 @@ MUTATIONS: Final = (
         invariant="I1",
         instead={"waybill.spark.stage.TrackedStage._give_up": _no_stops},
         only=("topics", "strangers"),
-        rates=Rates(crash=0.04),
+        rates=Rates(crash=0.08),
     ),
     Mutation(
         name="batches are skipped by their ids",

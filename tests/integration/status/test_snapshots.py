@@ -11,7 +11,7 @@ from shared.kafka import make_consumer, make_producer, read_to_end
 from shared.kafka_admin import make_admin
 from shared.own_topics import OwnTopics
 from shared.slots import Hop, SinkState, Slot, slot_to_json
-from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, KafkaJournal
+from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, STAMPED, KafkaJournal
 from token_tracker.core.snapshots import pack
 
 HOPS = 512
@@ -39,7 +39,7 @@ def test_slot_with_all_the_hops_that_it_may_have_is_saved(surroundings: Surround
     consumer = make_consumer(kafka, f"g{uid}")
     producer = make_producer(kafka, **SNAPSHOT_PRODUCER)
     admin, prefix = make_admin(kafka), surroundings.prefix
-    topics = OwnTopics(admin, [f"{prefix}.commits", f"{prefix}.lifecycle"])
+    topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
     journal = KafkaJournal(consumer, producer, admin, topics, prefix=prefix)
     try:
         journal.save([snapshot], {0: 0})

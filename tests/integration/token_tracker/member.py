@@ -10,7 +10,7 @@ from shared.kafka import make_consumer, make_producer
 from shared.kafka_admin import make_admin
 from shared.membership import Membership
 from shared.own_topics import OwnTopics
-from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJournal
+from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, STAMPED, FactStream, KafkaJournal
 from token_tracker.app import Tracker
 from unit.token_tracker.fakes import FakeStore
 
@@ -27,7 +27,7 @@ class Member:
         prefix, admin = self.around.prefix, make_admin(self.around.kafka)
         options: dict[str, object] = {"enable.partition.eof": True}
         self.consumer = make_consumer(self.around.kafka, f"{prefix}.token_tracker", **options)
-        topics = OwnTopics(admin, [f"{prefix}.commits", f"{prefix}.lifecycle"])
+        topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
         producer = make_producer(self.around.kafka, **SNAPSHOT_PRODUCER)
         journal = KafkaJournal(self.consumer, producer, admin, topics, prefix=prefix)
         clock = SystemClock()

@@ -136,3 +136,18 @@ def test_a_position_that_was_saved_late_does_not_hide_facts_of_the_new_topic(
 
     second = join()
     second.feed_until(lambda: reached(second, uid) == 3)
+
+
+def test_without_its_snapshots_a_tracker_reads_all_facts_again(
+    around: Surroundings, join: Join
+) -> None:
+    uid = str(uuid.uuid4())
+    tell(around, make_fact(make_definition(), uid=uid), commit(3, uid, sequence=0))
+    first = join()
+    first.feed_until(lambda: reached(first, uid) == 3)
+    first.tracker.save(whole=True)
+    first.close()
+    create_anew(around, "frontiers")
+
+    second = join()
+    second.feed_until(lambda: reached(second, uid) == 3)

@@ -23,7 +23,7 @@ from shared.redis_access import require_redis
 from shared.settings import read_settings
 from shared.slots import Keys
 from shared.version import VERSION
-from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, FactStream, KafkaJournal
+from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, STAMPED, FactStream, KafkaJournal
 from token_tracker.adapters.lag import LagWatch
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker
@@ -51,7 +51,7 @@ def main() -> None:
         admin.cluster, settings.group("token_tracker"), **{"enable.partition.eof": True}
     )
     prefix, clock = settings.topic_prefix, SystemClock()
-    topics = OwnTopics(admin, [f"{prefix}.commits", f"{prefix}.lifecycle"])
+    topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
     journal = make_journal(admin, consumer, topics, prefix)
     tracker = Tracker(store, journal, clock, snapshot_rule(settings))
     health = Health(

@@ -1,7 +1,7 @@
 """Kafka for the tracker: facts and lifecycle in, snapshots out. Fulfils `Journal`.
 
 The group's offset is committed only together with snapshots, so it always means: everything below
-is in them. Its metadata is the id of the topic in which it counts.
+is in them. Its metadata says of which topics that is so.
 """
 
 import logging
@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 BATCH_MESSAGES_MAX: Final = 500
 FLUSH_TIMEOUT_S: Final = 10.0
 TAKEOVER_MAX_S: Final = 30.0
+STAMPED: Final = ("commits", "frontiers", "lifecycle")  # an offset counts in these very topics
 TAKEOVER_PAUSE_S: Final = 0.5
 # Shorter than the group's session: what a tracker that was cut off had queued never lands behind
 # the snapshots of the next one.
@@ -96,7 +97,12 @@ class KafkaJournal:
             raise Retryable(f"offsets not committed: {error.args[0].str()}") from error
 
     def _place(self, topic: str, partition: int, offset: int) -> TopicPartition:
-        return TopicPartition(topic, partition, offset, self._topics.id_of(topic))
+        return TopicPartition(topic, partition, offset, stamp(self._topics, topic, self._frontiers))
+
+
+def stamp(topics: OwnTopics, topic: str, frontiers: str) -> str:
+    """An offset counts in this very topic, and with snapshots in that one."""
+    return f"{topics.id_of(topic)} {topics.id_of(frontiers)}"
 
 
 class FactStream:
@@ -206,8 +212,8 @@ class FactStream:
 
     def _begin(self, at: TopicPartition) -> TopicPartition:
         """Of a topic that was created anew nothing is known, as of one where nothing was saved."""
-        topic_id = self._topics.id_of(at.topic)  # asked before anything is read
-        known = at.offset >= 0 and at.metadata == topic_id
+        now = stamp(self._topics, at.topic, self._frontiers)  # asked before anything is read
+        known = at.offset >= 0 and at.metadata == now
         return TopicPartition(at.topic, at.partition, at.offset if known else 0)
 
     def _recent(self, consumer: Consumer, assigned: list[TopicPartition]) -> list[TopicPartition]:
