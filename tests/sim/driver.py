@@ -146,8 +146,9 @@ class Driver:
             for stage in self._stages:
                 stage.stop()
             self._end()
-        elif self.closing and not self.busy:
-            self._close()
+        elif self.closing:
+            if not self.busy:  # else it is paused in the middle of it
+                self._close()
         elif not self._stages:
             self._begin()
         elif not self._beginning:

@@ -67,7 +67,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     with secured(folder, inputs=[INPUT], outputs=[OUTPUT]) as made:
         done = made.run("shared.setup", service="setup")
         assert done.returncode == 0, done.stderr
-        assert '"topics": 7' in done.stderr
+        assert '"topics": 8' in done.stderr
         topics = [NewTopic(INPUT, 4, 1), NewTopic(OUTPUT, 4, 1)]
         for future in made.admin.client.create_topics(topics).values():
             future.result()
