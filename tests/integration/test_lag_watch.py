@@ -59,7 +59,7 @@ class Place:
             tenant=TENANT,
             pipeline_uid=str(uuid.uuid4()),
             definition=definition,
-            sinks={f"enrich/{name}": SinkState(frontier=at) for name, at in sinks.items()},
+            sinks={f"enrich/{name}@1": SinkState(frontier=at) for name, at in sinks.items()},
         )
 
     def at(self, offset: int, *, partition: int = 0) -> PartitionOffset:
