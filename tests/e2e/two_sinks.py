@@ -105,7 +105,7 @@ class TwoSinks:
 
     def checkpoint(self) -> Path:
         """The folder of Spark's checkpoint that is in use."""
-        stage = self._stack.folder / "stage_runner" / self.uid / "checkpoints" / "both"
+        stage = self._stack.folder / "stage_runner" / self.uid / "checkpoints" / "both@1"
         (folder,) = [each for each in stage.iterdir() if "." not in each.name]
         return folder
 

@@ -85,7 +85,7 @@ def processor_time(processes: list[psutil.Process]) -> float:
 
 def batch_runs(state: StackState, uid: str, stage: str) -> bool:
     """Whether Spark has begun a batch that it has not committed."""
-    (checkpoint,) = (state.folder / "stage_runner" / uid / "checkpoints" / stage).iterdir()
+    (checkpoint,) = (state.folder / "stage_runner" / uid / "checkpoints" / f"{stage}@1").iterdir()
     begun, ended = (numbers_of_files(checkpoint / name) for name in ("offsets", "commits"))
     return max(begun) > max(ended)
 
