@@ -9,14 +9,8 @@ from builders import make_record
 from shared.errors import UserError
 from shared.events import PartitionOffset, StageDefinition
 from shared.manifest import Manifest, parse_manifest
-from stage_runner.core.planning import (
-    TopicPlan,
-    TopicState,
-    define,
-    refuse_incompatible,
-    refuse_recreated,
-    topics_of,
-)
+from stage_runner.core.compatibility import refuse_incompatible, refuse_recreated
+from stage_runner.core.planning import TopicPlan, TopicState, define, topics_of
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 TOPICS = {

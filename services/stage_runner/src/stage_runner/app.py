@@ -17,6 +17,7 @@ from shared.clock import Clocks
 from shared.errors import UserError
 from shared.events import Command, Definition, LifecycleError, PipelineRecord, Problem
 from shared.manifest import Manifest, parse_manifest
+from stage_runner.core.compatibility import refuse_recreated
 from stage_runner.core.moves import (
     Action,
     Announce,
@@ -34,7 +35,7 @@ from stage_runner.core.moves import (
     Tick,
     Wanted,
 )
-from stage_runner.core.planning import define, refuse_recreated, topics_of
+from stage_runner.core.planning import define, topics_of
 from stage_runner.core.records import beginning, changed, created, refuse_gone, restarted
 from stage_runner.core.states import PipelineState
 from stage_runner.core.supervision import decide

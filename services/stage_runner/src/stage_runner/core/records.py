@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from shared.errors import UserError
 from shared.events import Command, PipelineRecord, Problem, StageDefinition
-from stage_runner.core.planning import refuse_incompatible
+from stage_runner.core.compatibility import refuse_incompatible
 
 BEGINNINGS: Final = ("earliest", "latest")
 
