@@ -225,7 +225,7 @@ FAMILIES = (
         ),
     ),
     Family("operator", ((1, operators.stop), (2, operators.start), (1, operators.restart))),
-    Family("clocks", ((3, set_clock),), apart=True),
+    Family("clocks", ((3, set_clock),)),
     Family("retention", ((1, retention_passes),)),
     Family(
         "topics",
