@@ -208,7 +208,7 @@ FAMILIES = (
     Family("rebalance", ((2, move_runner), (2, move_tracker))),
     Family("cutoff", ((2, cut_runner), (3, return_runners), (6, run_cut_off))),
     Family("publishes", ((2, publish_badly),)),
-    Family("refusals", ((3, publish_badly), (3, lose_patience)), apart=True),
+    Family("refusals", ((3, publish_badly), (3, lose_patience))),
     Family("redis", ((1, copy_redis), (2, flush_redis), (2, restart_redis), (1, redis_away))),
     Family("power", ((1, copy_redis), (2, cut_power))),
     Family("strangers", ((2, stranger_opens), (2, stranger_ends))),

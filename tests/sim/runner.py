@@ -116,6 +116,7 @@ class RunnerProcess:
         self._world.operations.owner = self
         self._edge("runner.begins")
         self._at = self._world.operations.committed
+        self._runner.adopt_answers(self._world.operations.replies)
         for record in self._world.operations.newest().values():
             self._runner.adopt(record)
         self._adopted = True
@@ -127,8 +128,6 @@ class RunnerProcess:
             return
         offset, command = self._held
         try:
-            if self._world.stuck():
-                raise Retryable("the topics do not answer")
             self._runner.handle(command, offset)
         except Retryable as error:
             waited = self._world.clock.now - self._held_since
@@ -159,6 +158,7 @@ class RunnerProcess:
     # Topics
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
+        self._ask()
         cluster = self._world.cluster
         states = {}
         for plan in plans:
@@ -175,8 +175,13 @@ class RunnerProcess:
         return states
 
     def ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        self._ask()
         topics = self._world.cluster.topics
         return {name: topics[name].topic_id for name in names if name in topics}
+
+    def _ask(self) -> None:
+        if self._world.stuck():
+            raise Retryable("the topics do not answer")
 
     # Publisher
 

@@ -97,7 +97,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", "Write", topic=f"{PREFIX}.fences", why="what Kafka sinks hold"),
         _grant("Write", topic=f"{PREFIX}.lifecycle", why="phases"),
         _grant("Write", topic=f"{PREFIX}.beats", why="that it lives"),
-        _grant("Write", topic=f"{PREFIX}.replies", why="answers to commands"),
+        _grant("Read", "Write", topic=f"{PREFIX}.replies", why="answers to commands"),
         KafkaGrant(
             operations=("Describe", "DescribeConfigs"),
             resource="topic",

@@ -1,13 +1,14 @@
-"""The topic of commands is created anew: what was carried out in the old one hides nothing."""
+"""What a runner finds of commands before its time: what was carried out, and what was answered."""
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from builders import make_record
+from builders import make_command, make_record
 from containers import Servers
 from integration.conftest import Surroundings, make_surroundings
 from integration.topics import create_anew
@@ -19,6 +20,7 @@ from stage_runner.adapters.ownership import Ownership
 from stage_runner.adapters.publisher import KafkaPublisher
 from stage_runner.adapters.transactions import PartitionProducer
 from stage_runner.app import Runner
+from stage_runner.core.moves import Answer
 
 PARTITIONS = 8
 
@@ -27,8 +29,13 @@ PARTITIONS = 8
 class Adopting:
     records: list[PipelineRecord] = field(default_factory=list)
 
+    answered: set[str] = field(default_factory=set)
+
     def adopt(self, record: PipelineRecord) -> None:
         self.records.append(record)
+
+    def adopt_answers(self, commands: Iterable[str]) -> None:
+        self.answered.update(commands)
 
 
 @pytest.fixture
@@ -36,14 +43,18 @@ def around(servers: Servers, tmp_path: Path) -> Surroundings:
     return make_surroundings(servers.kafka, servers.redis, tmp_path)
 
 
-def carried_out(around: Surroundings) -> int:
-    """Up to where a runner that starts now takes commands of the pipeline as done."""
+def found(around: Surroundings) -> Adopting:
     adopting = Adopting()
     ownership = Ownership(
         around.kafka, topics_of(around), around.prefix, lambda number: cast(Runner, adopting)
     )
     ownership.acquire(range(PARTITIONS))
-    (record,) = adopting.records
+    return adopting
+
+
+def carried_out(around: Surroundings) -> int:
+    """Up to where a runner that starts now takes commands of the pipeline as done."""
+    (record,) = found(around).records
     return record.commanded_at
 
 
@@ -60,3 +71,12 @@ def test_no_command_of_a_topic_that_was_created_anew_counts_as_done(around: Surr
 
     create_anew(around, "commands")
     assert carried_out(around) == -1
+
+
+def test_what_was_answered_is_known_to_the_runner_that_comes_next(around: Surroundings) -> None:
+    producer = PartitionProducer(around.kafka, f"{around.prefix}/stage_runner/0")
+    producer.claim()
+    publisher = KafkaPublisher(producer, topics_of(around), around.prefix, "run", SystemClock())
+    refusal = Answer(command=make_command(id="refused"), state="failed")
+    publisher.answer(refusal, None, ())
+    assert found(around).answered == {"refused"}

@@ -36,3 +36,16 @@ def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: Wo
     assert "plan_incompatible" in world.problems[-1].message
     assert world.records == before
     assert not world.stopped
+
+
+def test_a_command_that_was_refused_takes_no_effect_later(world: World) -> None:
+    """The runner before was killed between its answer and the offset."""
+    runner = runner_in(world)
+    runner.adopt_answers(["c1"])
+
+    runner.handle(command(1), 1)
+    runner.act()
+
+    assert world.records == []
+    assert world.answers == []
+    assert runner.unanswered() == set()

@@ -56,6 +56,7 @@ class Runner:
         self._states: dict[str, PipelineState] = {}
         self._deleted: dict[str, int] = {}
         self._epochs: dict[str, int] = {}
+        self._told: frozenset[str] = frozenset()
         self._todo: deque[tuple[PipelineState | None, Action]] = deque()
 
     @property
@@ -70,6 +71,10 @@ class Runner:
             return
         self._states[uid] = PipelineState(record=record)
         self._apply(uid, Wanted(record=record, command=None, said=True))
+
+    def adopt_answers(self, commands: Iterable[str]) -> None:
+        """What was told of these commands stands, though their offsets were not committed."""
+        self._told = frozenset(commands)
 
     def release(self) -> None:
         """Another runner owns these pipelines from now on."""
@@ -86,6 +91,8 @@ class Runner:
         however long that takes.
         """
         uid = command.pipeline_uid
+        if command.id in self._told:
+            return
         if self._deleted.get(uid) == offset:
             self._answer(Answer(command=command, state="done"))
             return

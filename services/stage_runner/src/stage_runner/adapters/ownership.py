@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from shared import codec
 from shared.errors import InvalidMessage
-from shared.events import PipelineRecord
+from shared.events import PipelineRecord, Reply
 from shared.kafka import position_of, read_to_end
 from shared.kafka_cluster import Kafka
 from shared.own_topics import OwnTopics
@@ -28,6 +28,7 @@ class Ownership:
         self._topics = topics
         self._topic = f"{prefix}.pipelines"
         self._commands = f"{prefix}.commands"
+        self._replies = f"{prefix}.replies"
         self._make_runner = make_runner
         self._runners: dict[int, Runner] | None = None
 
@@ -39,7 +40,9 @@ class Ownership:
         commands_id = self._topics.id_of(self._commands)  # asked before anything is read
         fresh = {partition: self._make_runner(partition) for partition in partitions}
         records = read_records(self._kafka, self._topic, fresh)
+        answered = read_answered(self._kafka, self._replies, fresh)
         for partition, runner in fresh.items():
+            runner.adopt_answers(answered.get(partition, ()))
             for record in records.get(partition, []):
                 runner.adopt(_placed(record, commands_id))
         self._runners = {**(self._runners or {}), **fresh}
@@ -60,6 +63,19 @@ class Ownership:
 def _placed(record: PipelineRecord, commands_id: str) -> PipelineRecord:
     """In another topic of commands than the record names, none was carried out yet."""
     return record if record.commands_id == commands_id else replace(record, commanded_at=-1)
+
+
+def read_answered(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[int, list[str]]:
+    """Ids of the commands that were answered lately, by partition."""
+    found: dict[int, list[str]] = {}
+    for message in read_to_end(kafka, topic, partitions):
+        try:
+            reply = codec.decode(Reply, message.value() or b"")
+        except InvalidMessage as error:
+            logger.error("answer skipped", extra={"reason": str(error)})
+            continue
+        found.setdefault(position_of(message)[0], []).append(reply.id)
+    return found
 
 
 def _record(value: bytes) -> PipelineRecord | None:
