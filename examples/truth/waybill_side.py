@@ -1,6 +1,5 @@
 """A Waybill pipeline that does what the ordinary program does, and what Waybill says of it."""
 
-import os
 import signal
 from pathlib import Path
 from typing import Final
@@ -11,6 +10,7 @@ from examples.truth import bare
 from examples.truth.waiting import until
 from local_stack.stack import StackState
 from shared.failpoints import REACHED
+from stage_runner.adapters.groups import groups_with, signal_group
 from waybill import Client, Operation, Outcome, PipelineFailed, Span
 
 WAIT_S: Final = 120.0  # each includes a start of Spark
@@ -100,8 +100,9 @@ class WaybillSide:
         point = self._point()
         reached = point.with_name(point.name + REACHED)
         until(reached.exists, "rows that are committed", within_s=WAIT_S)
-        group = self._stack.folder / "stage_runner" / self._uid / "group"
-        os.killpg(int(group.read_text()), signal.SIGKILL)
+        spec = self._stack.folder / "stage_runner" / self._uid / "spec.json"
+        for group in groups_with(str(spec).__eq__):
+            signal_group(group, signal.SIGKILL, whole=True)
 
     def numbers(self, outcome: Outcome | None = None) -> list[int | None]:
         """The column `order_id` of all rows of the table, or of the snapshot that a token names."""
