@@ -270,6 +270,7 @@ class Fence:
     batch_rows: int
     at: int
     set_aside: tuple[SetAside, ...] = ()
+    batches: int = 0  # how many it took in turn with the stage's other sinks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,18 @@
 """An earlier driver that was only paused must write nothing once its successor has read fences."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from shared.errors import Retryable
 from shared.events import Commit
-from unit.waybill_spark.bench import TOPIC, Bench, ListSink
+from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, ListSink
 from waybill.spark.commits import Identity
 from waybill.spark.fencing import StageInput
 from waybill.spark.ledger import Ledger
 from waybill.spark.sinks import Written
+from waybill.spark.stopping import StageStopped
 
 
 @dataclass
@@ -78,3 +80,19 @@ def test_a_sink_that_was_only_closed_makes_no_fence_of_another_missing(bench: Be
     bench.stage()
 
     assert not bench.first.fences
+
+
+def test_what_one_sink_alone_sets_aside_makes_no_fence_of_another_missing(bench: Bench) -> None:
+    """Killed before the second had its first: it is to be levelled, not to be refused for ever."""
+    bench.plan(0, 3)
+    bench.second.failing = {0}
+    with pytest.raises(Retryable):
+        bench.stage().process(NO_FRAME, 0)
+    (taken,) = bench.first.fences
+    bench.first.fences.append(replace(taken, sequence=1, inputs=()))
+
+    bench.stage()  # no checkpoint_diverged
+
+    bench.first.fences.append(replace(taken, sequence=2, batches=2))
+    with pytest.raises(StageStopped, match="checkpoint_diverged"):
+        bench.stage()

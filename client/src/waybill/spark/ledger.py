@@ -32,6 +32,8 @@ class Batch:
     lineage: str
     runs: tuple[Range, ...]
     started_at: int
+    alone: bool = False
+    """Whether it is for one sink that lags, and so says nothing of the others."""
 
     @property
     def ranges(self) -> tuple[Range, ...]:
@@ -80,10 +82,6 @@ class Ledger:
         fence = self.fence
         return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
 
-    def took_something(self) -> bool:
-        """Closing moves a fence, too, and takes nothing."""
-        return self.held() != self._bases
-
     def went_on_in(self, generation: int) -> bool:
         """Whether the stage has written here since then; beginning is no writing."""
         fence = self.fence
@@ -113,7 +111,9 @@ class Ledger:
     def write(self, rows: pa.Table, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""
         ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
-        fence = replace(self._next(ends, batch), batch_rows=rows.num_rows)
+        after = self._next(ends, batch)
+        batches = after.batches + (not batch.alone)
+        fence = replace(after, batch_rows=rows.num_rows, batches=batches)
         began = self._clock.now_ms()
         self._written = self.sink.write(rows, fence)
         self._reach("after_commit")
@@ -213,6 +213,7 @@ class Ledger:
             frontier=from_vector(join(self.held(), ends)),
             outputs=before.outputs if before is not None else (),
             set_aside=before.set_aside if before is not None else (),
+            batches=before.batches if before is not None else 0,
             batch_rows=0,
             at=batch.started_at,
         )

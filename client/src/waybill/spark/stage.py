@@ -287,6 +287,7 @@ class TrackedStage:
             lineage=model.lineage if model else BEFORE_ALL.lineage,
             runs=ranges,
             started_at=self._clock.now_ms(),
+            alone=True,
         )
 
     def _begin_later_sinks(self) -> None:
@@ -318,9 +319,9 @@ class TrackedStage:
                 raise StageStopped("checkpoint_diverged", detail, hint)
 
     def _others_went_on(self) -> bool:
+        """A second batch comes when every sink has the first. What is set aside is no batch."""
         return any(
-            ledger.fence is not None and ledger.fence.sequence > 0 and ledger.took_something()
-            for ledger in self._ledgers
+            ledger.fence is not None and ledger.fence.batches > 1 for ledger in self._ledgers
         )
 
 
