@@ -197,8 +197,6 @@ class Family:
 
     name: str
     moves: tuple[tuple[int, Move], ...]
-    apart: bool = False
-    """Only by name: the product does not hold against it yet."""
 
 
 FAMILIES = (

@@ -91,8 +91,7 @@ def _families(dice: Random, only: Sequence[str]) -> list[Family]:
     if only:
         return [family for family in FAMILIES if family.name in only]
     calm = dice.random() < CALM
-    mixed = [family for family in FAMILIES if not family.apart]
-    return [family for family in mixed if dice.random() < 0.5 and not calm]
+    return [family for family in FAMILIES if dice.random() < 0.5 and not calm]
 
 
 def _run(world: World, wanted: str | None) -> None:
