@@ -122,13 +122,14 @@ def make_commit(
     stage: str = "enrich",
     sinks: tuple[str, ...] = ("lake",),
     outputs: Vector | None = None,
+    begins: Vector | None = None,
     sequence: int = 0,
     batch_id: int | None = None,
     version: int | None = None,
     outcome: Literal["committed", "failed"] = "committed",
     since: int = 1,
 ) -> Commit:
-    """`outputs` are cumulative and of every sink named."""
+    """`outputs` are cumulative and of every sink named; in them rows begin at `begins`."""
     return Commit(
         stage=stage,
         sequence=sequence,
@@ -140,9 +141,16 @@ def make_commit(
         inputs=(),
         frontier=from_vector(frontier if frontier is not None else {(ORDERS_ID, 0): 1}),
         outputs=tuple(
-            Output(sink=sink, topic="t", topic_id=topic_id, partition=partition, first=0, end=end)
+            Output(
+                sink=sink,
+                topic="t",
+                topic_id=place[0],
+                partition=place[1],
+                first=(begins or {}).get(place, 0),
+                end=end,
+            )
             for sink in sinks
-            for (topic_id, partition), end in sorted((outputs or {}).items())
+            for place, end in sorted((outputs or {}).items())
         ),
         sinks=tuple(
             SinkResult(

@@ -27,7 +27,10 @@ class Hop:
     Both sides are cumulative, so a hop means: who covers `outputs` has everything of `inputs`.
     """
 
+    sequence: int
     inputs: tuple[PartitionOffset, ...]
+    begins: tuple[PartitionOffset, ...]
+    """Where the rows of the last batch begin: markers and rows of others stand before them."""
     outputs: tuple[PartitionOffset, ...]
 
 

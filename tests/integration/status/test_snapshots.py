@@ -29,7 +29,12 @@ def test_slot_with_all_the_hops_that_it_may_have_is_saved(surroundings: Surround
     """Its JSON is larger than what brokers and clients take by default."""
     uid = str(uuid.uuid4())
     hops = tuple(
-        Hop(inputs=offsets("R" * 22, number), outputs=offsets("A" * 22, number))
+        Hop(
+            sequence=number,
+            inputs=offsets("R" * 22, number),
+            begins=offsets("A" * 22, number),
+            outputs=offsets("A" * 22, number),
+        )
         for number in range(HOPS)
     )
     slot = Slot(tenant="default", pipeline_uid=uid, sinks={"a/b": SinkState(hops=hops)})

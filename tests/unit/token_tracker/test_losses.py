@@ -46,8 +46,12 @@ LONG = make_definition(
 )
 
 
-def wrote(stage: str, taken: Vector, written: Vector, *, sequence: int = 0) -> Commit:
-    return make_commit(taken, stage=stage, sinks=("out",), outputs=written, sequence=sequence)
+def wrote(
+    stage: str, taken: Vector, written: Vector, *, sequence: int = 0, begins: Vector | None = None
+) -> Commit:
+    return make_commit(
+        taken, stage=stage, sinks=("out",), outputs=written, sequence=sequence, begins=begins
+    )
 
 
 def enriched(taken: int, written: int, *, sequence: int = 0) -> Commit:
@@ -130,6 +134,17 @@ def test_hop_that_is_lost_makes_its_neighbour_lost() -> None:
     slot = apply(CHAIN, enriched(12, 3), enriched(19, 9, sequence=2))
     slot = apply(without(loaded({("A", 0): 9}), [("A", 3, 4)]), slot=slot)
     assert lost(slot) == {"retention_passed": [("R", 12, 19)]}
+
+
+@pytest.mark.parametrize(("sequence", "taken"), [(1, []), (2, [("R", 12, 15)])])
+def test_marker_between_two_batches_is_no_row_of_the_second(
+    sequence: int, taken: list[tuple[str, int, int]]
+) -> None:
+    """If one may have come between them, nobody can tell."""
+    behind = wrote("enrich", {("R", 0): 15}, {("A", 0): 7}, sequence=sequence, begins={("A", 0): 4})
+    slot = apply(CHAIN, enriched(12, 3), behind)
+    slot = apply(without(loaded({("A", 0): 4}), [("A", 3, 4)]), slot=slot)
+    assert lost(slot).get("retention_passed", []) == taken
 
 
 def test_batches_that_wrote_nothing_are_not_lost_with_the_one_before_them() -> None:

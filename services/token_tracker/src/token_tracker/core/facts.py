@@ -125,12 +125,11 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
 
 
 def _committed(state: SinkState, commit: Commit, result: SinkResult) -> SinkState:
-    outputs = {(o.topic_id, o.partition): o.end for o in commit.outputs if o.sink == result.name}
     newer = commit.sequence > state.sequence
     return SinkState(
         frontier=join_offsets(state.frontier, commit.frontier),
         reached=state.reached,
-        hops=with_hop(state.hops, Hop(inputs=commit.frontier, outputs=from_vector(outputs))),
+        hops=with_hop(state.hops, _hop(commit, result)),
         set_aside=united(state.set_aside, _set_aside(commit, result)),
         lost=state.lost,
         sequence=commit.sequence if newer else state.sequence,
@@ -138,6 +137,16 @@ def _committed(state: SinkState, commit: Commit, result: SinkResult) -> SinkStat
         committed_at=commit.committed_at if newer else state.committed_at,
         batch_rows=result.batch_rows if newer else state.batch_rows,
         version=result.version if newer else state.version,
+    )
+
+
+def _hop(commit: Commit, result: SinkResult) -> Hop:
+    outputs = [o for o in commit.outputs if o.sink == result.name]
+    return Hop(
+        sequence=commit.sequence,
+        inputs=commit.frontier,
+        begins=from_vector({(o.topic_id, o.partition): o.first for o in outputs}),
+        outputs=from_vector({(o.topic_id, o.partition): o.end for o in outputs}),
     )
 
 

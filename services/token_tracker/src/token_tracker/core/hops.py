@@ -22,20 +22,32 @@ def with_hop(hops: tuple[Hop, ...], hop: Hop) -> tuple[Hop, ...]:
 
 def _placed(hops: tuple[Hop, ...], hop: Hop) -> list[Hop]:
     """Of a batch that was reported twice, with other outputs, the smaller outputs are enough."""
-    inputs, outputs = to_vector(hop.inputs), to_vector(hop.outputs)
     kept: list[Hop] = []
     placed = False
     for known in hops:
-        if known.inputs == hop.inputs:
-            least = meet(to_vector(known.outputs), outputs)
-            kept.append(replace(known, outputs=from_vector(least)))
+        if (known.inputs, known.sequence) == (hop.inputs, hop.sequence):
+            kept.append(_least(known, hop))
             placed = True
-        elif not placed and covers(to_vector(known.inputs), inputs):
+        elif not placed and _follows(known, hop):
             kept += [hop, known]
             placed = True
         else:
             kept.append(known)
     return kept if placed else [*kept, hop]
+
+
+def _follows(known: Hop, hop: Hop) -> bool:
+    if known.inputs == hop.inputs:  # the fence was moved alone
+        return known.sequence > hop.sequence
+    return covers(to_vector(known.inputs), to_vector(hop.inputs))
+
+
+def _least(left: Hop, right: Hop) -> Hop:
+    return replace(
+        left,
+        begins=from_vector(meet(to_vector(left.begins), to_vector(right.begins))),
+        outputs=from_vector(meet(to_vector(left.outputs), to_vector(right.outputs))),
+    )
 
 
 def _useful(hops: list[Hop]) -> list[Hop]:

@@ -5,13 +5,13 @@ called lost for its neighbours in a batch. What a sink has reached stays reached
 adds is lost, and only beyond that.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Final
 
-from shared.events import InputDefinition, PartitionOffset, StageDefinition, to_vector
-from shared.slots import Losses, SinkState, Slot
+from shared.events import InputDefinition, StageDefinition, to_vector
+from shared.slots import Hop, Losses, SinkState, Slot
 from shared.vectors import (
     ENDLESS,
     Span,
@@ -149,16 +149,15 @@ class _Settling:
         taken: dict[str, list[Span]] = {reason: [] for reason in holes}
         last = ends(span for spans in holes.values() for span in spans)
         begun = join(self._graph.bases(writer.stage), floor)
-        written: dict[TopicPartition, int] = {}
-        inputs: tuple[PartitionOffset, ...] = ()
+        before = Hop(sequence=-1, inputs=(), begins=(), outputs=())
         for hop in self._graph.hops(writer.key) if holes else ():
-            if covers(written, last):
+            if covers(to_vector(before.outputs), last):
                 break
-            before, written = written, _of(last.keys(), hop.outputs)
-            rows = between(before, written) if written != before else ()
+            rows = _rows(before, hop)
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
-                taken[reason] += between(join(begun, to_vector(inputs)), to_vector(hop.inputs))
-            inputs = hop.inputs
+                held = to_vector(before.inputs)
+                taken[reason] += between(join(begun, held), to_vector(hop.inputs))
+            before = hop
         return taken
 
     def _closed(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
@@ -201,11 +200,15 @@ def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
     return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
 
 
-def _of(
-    places: Set[TopicPartition], outputs: Iterable[PartitionOffset]
-) -> dict[TopicPartition, int]:
-    named = (((o.topic_id, o.partition), o.offset) for o in outputs)
-    return {place: end for place, end in named if place in places}
+def _rows(before: Hop, hop: Hop) -> tuple[Span, ...]:
+    """Where rows of `hop` may stand that are not of `before`.
+
+    Between two that follow each other, markers and rows of others are no rows of theirs.
+    """
+    low = to_vector(before.outputs)
+    if hop.sequence == before.sequence + 1:
+        low = join(low, to_vector(hop.begins))
+    return between(low, to_vector(hop.outputs))
 
 
 def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
