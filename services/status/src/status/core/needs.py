@@ -26,7 +26,8 @@ def needs_of(claim: Claim, view: View) -> dict[Place, int]:
         for span in spans:
             arrived = reached.get(span.key)
             if arrived is not None and arrived < span.end:
-                place, beyond = (sink, span.key), max(span.start, arrived)
+                # A span that holds nothing waits for its end to be passed by all that lies below.
+                place, beyond = (sink, span.key), min(max(span.start, arrived), span.end - 1)
                 needs[place] = min(beyond, needs.get(place, beyond))
     return needs
 
