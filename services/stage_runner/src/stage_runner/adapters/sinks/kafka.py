@@ -4,7 +4,7 @@ Claiming is `init_transactions`, which shuts out a paused driver of the same sta
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -81,9 +81,9 @@ class KafkaSink:
         deadline = time.monotonic() + VISIBLE_WAIT_S
         pause_s = VISIBLE_POLL_S_MIN
         while True:
-            self._check_topic()  # each time: the ends of another topic of that name say nothing
-            stable = self._admin.stable_ends(self._target.topic, ends) if ends else {}
-            if all(stable[partition] >= end for partition, end in ends.items()):
+            visible = self._covered(ends)
+            self._check_topic()  # behind it: the ends of another topic of that name say nothing
+            if visible:
                 return True
             if time.monotonic() > deadline:
                 return False
@@ -92,6 +92,14 @@ class KafkaSink:
 
     def close(self) -> None:
         self._producer = None
+
+    def _covered(self, ends: Mapping[int, int]) -> bool:
+        try:
+            stable = self._admin.stable_ends(self._target.topic, ends) if ends else {}
+        except Retryable:
+            self._check_topic()  # a topic that is gone is no fault that passes
+            raise
+        return all(stable.get(partition, 0) >= end for partition, end in ends.items())
 
     def _write(self, producer: Producer, rows: pa.Table | None, fence: Fence) -> Written:
         producer.begin_transaction()

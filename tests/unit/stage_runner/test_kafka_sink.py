@@ -1,0 +1,83 @@
+"""When what a Kafka sink holds may be told: in that very topic, and not in one of its name."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from builders import make_fence
+from shared.errors import Retryable
+from shared.events import Output
+from shared.kafka_admin import KafkaAdmin, TopicIdentity
+from shared.kafka_cluster import KafkaCluster
+from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
+from waybill.spark.sinks import SinkLife
+from waybill.spark.stopping import StageStopped
+
+FENCE = replace(
+    make_fence(),
+    outputs=(Output(sink="out", topic="t", topic_id="old", partition=0, first=0, end=5),),
+)
+
+
+class Broker:
+    """A topic that may become another one at any moment; `between` happens once it was looked at."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, int] = {"old": 5}
+        self.topic_id: str | None = "old"
+        self.between: Callable[[], None] = lambda: None
+
+    def identify(self, topics: Iterable[str]) -> Mapping[str, TopicIdentity]:
+        found = self.topic_id
+        self.between()
+        if found is None:
+            return {}
+        return {"t": TopicIdentity(name="t", topic_id=found, partitions=(0,))}
+
+    def stable_ends(self, topic: str, partitions: Iterable[int]) -> Mapping[int, int]:
+        found = self.topic_id
+        self.between()
+        if found is None:
+            raise Retryable("topic t: unknown")
+        return {0: self.ends[found]}
+
+    def create_anew(self) -> None:
+        self.topic_id, self.ends["new"] = "new", 100
+
+    def delete(self) -> None:
+        self.topic_id = None
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+@pytest.fixture
+def sink(broker: Broker) -> KafkaSink:
+    kafka = cast(KafkaCluster, None)
+    target = KafkaSinkTarget(kafka=kafka, topic_prefix="waybill", topic="t", topic_id="old")
+    life = SinkLife(name="out", since=1, fence_key="key")
+    return KafkaSink(life, target, cast(KafkaAdmin, broker))
+
+
+def test_what_every_reader_can_see_is_visible(sink: KafkaSink) -> None:
+    assert sink.await_visible(FENCE)
+
+
+@pytest.mark.parametrize("fate", [Broker.create_anew, Broker.delete])
+def test_nothing_is_visible_in_a_topic_that_goes_while_it_is_looked_at(
+    sink: KafkaSink, broker: Broker, fate: Callable[[Broker], None]
+) -> None:
+    """The ends of one that was created anew, and has grown past the old ones, say nothing."""
+    broker.between = lambda: fate(broker)
+    with pytest.raises(StageStopped):
+        sink.await_visible(FENCE)
+
+
+def test_what_has_gone_before_is_no_fault_that_passes(sink: KafkaSink, broker: Broker) -> None:
+    broker.delete()
+    with pytest.raises(StageStopped, match="gone"):
+        sink.await_visible(FENCE)
