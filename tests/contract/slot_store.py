@@ -4,7 +4,7 @@ The unit tests' fake, the simulation's server and the script in a real server ar
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
@@ -45,15 +45,21 @@ class Bench(Protocol):
 
 
 def write(
-    bench: Bench, position: int, *, mark: str = "m", rebuilt: bool = False, batches: int = 0
+    bench: Bench,
+    position: int,
+    *,
+    mark: str = "m",
+    rebuilt: bool = False,
+    batches: int = 0,
+    topic_id: str = "C",
 ) -> WriteResult:
     """A slot whose generation is its position, so that it can be told."""
     slot = Slot(tenant=TENANT, pipeline_uid=UID, generation=position)
-    return _one(bench, slot, position, mark, rebuilt, batches)
+    return _one(bench, _place(position, slot, mark, topic_id), rebuilt, batches)
 
 
-def confirm(bench: Bench, position: int, *, mark: str = "m") -> WriteResult:
-    return _one(bench, None, position, mark, False, 0)
+def confirm(bench: Bench, position: int, *, mark: str = "m", topic_id: str = "C") -> WriteResult:
+    return _one(bench, _place(position, None, mark, topic_id), False, 0)
 
 
 def new_slot_is_only_written_whole(bench: Bench) -> None:
@@ -77,6 +83,16 @@ def whoever_is_as_far_writes(bench: Bench) -> None:
     assert write(bench, 5, mark="n") == WRITTEN
     assert write(bench, 6, mark="o") == WRITTEN
     assert bench.held() == Held(generation=6, position=6, history=0)
+
+
+def a_position_in_another_topic_is_none(bench: Bench) -> None:
+    """The commits topic was created anew: its offsets begin again."""
+    write(bench, 900, rebuilt=True, mark="old")
+    assert confirm(bench, 3, mark="new", topic_id="D") == STALE
+    assert write(bench, 3, mark="new", topic_id="D") == WRITTEN
+    assert bench.held() == Held(generation=3, position=3, history=0)
+    assert confirm(bench, 4, mark="new", topic_id="D") == WRITTEN
+    assert write(bench, 3, mark="late", topic_id="D") == NEWER
 
 
 def confirming_moves_the_position_only(bench: Bench) -> None:
@@ -143,6 +159,7 @@ CASES: Final[tuple[Callable[[Bench], None], ...]] = (
     new_slot_is_only_written_whole,
     whoever_is_behind_writes_nothing,
     whoever_is_as_far_writes,
+    a_position_in_another_topic_is_none,
     confirming_moves_the_position_only,
     a_slot_with_another_mark_is_not_confirmed,
     an_older_copy_is_not_confirmed_and_written_over,
@@ -153,34 +170,31 @@ CASES: Final[tuple[Callable[[Bench], None], ...]] = (
 )
 
 
-def _one(
-    bench: Bench, slot: Slot | None, position: int, mark: str, rebuilt: bool, batches: int
-) -> WriteResult:
+def _place(position: int, slot: Slot | None, mark: str, topic_id: str) -> SlotWrite:
+    return SlotWrite(
+        tenant=TENANT,
+        pipeline_uid=UID,
+        topic_id=topic_id,
+        partition=0,
+        position=position,
+        at=position,
+        slot=slot,
+        mark=mark,
+    )
+
+
+def _one(bench: Bench, wanted: SlotWrite, rebuilt: bool, batches: int) -> WriteResult:
     progress = tuple(
         Progress(
             sink=SINK,
             reached=(),
             batch_id=number,
-            sequence=position * 1_000 + number,
+            sequence=wanted.position * 1_000 + number,
             committed_at=0,
             batch_rows=1,
             version={},
         )
         for number in range(batches)
     )
-    (result,) = bench.store.write(
-        [
-            SlotWrite(
-                tenant=TENANT,
-                pipeline_uid=UID,
-                partition=0,
-                position=position,
-                at=position,
-                slot=slot,
-                mark=mark,
-                progress=progress,
-                rebuilt=rebuilt,
-            )
-        ]
-    )
+    (result,) = bench.store.write([replace(wanted, progress=progress, rebuilt=rebuilt)])
     return result

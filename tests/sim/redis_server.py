@@ -19,6 +19,7 @@ class Stored:
 
     slot: Slot
     run_id: str
+    topic_id: str
     position: int
     mark: str
     at: int
@@ -89,6 +90,7 @@ class Store:
         server.stored[key] = Stored(
             slot=write.slot,
             run_id=server.run_id,
+            topic_id=write.topic_id,
             position=write.position,
             mark=write.mark,
             at=write.at,
@@ -101,7 +103,7 @@ class Store:
 
 
 def is_newer(held: Stored, write: SlotWrite) -> bool:
-    return held.position > write.position
+    return held.topic_id == write.topic_id and held.position > write.position
 
 
 def _history(

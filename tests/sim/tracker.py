@@ -75,6 +75,10 @@ class TrackerProcess:
         self._edge("tracker.after_write")
         return results
 
+    @property
+    def topic_id(self) -> str:
+        return "commits"
+
     def end(self, partition: int) -> int:
         return len(self._topics.facts)
 

@@ -14,6 +14,10 @@ from shared.kafka_admin import KafkaAdmin
 CHECK_INTERVAL_S: Final = 5.0
 
 
+class TopicCreatedAnew(RuntimeError):
+    """Ends the process."""
+
+
 class OwnTopics:
     def __init__(
         self, admin: KafkaAdmin, names: Iterable[str], now: Callable[[], float] = time.monotonic
@@ -34,7 +38,7 @@ class OwnTopics:
         return self._ids[name]
 
     def check(self) -> None:
-        """Now and then ask again. RuntimeError, which ends the process, when one is another."""
+        """Now and then ask again. TopicCreatedAnew when one is another."""
         if self._now() < self._check_at:
             return
         self._check_at = self._now() + CHECK_INTERVAL_S
@@ -45,7 +49,7 @@ class OwnTopics:
         for name, topic_id in found.items():
             known = self._ids.setdefault(name, topic_id)
             if topic_id != known:
-                raise RuntimeError(
+                raise TopicCreatedAnew(
                     f"topic {name} was created anew: it had id {known} and has {topic_id}; this"
                     " process ends, the next one reads it from its beginning"
                 )

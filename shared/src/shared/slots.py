@@ -155,7 +155,7 @@ class Keys:
     prefix: str
 
     def slot(self, tenant: str, pipeline_uid: str) -> str:
-        """A hash: `slot`, `run_id`, `partition`, `position`, `version`, `mark`, `at`,
+        """A hash: `slot`, `run_id`, `topic`, `partition`, `position`, `version`, `mark`, `at`,
         `confirmed_at`."""
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:slot"
 

@@ -23,6 +23,7 @@ def write(servers: Servers, keys: Keys, at: int, slot: Slot | None, *, mark: str
     one = SlotWrite(
         tenant="default",
         pipeline_uid="p",
+        topic_id="C",
         partition=0,
         position=1,
         at=at,

@@ -15,14 +15,16 @@ from shared import codec, own_topics
 from shared.errors import Retryable
 from shared.events import Fact, Snapshot, pipeline_key, to_vector
 from shared.kafka import make_producer
+from shared.own_topics import TopicCreatedAnew
 from shared.partitioner import partition_of
 from shared.slots import Slot
 from token_tracker.core.snapshots import pack
+from unit.token_tracker.fakes import FakeStore
 
 PIPELINES = 40
 SNAPSHOTS = 50  # of each
 PARTITIONS = 8
-Join = Callable[[], Member]
+Join = Callable[..., Member]
 
 
 @pytest.fixture
@@ -35,8 +37,8 @@ def around(servers: Servers, tmp_path: Path) -> Surroundings:
 def join(around: Surroundings) -> Iterator[Join]:
     members: list[Member] = []
 
-    def add() -> Member:
-        members.append(Member(around))
+    def add(**own: FakeStore) -> Member:
+        members.append(Member(around, **own))
         return members[-1]
 
     yield add
@@ -93,24 +95,44 @@ def test_only_the_newest_snapshot_of_each_pipeline_is_decoded(
 def test_facts_of_a_commits_topic_that_was_created_anew_are_not_dropped(
     around: Surroundings, join: Join, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the tracker knew stays known; and what it had read is no position in the new topic."""
+    """What the tracker knew stays known; and what it had read, and written to Redis, is no position
+    in the new topic."""
     monkeypatch.setattr(own_topics, "CHECK_INTERVAL_S", 0.5)
     old, new = str(uuid.uuid4()), str(uuid.uuid4())
     many = [commit(5, old, sequence=number) for number in range(20)]
     tell(around, make_fact(make_definition(), uid=old), *many)
     first = join()
     first.feed_until(lambda: reached(first, old) == 5)
-    first.tracker.save(whole=True)
 
     create_anew(around, "commits")
     tell(around, make_fact(make_definition(), uid=new), commit(1, new, sequence=0))
     tell(around, commit(7, old, sequence=20))
-    with pytest.raises(RuntimeError, match="was created anew"):
+    with pytest.raises(TopicCreatedAnew):
+        feed_through_faults(first)
+    first.close()
+
+    second = join(store=first.store)
+    second.feed_until(lambda: reached(second, new) == 1 and reached(second, old) == 7)
+
+
+def test_what_a_tracker_knows_outlives_the_topics_that_said_it(
+    around: Surroundings, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it, also what has long been in a snapshot: that is gone with its topic, too."""
+    monkeypatch.setattr(own_topics, "CHECK_INTERVAL_S", 0.5)
+    uid = str(uuid.uuid4())
+    tell(around, make_fact(make_definition(), uid=uid), commit(5, uid, sequence=0))
+    first = join()
+    first.feed_until(lambda: reached(first, uid) == 5)
+    first.tracker.save(whole=True)
+    create_anew(around, "frontiers")
+    create_anew(around, "commits")
+    with pytest.raises(TopicCreatedAnew):
         feed_through_faults(first)
     first.close()
 
     second = join()
-    second.feed_until(lambda: reached(second, new) == 1 and reached(second, old) == 7)
+    second.feed_until(lambda: reached(second, uid) == 5)
 
 
 def feed_through_faults(member: Member) -> None:

@@ -22,7 +22,7 @@ FENCE = replace(
 
 
 class Broker:
-    """A topic that may become another one at any moment; `between` happens once it was looked at."""
+    """A topic that may become another one at any moment; `between` comes behind each look."""
 
     def __init__(self) -> None:
         self.ends: dict[str, int] = {"old": 5}

@@ -15,6 +15,7 @@ class StoredSlot:
     slot: Slot
     position: int
     at: int
+    topic_id: str = ""
     mark: str = ""
     history: list[Progress] = field(default_factory=list)
 
@@ -33,7 +34,8 @@ class FakeStore:
 
     def _write(self, write: SlotWrite) -> WriteResult:
         held = self.slots.get(write.pipeline_uid)
-        if held is not None and held.position > write.position:
+        same = held is not None and held.topic_id == write.topic_id
+        if held is not None and same and held.position > write.position:
             return WriteResult.NEWER
         if held is None and not write.rebuilt:
             return WriteResult.LOST
@@ -46,6 +48,7 @@ class FakeStore:
         history = [] if held is None or write.rebuilt else held.history
         self.slots[write.pipeline_uid] = StoredSlot(
             slot=write.slot,
+            topic_id=write.topic_id,
             position=write.position,
             at=write.at,
             mark=write.mark,
@@ -56,6 +59,7 @@ class FakeStore:
 
 @dataclass
 class FakeJournal:
+    topic_id: str = "commits"
     ends: dict[int, int] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)

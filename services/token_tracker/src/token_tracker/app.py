@@ -32,10 +32,14 @@ class WriteResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotWrite:
-    """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one."""
+    """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one.
+
+    `position` counts in the commits topic of that id: in another one it says nothing.
+    """
 
     tenant: str
     pipeline_uid: str
+    topic_id: str
     partition: int
     position: int
     at: int
@@ -51,6 +55,10 @@ class Store(Protocol):
 
 
 class Journal(Protocol):
+    @property
+    def topic_id(self) -> str:
+        """Of the commits topic, in which positions count. Raises Retryable."""
+
     def end(self, partition: int) -> int:
         """Below this stands every commit that anybody could have read till now; and a reader comes
         there. Raises Retryable."""
@@ -148,14 +156,16 @@ class Tracker:
             quiet = [h for h in partition.pipelines.values() if not (h.changed or h.lost)]
             self._write(number, partition, quiet, confirm=True)
 
-    def save(self, *, whole: bool = False) -> None:
-        """Snapshot what is due, so that a restart reads only the tail of the facts; or all."""
+    def save(self, *, whole: bool = False, again: bool = False) -> None:
+        """Snapshot what is due, so that a restart reads only the tail of the facts; or the `whole`
+        of what is in none. `again`: what is in one, too, for those may be gone."""
         now = self._clock.now_ms()
         saved: list[Held] = []
         snapshots: list[Snapshot] = []
         positions: dict[int, int] = {}
         for number, partition in self._partitions.items():
             due, waiting = partition.due(now, None if whole else self._rule)
+            due = [*partition.pipelines.values()] if again else due
             position = min([partition.position, *(unsaved.position for unsaved in waiting)])
             if due or position != partition.saved_position:
                 positions[number] = position
@@ -223,6 +233,7 @@ class Tracker:
         return SlotWrite(
             tenant=held.slot.tenant,
             pipeline_uid=held.slot.pipeline_uid,
+            topic_id=self._journal.topic_id,
             partition=number,
             position=partition.position,
             at=self._clock.now_ms(),

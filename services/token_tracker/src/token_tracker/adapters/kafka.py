@@ -28,7 +28,7 @@ from shared.kafka import position_of, read_to_end
 from shared.kafka_admin import KafkaAdmin
 from shared.lifecycle import HEARTBEAT_AGE_MS_MAX
 from shared.membership import Membership
-from shared.own_topics import OwnTopics
+from shared.own_topics import OwnTopics, TopicCreatedAnew
 from token_tracker.app import Tracker
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,10 @@ class KafkaJournal:
         self._lifecycle = f"{prefix}.lifecycle"
         self._frontiers = f"{prefix}.frontiers"
 
+    @property
+    def topic_id(self) -> str:
+        return self._topics.id_of(self._commits)
+
     def end(self, partition: int) -> int:
         return self._admin.stable_ends(self._commits, [partition])[partition]
 
@@ -71,7 +75,7 @@ class KafkaJournal:
             if error is not None:
                 failures.append(error)
 
-        topic_id = self._topics.id_of(self._commits)
+        topic_id = self.topic_id
         for snapshot in snapshots:
             key = pipeline_key(snapshot.tenant, snapshot.pipeline_uid)
             value = codec.encode(replace(snapshot, topic_id=topic_id))
@@ -136,7 +140,7 @@ class FactStream:
         """Hand over what has come: wait for the first message, then take what else is there, and
         what comes meanwhile. Writing after each few would take longer than applying them."""
         self._membership.check()
-        self._topics.check()
+        self._check_topics()
         first = self._consumer.poll(timeout_s)
         messages = [] if first is None else [first]
         left = BATCH_MESSAGES_MAX
@@ -154,6 +158,14 @@ class FactStream:
             messages = self._consumer.consume(left, 0) if left > 0 and failure is None else []
         if failure is not None:
             raise Retryable(f"facts cannot be read: {failure}")
+
+    def _check_topics(self) -> None:
+        """What a topic said that is gone, this process alone may know."""
+        try:
+            self._topics.check()
+        except TopicCreatedAnew:
+            self._tracker.save(whole=True, again=True)
+            raise
 
     def _take(self, message: Message) -> None:
         (partition, offset), value = position_of(message), message.value() or b""

@@ -2,7 +2,8 @@
 
 A write counts only on the very server that it was made on: the script compares the server's run id
 with the one in the slot, so a restored dump or a promoted replica is seen as lost. An older copy of
-a slot in the same server has another mark than what was written last. The server's own clock says
+a slot in the same server has another mark than what was written last. A position counts in one
+commits topic: when that was created anew, the old one hides nothing. The server's own clock says
 when, so that a reader with another clock than the tracker's judges its age alike.
 """
 
@@ -18,23 +19,23 @@ from token_tracker.app import SlotWrite, WriteResult
 WRITE: Final = """
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local partition, position, at, slot, rebuilt = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local wake, limit, mark = ARGV[6], tonumber(ARGV[7]), ARGV[8]
-local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark')
+local wake, limit, mark, topic = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark', 'topic')
 local valid = held[1] == run_id
-if valid and tonumber(held[2]) > position then return 'newer' end
+if valid and held[4] == topic and tonumber(held[2]) > position then return 'newer' end
 if not valid and rebuilt == '0' then return 'lost' end
 if slot == '' and held[3] ~= mark then return 'stale' end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HSET', KEYS[1], 'at', at, 'confirmed_at', now)
-redis.call('HSET', KEYS[1], 'partition', partition, 'position', position)
+redis.call('HSET', KEYS[1], 'topic', topic, 'partition', partition, 'position', position)
 if slot == '' then return 'written' end
 if rebuilt == '1' then
   for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
 end
 redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark)
 redis.call('HINCRBY', KEYS[1], 'version', 1)
-local i = 9
+local i = 10
 while i < #ARGV do
   local key, count = KEYS[tonumber(ARGV[i])], tonumber(ARGV[i + 1])
   local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
@@ -98,6 +99,7 @@ class RedisStore:
             f"{write.tenant}/{write.pipeline_uid}",
             HISTORY_LENGTH_MAX,
             write.mark,
+            write.topic_id,
         ]
         for sink, batches in _by_sink(write).items():
             names.append(self._keys.history(write.tenant, write.pipeline_uid, sink))
