@@ -1,11 +1,25 @@
 """Which snapshots are written, and what a restart reads: few, and little."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
-from builders import NOW, UID, make_beat, make_definition, make_fact, make_lifecycle
-from token_tracker.core.snapshots import AGE_MS_MAX, SnapshotRule
+from builders import (
+    NOW,
+    TENANT,
+    UID,
+    make_beat,
+    make_definition,
+    make_fact,
+    make_lifecycle,
+    make_snapshot,
+)
+from shared.events import from_vector
+from shared.slots import Hop, SinkState, Slot
+from token_tracker.core.hops import HOPS_MAX
+from token_tracker.core.snapshots import AGE_MS_MAX, PACKED_CHARACTERS_MAX, SnapshotRule, pack
+from token_tracker.held import restored
 from unit.token_tracker.line import Bench, commit
 
 OTHER = "6e4bc4b3-9ee6-5f4c-8e5c-8f907b2c3d4e"
@@ -116,3 +130,22 @@ def test_a_slot_is_rebuilt_though_a_marker_stands_last(bench: Bench) -> None:
     bench.tracker.pass_to(0, 3)
     bench.tracker.flush()
     assert bench.reached() == 1
+
+
+def test_a_slot_of_many_hops_and_partitions_still_fits_into_a_message() -> None:
+    """A tracker whose snapshot Kafka does not take can save nothing any more."""
+    dice, at, hops = Random(1), [0] * 150, []
+    for number in range(HOPS_MAX):
+        at = [offset + dice.randrange(1_000) for offset in at]
+        vector = {("some-topic-or-other-id", place): offset for place, offset in enumerate(at)}
+        ends = from_vector(vector)
+        hops.append(Hop(sequence=number, inputs=ends, begins=ends, outputs=ends))
+    sinks = {f"s{n}/out@1": SinkState(frontier=hops[-1].inputs, hops=(*hops,)) for n in range(3)}
+    slot = Slot(tenant=TENANT, pipeline_uid=UID, sinks=sinks)
+
+    packed = pack(slot, ())
+    assert len(packed) <= PACKED_CHARACTERS_MAX
+    found = restored(make_snapshot(packed)).slot.sinks["s0/out@1"]
+    assert (found.hops[0], found.hops[-1]) == (hops[0], hops[-1])
+    assert set(found.hops) < set(hops)
+    assert found.frontier == hops[-1].inputs

@@ -79,7 +79,12 @@ class KafkaJournal:
         for snapshot in snapshots:
             key = pipeline_key(snapshot.tenant, snapshot.pipeline_uid)
             value = codec.encode(replace(snapshot, topic_id=topic_id))
-            self._producer.produce(self._frontiers, key=key, value=value, on_delivery=on_delivery)
+            try:
+                self._producer.produce(
+                    self._frontiers, key=key, value=value, on_delivery=on_delivery
+                )
+            except (BufferError, KafkaException) as error:
+                raise Retryable(f"topic {self._frontiers}: snapshot of {key}: {error}") from error
         if self._producer.flush(FLUSH_TIMEOUT_S) or failures:
             reason = failures[0].str() if failures else "not acknowledged in time"
             raise Retryable(f"topic {self._frontiers}: {reason}")

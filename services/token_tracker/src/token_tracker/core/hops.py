@@ -3,6 +3,7 @@
 A hop that is dropped makes tokens wait for a later one at worst; `reached` is never too large.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -17,7 +18,12 @@ HOPS_MAX: Final = 512  # per Kafka sink; dropping one only makes tokens wait for
 def with_hop(hops: tuple[Hop, ...], hop: Hop) -> tuple[Hop, ...]:
     """In the order of their inputs, which is one order because every batch follows a fence."""
     kept = _useful(_placed(hops, hop))
-    return tuple(kept if len(kept) <= HOPS_MAX else kept[:1] + kept[2::2] + _last(kept))
+    return tuple(kept) if len(kept) <= HOPS_MAX else thinned(kept)
+
+
+def thinned(hops: Sequence[Hop]) -> tuple[Hop, ...]:
+    """About half of them, the first and the newest among those."""
+    return (*hops[:1], *hops[2::2], *_last(hops))
 
 
 def _placed(hops: tuple[Hop, ...], hop: Hop) -> list[Hop]:
@@ -62,6 +68,6 @@ def _useful(hops: list[Hop]) -> list[Hop]:
     return kept + hops[1:][-1:]
 
 
-def _last(hops: list[Hop]) -> list[Hop]:
+def _last(hops: Sequence[Hop]) -> Sequence[Hop]:
     """The newest hop survives thinning, which keeps every second one."""
-    return [] if len(hops) % 2 else [hops[-1]]
+    return hops[-1:] if len(hops) % 2 == 0 else ()
