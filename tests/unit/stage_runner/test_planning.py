@@ -240,6 +240,26 @@ def test_input_that_would_turn_from_inner_to_root_or_back_is_refused(
         refuse_incompatible(make_record(stages=(root,)), defined)
 
 
+def test_reader_of_what_another_stage_would_write_is_refused(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    """The other one's bases would be how far all had come: rows that are still to be read, too."""
+    before = make_record(stages=defined)
+    renamed = parse_manifest(EXAMPLE.replace("name: enrich\n", "name: polish\n"))
+    with pytest.raises(
+        UserError, match=r"load read what stage enrich wrote .* polish would"
+    ) as why:
+        refuse_incompatible(before, define(renamed, TOPICS, before))
+    assert "keep the name enrich, or give stage load a new name, too" in why.value.problems[0].hint
+
+    both = parse_manifest(renamed_stages(EXAMPLE))
+    refuse_incompatible(before, define(both, TOPICS, before))
+
+
+def renamed_stages(text: str) -> str:
+    return text.replace("name: enrich\n", "name: polish\n").replace("name: load\n", "name: fill\n")
+
+
 def test_stage_that_returns_is_another_one(
     manifest: Manifest, defined: tuple[StageDefinition, ...]
 ) -> None:

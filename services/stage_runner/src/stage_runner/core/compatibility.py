@@ -4,7 +4,7 @@ A checkpoint belongs to its topics, a fence to its sink, and `reached` to root i
 stays what it was. Under another name it is another one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.errors import UserError
@@ -13,6 +13,8 @@ from shared.events import PipelineRecord, Problem, SinkDefinition, StageDefiniti
 NEW_NAME_HINT: Final = (
     "a stage under a new name begins anew: it writes again what its inputs still hold"
 )
+_Writers = Mapping[str, tuple[str, int, str, int]]
+"""By topic id, the life of the stage and of the sink that fill it."""
 
 
 def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
@@ -43,6 +45,7 @@ def _restart(record: PipelineRecord, start_from: str) -> str:
 def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ...]) -> None:
     """A checkpoint belongs to its topics, a fence to its sink: what goes on stays what it was."""
     known = {stage.name: stage for stage in before.stages}
+    wrote, writes = _writers(before.stages), _writers(after)
     for stage in after:
         old = known.get(stage.name)
         if old is None:
@@ -52,6 +55,7 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
             changed = f"read {_named(was)}, now it would read {_named(now)}"
             raise _incompatible(stage.name, changed, "inputs", _hint(before, was, now))
         _refuse_turned_inputs(old, stage)
+        _refuse_other_writers(stage, wrote, writes)
         _refuse_renamed_sinks(old, stage)
         _refuse_other_sinks(before, old, stage)
 
@@ -67,6 +71,26 @@ def _refuse_turned_inputs(old: StageDefinition, stage: StageDefinition) -> None:
             raise _incompatible(
                 stage.name, changed, "inputs", f"give it a new name: {NEW_NAME_HINT}"
             )
+
+
+def _refuse_other_writers(stage: StageDefinition, wrote: _Writers, writes: _Writers) -> None:
+    """What the one before has written, and this stage has not read, no other one's batches tell."""
+    for source in stage.inputs:
+        was, now = wrote.get(source.topic_id), writes.get(source.topic_id)
+        if was is not None and now is not None and was != now:
+            changed = f"read what stage {was[0]} wrote to {source.topic}, now stage {now[0]} would"
+            keep = f"keep the name {was[0]}, or give stage {stage.name} a new name, too"
+            hint = f"{keep}: {NEW_NAME_HINT}"
+            raise _incompatible(stage.name, changed, "inputs", hint)
+
+
+def _writers(stages: Iterable[StageDefinition]) -> _Writers:
+    return {
+        sink.topic_id: (stage.name, stage.since, sink.name, sink.since)
+        for stage in stages
+        for sink in stage.sinks
+        if sink.topic_id is not None
+    }
 
 
 def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:
