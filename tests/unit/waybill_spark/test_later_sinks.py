@@ -7,7 +7,9 @@ import pytest
 
 from shared.events import Range, to_vector
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
-from waybill.spark.fencing import LaterSink
+from waybill.spark.commits import Identity
+from waybill.spark.fencing import LaterSink, StageInput
+from waybill.spark.ledger import Ledger
 from waybill.spark.stopping import StageStopped
 
 
@@ -100,3 +102,38 @@ def test_in_a_stage_that_has_not_begun_it_is_like_any_other(tmp_path: Path) -> N
     bench.later = {"second": LaterSink(since=2, bases={("T1", 0): 3})}
     assert bench.started() == {("T1", 0): 0}
     assert bench.second.fences == []
+
+
+def test_it_begins_also_where_another_was_closed_meanwhile(bench: Bench) -> None:
+    """The other was to be removed, before a driver had opened this one; and then it was kept."""
+    closed(bench, generation=2)
+
+    assert bench.started() == {}
+
+    assert bench.second.end == 7
+    assert bench.second.fences[0].set_aside[0].ranges == (run_of(0, 7),)
+
+
+def test_it_begins_also_where_one_that_has_only_begun_was_closed(bench: Bench) -> None:
+    begun = replace(bench.first.fences[-1], sequence=0, generation=2, batches=0)
+    bench.first.fences = [begun]
+    bench.later["first"] = bench.later["second"]
+    closed(bench, generation=2)
+
+    bench.started()
+
+    assert bench.second.end == 7
+
+
+def closed(bench: Bench, *, generation: int) -> None:
+    """The first sink, by the driver of a change that removes it."""
+    ledger = Ledger(
+        bench.first,
+        stage="load",
+        inputs=(StageInput(name="orders", topic=TOPIC, topic_id="T1", bases={0: 0}),),
+        identity=Identity(tenant="t", pipeline_uid="u", generation=generation, epoch=2),
+        emit=bench.commits.append,
+        clock=bench,
+    )
+    ledger.read()
+    ledger.shut()

@@ -83,11 +83,11 @@ class Ledger:
         return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
 
     def went_on_in(self, generation: int) -> bool:
-        """Whether the stage has written here since then; beginning is no writing."""
+        """Whether the stage has written here since then; to begin or to be closed is no writing."""
         fence = self.fence
         if fence is None or fence.generation < generation:
             return False
-        return self.later is None or fence.sequence > 0
+        return self.later is None or fence.batches > 0
 
     def begin_at(self, stand: Vector) -> None:
         """Give a sink that came later its first fence; the stage's other sinks are at `stand`.
@@ -120,8 +120,11 @@ class Ledger:
         self.report(began_at=began, committed_at=self._clock.now_ms())
         self._reach("after_event")
 
-    def set_aside(self, found: tuple[SetAside, ...]) -> None:
-        """Move the fence alone past what will never be processed, and report it."""
+    def set_aside(self, found: tuple[SetAside, ...], generation: int | None = None) -> None:
+        """Move the fence alone past what will never be processed, and report it.
+
+        `generation`: the one that the fence is of, if not this driver's.
+        """
         ends = {(r.topic_id, r.partition): r.end for each in found for r in each.ranges}
         fence = self.fence
         last = (
@@ -135,8 +138,9 @@ class Ledger:
             )
         )
         moved = self._next(ends, last)
+        kept = moved.generation if generation is None else generation
         self._written = self.sink.write(
-            None, replace(moved, set_aside=union(moved.set_aside, found))
+            None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found))
         )
         self.report(committed_at=last.started_at)
 
@@ -145,17 +149,20 @@ class Ledger:
         """Whether what the sink holds went with its topic, and nobody has said so yet."""
         return self.fence is not None and self.fence.generation < self.sink.moved
 
-    def give_up(self) -> None:
+    def give_up(self, generation: int | None = None) -> None:
         """Move the fence alone and report it; before that, what is gone with its topic is lost."""
         fence = self.fence if self.bereft else None
-        self.set_aside(went_with_topic(self._inputs, self._bases, fence) if fence else ())
+        found = went_with_topic(self._inputs, self._bases, fence) if fence else ()
+        self.set_aside(found, generation)
 
     def shut(self) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.
 
-        One that has written nothing yet is shut out by a first fence.
+        One that has written nothing yet is shut out by a first fence. It keeps its generation: if
+        the sink stays after all, the stage has not gone on in it.
         """
-        self.give_up()
+        before = self.fence
+        self.give_up(self._identity.generation if before is None else before.generation)
 
     def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
         """Say what stands in the sink, if every reader can see it; else it stays `hidden`.
