@@ -32,10 +32,15 @@ class Cluster:
         return topic not in self._topics
 
 
+class Session:
+    def newSession(self) -> "Session":  # noqa: N802 - Spark's name
+        return self
+
+
 def source(cluster: Cluster, *, absent_s: float = 0.0) -> TopicSource:
     return TopicSource(
         cast(KafkaAdmin, cluster),
-        cast(SparkSession, None),
+        cast(SparkSession, Session()),
         "",
         lambda frame: {},
         sizes=RecordSizes(),

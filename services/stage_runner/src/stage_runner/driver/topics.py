@@ -34,7 +34,8 @@ class TopicSource:
     ) -> None:
         self._admin = admin
         self._to_rows = to_rows
-        self._spark = spark
+        # Of its own: stages read at the same time, and their views have the same names.
+        self._spark = spark.newSession()
         self._kafka = kafka
         self._sizes = sizes
         self._bytes_max = bytes_max
