@@ -241,11 +241,12 @@ def test_deletion_wins_over_its_own_generation(*, deleted_first: bool) -> None:
     assert slot.definition == gone
 
 
-def test_newest_transition_wins() -> None:
-    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW + 5), NOW)
-    slot = apply_lifecycle(slot, make_lifecycle("Starting", at=NOW), NOW)
+@pytest.mark.parametrize("later_ms", [5, -3_600_000])
+def test_the_last_transition_is_the_phase_whatever_the_runners_clock_shows(later_ms: int) -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW), NOW)
+    slot = apply_lifecycle(slot, make_lifecycle("Failed", at=NOW + later_ms), NOW)
     assert slot.lifecycle is not None
-    assert slot.lifecycle.phase == "Running"
+    assert slot.lifecycle.phase == "Failed"
 
 
 def test_heartbeat_says_only_that_the_runner_lives() -> None:

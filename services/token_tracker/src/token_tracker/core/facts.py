@@ -46,19 +46,16 @@ def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
 
 
 def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
-    """The newest transition wins; what is said besides tells what blocks the pipeline now.
+    """The last transition that is heard is the newest: one runner speaks at a time, in the order of
+    the topic, and its clock may have been set back. What is said besides tells what blocks now.
 
     `now_ms`: when it was heard, by the same clock that later tells how long that is ago.
     """
     if event.kind != "claim":
         slot = replace(slot, blocked_by=event.blocked_by)
-    heard = max(slot.heard_at, now_ms)
-    known = slot.lifecycle
-    if event.kind != "transition" or (known is not None and known.at > event.at):
-        if known is None and event.kind == "heartbeat":
-            return replace(slot, heard_at=heard, lifecycle=event)
-        return replace(slot, heard_at=heard)
-    return replace(slot, heard_at=heard, lifecycle=event)
+    if event.kind == "transition" or (slot.lifecycle is None and event.kind == "heartbeat"):
+        slot = replace(slot, lifecycle=event)
+    return replace(slot, heard_at=max(slot.heard_at, now_ms))
 
 
 def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Slot:
