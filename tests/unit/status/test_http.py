@@ -20,6 +20,7 @@ from status.adapters.http import (
     tokens_router,
 )
 from status.adapters.pipelines_http import events_router, pipelines_router
+from status.app import operations
 from status.app.events import Events
 from status.app.hub import Hub
 from status.app.operations import Replies
@@ -49,7 +50,7 @@ def store() -> FakeStore:
 
 @pytest.fixture
 def replies() -> Replies:
-    return Replies(FixedClock())
+    return Replies()
 
 
 @pytest.fixture
@@ -241,9 +242,20 @@ def test_an_operation_is_pending_until_answered(client: TestClient, replies: Rep
     assert client.get("/v1/operations/stop.orders.12").status_code == 404
 
 
-def test_replies_are_kept_for_an_hour(client: TestClient, replies: Replies) -> None:
-    client.portal.call(replies.take, reply(OPERATION, at=NOW - 3_600_001))  # type: ignore[union-attr]
-    assert client.get(f"/v1/operations/{OPERATION}").json()["state"] == "pending"
+def test_an_answer_is_told_whatever_the_runners_clock_shows(
+    client: TestClient, replies: Replies
+) -> None:
+    late = reply(OPERATION, at=NOW - 86_400_000)
+    client.portal.call(replies.take, late)  # type: ignore[union-attr]
+    assert client.get(f"/v1/operations/{OPERATION}").json()["state"] == "done"
+
+
+def test_the_oldest_answers_make_room(replies: Replies, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "KEPT_MAX", 2)
+    ids = [f"stop.orders.{number:032x}" for number in range(3)]
+    for each in ids:
+        replies.take(reply(each))
+    assert [replies.get(each) is not None for each in ids] == [False, True, True]
 
 
 def test_the_documentation_shows_examples(client: TestClient) -> None:

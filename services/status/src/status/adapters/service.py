@@ -58,7 +58,7 @@ class Service:
         clock = SystemClock()
         self._slots = RedisSlots(self._redis, Keys(settings.topic_prefix))
         self._hub = Hub(self._slots, waiters_max=settings.status_waiters_max)
-        self._replies = Replies(clock)
+        self._replies = Replies()
         self._events = Events(streams_max=settings.status_waiters_max)
         self._directory = PipelineDirectory()
         self._loop: asyncio.AbstractEventLoop | None = None

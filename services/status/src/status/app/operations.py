@@ -1,32 +1,29 @@
-"""Remembers the answers to commands for an hour, and lets requests wait for them."""
+"""Remembers the newest answers to commands, and lets requests wait for them.
+
+How old they are is not looked at: their times are by the clocks of runners, and the topic keeps an
+hour.
+"""
 
 import asyncio
 from collections import OrderedDict
 
-from shared.clock import Clock
 from shared.events import Reply
 from status.app.signal import Signal
 
-KEPT_MS = 3_600_000  # as long as the topic keeps them
-KEPT_MAX = 10_000
+KEPT_MAX = 10_000  # some MB
 
 
 class Replies:
     """Lives on the loop: `take`, `get` and `wait` are called there."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._by_id: OrderedDict[str, Reply] = OrderedDict()
         self._changed = Signal()
         self._closing = False
 
     def take(self, reply: Reply) -> None:
         self._by_id[reply.id] = reply
-        oldest_at = self._clock.now_ms() - KEPT_MS
-        while self._by_id:
-            first = next(iter(self._by_id.values()))
-            if len(self._by_id) <= KEPT_MAX and first.at >= oldest_at:
-                break
+        if len(self._by_id) > KEPT_MAX:
             self._by_id.popitem(last=False)
         self._changed.notify()
 
