@@ -110,6 +110,12 @@ def test_what_cannot_be_closed_is_not_removed(closing: Pipeline) -> None:
     assert (closing.state.record, closing.state.next) == (BEFORE, None)
 
 
+def test_what_is_overtaken_before_it_was_said_is_not_in_force(closing: Pipeline) -> None:
+    overtaken = next(each for each in closing.want(BEFORE) if isinstance(each, Answer))
+    assert (overtaken.command, overtaken.state) == (CHANGE, "failed")
+    assert overtaken.errors[0].hint == ""
+
+
 def test_what_fails_for_a_while_is_tried_again(closing: Pipeline) -> None:
     assert closing.on(CRASH) == ()
     assert closing.after(500) == (CLOSE,)

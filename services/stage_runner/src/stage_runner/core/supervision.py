@@ -8,7 +8,7 @@ then, and nobody writes there any more. Only after that is the change said.
 from dataclasses import replace
 from typing import Final, assert_never
 
-from shared.events import LifecycleError, PipelineRecord, Problem
+from shared.events import Command, LifecycleError, PipelineRecord, Problem
 from shared.lifecycle import Phase
 from stage_runner.core.attempts import anew, as_problems, crash, later, worth_another
 from stage_runner.core.moves import (
@@ -58,7 +58,7 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
     """What removes something waits as `next`; any other record is in force, and said, at once."""
     record = event.record
     superseded = tuple(
-        Answer(command=c, state="failed", errors=(_superseded(record),))
+        Answer(command=c, state="failed", errors=(_superseded(state, c, record),))
         for c in state.pending
         if event.command is not None and event.command.id != c.id
     )
@@ -74,8 +74,11 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
     return after, (*superseded, *said, *actions)
 
 
-def _superseded(by: PipelineRecord) -> Problem:
-    return Problem(message=f"superseded by a later {by.desired} command")
+def _superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
+    """What has been said stays said, also of a change that was overtaken before it ran."""
+    said = state.next is None and command.action in ("apply", "restart")
+    hint = f"its change is in force: generation {state.record.generation}" if said else ""
+    return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
 
 
 def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
