@@ -1,20 +1,35 @@
 """What a client knows of its own changes: it wants no token of a pipeline as it was before them."""
 
+from dataclasses import dataclass
+
 from waybill.models import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    uid: str | None
+    generation: int
+
+    def __str__(self) -> str:
+        life = "" if self.uid is None else f"{self.uid}/"
+        return f'"{life}{self.generation}"'
 
 
 class Generations:
     """By pipeline, what the newest change came to that this client was told of as done."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._known: dict[str, _Change] = {}
 
     def learn(self, operation: Operation) -> Operation:
+        """Also of one that is asked for again when a later one is known."""
         if operation.state == "done" and operation.action == "delete":
             self.forget(operation.pipeline)
         elif operation.state == "done" and operation.generation is not None:
-            life = "" if operation.pipeline_uid is None else f"{operation.pipeline_uid}/"
-            self._known[operation.pipeline] = f'"{life}{operation.generation}"'
+            told = _Change(operation.pipeline_uid, operation.generation)
+            known = self._known.get(operation.pipeline, told)
+            if known.uid != told.uid or known.generation <= told.generation:
+                self._known[operation.pipeline] = told
         return operation
 
     def forget(self, pipeline: str) -> None:
@@ -23,4 +38,7 @@ class Generations:
 
     def wanted(self, pipeline: str, generation: int | None = None) -> str | None:
         """What to put into If-Match; `generation` if the caller knows it better."""
-        return self._known.get(pipeline) if generation is None else f'"{generation}"'
+        if generation is not None:
+            return str(_Change(None, generation))
+        known = self._known.get(pipeline)
+        return None if known is None else str(known)

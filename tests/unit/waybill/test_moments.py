@@ -109,6 +109,19 @@ def test_after_its_own_change_a_client_wants_nothing_older(
     assert if_match(server, "/v1/tokens") == [f'"{UID}/3"']
 
 
+def test_an_earlier_change_that_is_asked_for_again_makes_nothing_older_good_enough(
+    server: ScriptedServer, client: Client
+) -> None:
+    server.answer("POST", RECORDS, RECEIPT)
+    server.answer("GET", "/v1/operations/op", done(), done(generation=2))
+    client.operation("op")
+    client.operation("op")
+
+    client.send("orders", "orders", ROWS)
+
+    assert if_match(server) == [f'"{UID}/3"']
+
+
 def test_after_its_own_change_an_asynchronous_client_wants_nothing_older(
     server: ScriptedServer,
 ) -> None:
