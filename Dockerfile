@@ -57,7 +57,7 @@ RUN test "$SERVICE" = stage_runner \
 COPY --from=jars /opt/spark_jars /opt/spark_jars
 ENV WAYBILL_STAGE_RUNNER_JAVA=/usr/bin/java \
     WAYBILL_STAGE_RUNNER_SPARK_JARS=/opt/spark_jars \
-    WAYBILL_STAGE_RUNNER_SPARK_ARCHIVE=/var/lib/waybill/state/spark.jsa \
+    WAYBILL_STAGE_RUNNER_SPARK_ARCHIVES=/var/lib/waybill/state/archives \
     WAYBILL_STAGE_RUNNER_STATE_FOLDER=/var/lib/waybill/state \
     WAYBILL_STAGE_RUNNER_LAKEHOUSE=/var/lib/waybill/lakehouse
 USER waybill

@@ -108,7 +108,7 @@ def pyspark(around: Surroundings, profile: Literal["plain", "tuned"]) -> Iterato
         folder=str(around.folder / name),
         java=around.environment["WAYBILL_STAGE_RUNNER_JAVA"],
         jars=around.environment["WAYBILL_STAGE_RUNNER_SPARK_JARS"],
-        archive=around.environment["WAYBILL_STAGE_RUNNER_SPARK_ARCHIVE"],
+        archives=around.environment["WAYBILL_STAGE_RUNNER_SPARK_ARCHIVES"],
     )
     command = [sys.executable, "-m", "bench.peers.spark", json.dumps(asdict(spec))]
     with (

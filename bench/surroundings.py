@@ -16,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 
 from local_stack import archives
-from local_stack.java import find_java
 from local_stack.ports import HOST, pick
 from local_stack.processes import die_with
 from shared.tokens import KeyRing
@@ -63,13 +62,9 @@ def surroundings(folder: Path) -> Iterator[Surroundings]:
                 "WAYBILL_STAGE_RUNNER_LAKEHOUSE": str(folder / "lakehouse"),
                 "WAYBILL_STAGE_RUNNER_JAVA": said["java"],
                 "WAYBILL_STAGE_RUNNER_SPARK_JARS": said["spark_jars"],
-                "WAYBILL_STAGE_RUNNER_SPARK_ARCHIVE": str(_spark_archive(said["spark_jars"])),
+                "WAYBILL_STAGE_RUNNER_SPARK_ARCHIVES": str(archives.folder()),
             },
         )
-
-
-def _spark_archive(jars: str) -> Path:
-    return archives.archive("spark", find_java(), Path(jars)).path
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class SparkSpec:
     folder: str
     java: str
     jars: str
-    archive: str
+    archives: str
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
     options = JvmOptions(
         java=Path(spec.java),
         jars=Path(spec.jars),
-        archive=Path(spec.archive),
+        archives=Path(spec.archives),
         heap=HEAP,
         log4j=LOG4J,
         scratch=Path(spec.folder),

@@ -40,7 +40,7 @@ class HostSpec:
     folder: str
     java: str
     jars: str
-    archive: str
+    archives: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def main() -> int:
     options = JvmOptions(
         java=Path(spec.java),
         jars=Path(spec.jars),
-        archive=Path(spec.archive),
+        archives=Path(spec.archives),
         scratch=Path(spec.folder),
         heap=HEAP,
         log4j=Path(__file__).with_name("log4j2.properties"),

@@ -41,7 +41,7 @@ class BareSide:
             folder=str(folder),
             java=str(java.path),
             jars=str(spark_jars),
-            archive=str(archives.archive("spark", java, spark_jars).path),
+            archives=str(archives.folder()),
         )
         self._log = folder / "spark.log"
         self._process: subprocess.Popen[bytes] | None = None

@@ -102,7 +102,7 @@ def test_what_a_service_keeps_lies_in_a_named_volume() -> None:
         kept.append(settings.api_keys_file.parent)
         if isinstance(settings, StageRunnerSettings):
             kept += [settings.stage_runner_state_folder, settings.stage_runner_lakehouse]
-            kept.append(settings.stage_runner_spark_archive.parent)
+            kept.append(settings.stage_runner_spark_archives.parent)
         assert {str(folder) for folder in kept} <= targets, name
         for folder in targets:
             assert folder in DOCKERFILE, "a volume takes its owner from the image's folder"

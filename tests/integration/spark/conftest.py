@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from local_stack import jars
+from local_stack import archives, jars
 from local_stack.java import find_java
 from stage_runner import driver
 from stage_runner.driver.jvm import JvmOptions, start_jvm
@@ -19,19 +19,19 @@ RawFrame = Callable[[Sequence[tuple[str, int, int, bytes | None]]], DataFrame]
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, class_archive: None) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
-    archive = folder / "classes.jsa"
-    archive.touch()  # a file that is there is not made anew when the JVM ends, which takes seconds
     options = JvmOptions(
         java=find_java().path,
         jars=jars.jar_set(jars.SPARK).folder,
-        archive=archive,
+        archives=archives.folder(),
         scratch=folder,
         heap="1g",
         log4j=Path(driver.__path__[0]) / "log4j2.properties",
     )
     before = dict(os.environ)
+    # A JVM that cannot use the archive does not start: else it would be slow without a word.
+    os.environ["JAVA_TOOL_OPTIONS"] += " -Xshare:on"
     conf = spark_conf("local[2]", "tests", warehouse=folder / "warehouse")
     jvm = start_jvm(options, conf)
     try:
@@ -43,8 +43,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         if gateway is not None:
             gateway.shutdown()
         jvm.stop()
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def test_services_learn_addresses_and_folders(tmp_path: Path, cache: Path) -> No
     assert told["WAYBILL_TOKEN_KEYS_FILE"] == str(tmp_path / "keys.json")
     assert told["WAYBILL_STAGE_RUNNER_JAVA"] == "/opt/java/bin/java"
     assert Path(told["WAYBILL_STAGE_RUNNER_SPARK_JARS"]).parent == cache / "jars"
-    assert Path(told["WAYBILL_STAGE_RUNNER_SPARK_ARCHIVE"]).parent == cache / "archives"
+    assert Path(told["WAYBILL_STAGE_RUNNER_SPARK_ARCHIVES"]) == cache / "archives"
 
 
 def test_own_settings_pass_through_but_addresses_are_the_stacks(

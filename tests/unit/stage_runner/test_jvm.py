@@ -12,7 +12,7 @@ CONF = {"spark.driver.host": "127.0.0.1"}
 def options(java: Path) -> JvmOptions:
     folder = java.parent
     return JvmOptions(
-        java=java, jars=folder, archive=folder, scratch=folder, heap="1g", log4j=folder / "log4j"
+        java=java, jars=folder, archives=folder, scratch=folder, heap="1g", log4j=folder / "log4j"
     )
 
 

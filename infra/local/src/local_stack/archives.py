@@ -58,8 +58,12 @@ def ensure_default(java: Java) -> None:
         partial.rename(target)
 
 
+def folder() -> Path:
+    return cache_folder() / "archives"
+
+
 def archive(name: str, java: Java, jars: Path) -> Archive:
     """The archive for the program `name` on this Java with this set of jars."""
     key = f"{java.path.resolve()} {java.version} {jars.name}"
     digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-    return Archive(path=cache_folder() / "archives" / f"{name}-{digest}.jsa")
+    return Archive(path=folder() / f"{name}-{digest}.jsa")

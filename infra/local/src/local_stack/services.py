@@ -54,7 +54,7 @@ def environment(state_folder: Path, ports: Mapping[str, int], java: Java) -> dic
         "STAGE_RUNNER_LAKEHOUSE": state_folder / "lakehouse",
         "STAGE_RUNNER_JAVA": java.path,
         "STAGE_RUNNER_SPARK_JARS": spark_jars,
-        "STAGE_RUNNER_SPARK_ARCHIVE": archives.archive("spark", java, spark_jars).path,
+        "STAGE_RUNNER_SPARK_ARCHIVES": archives.folder(),
         "LOG_FORMAT": os.environ.get("WAYBILL_LOG_FORMAT", "console"),
         **{f"{name.upper()}_PORT": port for name, port in ports.items()},
     }

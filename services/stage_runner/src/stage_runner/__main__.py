@@ -26,6 +26,7 @@ from stage_runner.adapters.drivers import DriverProcesses
 from stage_runner.adapters.loop import Loop
 from stage_runner.adapters.ownership import Ownership
 from stage_runner.adapters.publisher import KafkaPublisher
+from stage_runner.adapters.rehearsal import rehearsal
 from stage_runner.adapters.topics import KafkaTopics
 from stage_runner.adapters.transactions import PartitionProducer
 from stage_runner.app import Runner
@@ -59,6 +60,7 @@ def main() -> int:
     consumer = make_consumer(admin.cluster, settings.group("stage_runner"))
     with ExitStack() as stack:
         stack.callback(consumer.close)
+        stack.enter_context(rehearsal(settings))
         stack.callback(partial(drivers.stop_all, STOP_TIMEOUT_S))
         commands = CommandQueue(
             consumer,

@@ -37,7 +37,7 @@ class DriverSpec(BaseModel):
     lakehouse_folder: Path
     java: Path
     spark_jars: Path
-    spark_archive: Path
+    spark_archives: Path
     scratch_folder: Path
     spark: SparkPlace
     batch_bytes_max: int

@@ -20,9 +20,9 @@ class StageRunnerSettings(ServiceSettings):
     stage_runner_spark_jars: Path = Field(
         default=Path(".waybill/spark_jars"), description="Spark's connectors"
     )
-    stage_runner_spark_archive: Path = Field(
-        default=Path(".waybill/spark.jsa"),
-        description="class archive; written by the first driver that ends well, read by later ones",
+    stage_runner_spark_archives: Path = Field(
+        default=Path(".waybill/archives"),
+        description="class archives, with which drivers start faster; the runner makes its own",
     )
     stage_runner_lakehouse: Path = Field(
         default=Path(".waybill/lakehouse"), description="Iceberg catalog and warehouse"

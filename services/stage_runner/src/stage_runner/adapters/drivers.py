@@ -155,7 +155,7 @@ class DriverProcesses:
             lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
             java=settings.stage_runner_java,
             spark_jars=settings.stage_runner_spark_jars,
-            spark_archive=settings.stage_runner_spark_archive,
+            spark_archives=settings.stage_runner_spark_archives,
             scratch_folder=self._folder(record.pipeline_uid) / SCRATCH / run_id,
             spark=_spark_place(settings),
             batch_bytes_max=settings.stage_runner_batch_bytes_max,

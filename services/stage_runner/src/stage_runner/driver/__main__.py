@@ -108,7 +108,7 @@ def _open_spark(spec: DriverSpec, stack: ExitStack) -> SparkSession:
     options = JvmOptions(
         java=spec.java,
         jars=spec.spark_jars,
-        archive=spec.spark_archive,
+        archives=spec.spark_archives,
         scratch=spec.scratch_folder,
         heap=HEAP,
         log4j=Path(__file__).parent / "log4j2.properties",

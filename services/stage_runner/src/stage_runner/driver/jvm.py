@@ -1,4 +1,4 @@
-"""Starts Spark's JVM: our flags, our process group, any Java 17+, and a class archive.
+"""Starts Spark's JVM: our flags, our process group, any Java 17+, and its class archive.
 
 Spark's own launcher asks for a module that small Java runtimes lack and goes through a shell.
 """
@@ -8,18 +8,17 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pyspark
-
 from shared.errors import Retryable
+from stage_runner.adapters.archives import archive_of, class_path
 from stage_runner.driver.parent import die_with_parent
 
 START_TIMEOUT_S: Final = 60.0
-STOP_TIMEOUT_S: Final = 20.0  # includes writing the class archive, once
+STOP_TIMEOUT_S: Final = 20.0
 POLL_S: Final = 0.01
 GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
 OPENS: Final = (
@@ -39,7 +38,7 @@ class JvmFailed(Retryable):
 class JvmOptions:
     java: Path
     jars: Path
-    archive: Path
+    archives: Path
     scratch: Path
     heap: str
     log4j: Path
@@ -48,31 +47,33 @@ class JvmOptions:
 class SparkJvm:
     """Ends when its standard input closes, so it never outlives this process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], archive: Path, draft: Path | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self._archive = archive
-        self._draft = draft
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+        """Whether it has ended well by itself."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(STOP_TIMEOUT_S)
+            return self._process.wait(timeout_s) == 0
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._draft is not None and self._draft.exists():
-            self._draft.rename(self._archive)
+            return False
 
 
-def start_jvm(options: JvmOptions, conf: Mapping[str, str]) -> SparkJvm:
-    """A JVM with a Py4J gateway; `PYSPARK_GATEWAY_PORT` and `_SECRET` are set for PySpark."""
+def start_jvm(
+    options: JvmOptions, conf: Mapping[str, str], *, recording: Path | None = None
+) -> SparkJvm:
+    """A JVM with a Py4J gateway; `PYSPARK_GATEWAY_PORT` and `_SECRET` are set for PySpark.
+
+    `recording`: a class archive that it writes when it ends.
+    """
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder) / "connection"
-        draft = None if options.archive.exists() else _draft_of(options.archive)
         # Else Spark asks for the address of this host's own name, which not every host knows.
         place = {"SPARK_LOCAL_HOSTNAME": conf["spark.driver.host"]}
-        process = _launch(_command(options, conf, draft), place, info)
+        process = _launch(_command(options, conf, recording), place, info)
         try:
             port, secret = _await_connection(process, options.java, info)
         except JvmFailed:
@@ -80,7 +81,7 @@ def start_jvm(options: JvmOptions, conf: Mapping[str, str]) -> SparkJvm:
             raise
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = secret
-    return SparkJvm(process, options.archive, draft)
+    return SparkJvm(process)
 
 
 def _launch(command: list[str], place: Mapping[str, str], info: Path) -> subprocess.Popen[bytes]:
@@ -101,19 +102,16 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
 
 
-def _draft_of(archive: Path) -> Path:
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    return archive.with_suffix(f".{os.getpid()}.draft")
+def _sharing(options: JvmOptions, jars: Sequence[Path], recording: Path | None) -> Iterator[str]:
+    archive = archive_of(options.archives, options.java, jars)
+    if recording is not None:
+        yield f"-XX:ArchiveClassesAtExit={recording}"
+    elif archive.exists():
+        yield f"-XX:SharedArchiveFile={archive}"
 
 
-def _command(options: JvmOptions, conf: Mapping[str, str], draft: Path | None) -> list[str]:
-    bundled = Path(pyspark.__file__).parent / "jars"
-    jars = [*sorted(bundled.glob("*.jar")), *sorted(options.jars.glob("*.jar"))]
-    sharing = (
-        f"-XX:SharedArchiveFile={options.archive}"
-        if draft is None
-        else f"-XX:ArchiveClassesAtExit={draft}"
-    )
+def _command(options: JvmOptions, conf: Mapping[str, str], recording: Path | None) -> list[str]:
+    jars = class_path(options.jars)
     return [
         str(options.java),
         f"-Xmx{options.heap}",
@@ -121,7 +119,7 @@ def _command(options: JvmOptions, conf: Mapping[str, str], draft: Path | None) -
         "-XX:+UseParallelGC",
         "-Xlog:cds=off",
         "-Xlog:cds+dynamic=off",
-        sharing,
+        *_sharing(options, jars, recording),
         *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENS),
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",

@@ -1,0 +1,49 @@
+"""Which class archive fits: with one Spark's JVM is there in half the time.
+
+A JVM takes an archive for the very files that it was made of, and drops any other without a word.
+So the name of an archive says of which Java and which jars it is.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def class_path(jars: Path) -> list[Path]:
+    """PySpark's own jars and those in `jars`, in a fixed order: an archive is for one only."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    bundled = Path(found.origin).parent / "jars"
+    return [*sorted(bundled.glob("*.jar")), *sorted(jars.glob("*.jar"))]
+
+
+def archive_of(folder: Path, java: Path, class_path: Sequence[Path]) -> Path:
+    """Where the archive for this Java with these jars is, or would be."""
+    program = Path(shutil.which(java) or java).resolve()
+    return folder / f"{_place(class_path)}{_digest(map(_version, (program, *class_path)))}.jsa"
+
+
+def remove_older(archive: Path, class_path: Sequence[Path]) -> None:
+    """Those of other versions of Java or of the jars, which were in the same places."""
+    for other in archive.parent.glob(f"{_place(class_path)}*.jsa"):
+        if other != archive:
+            other.unlink(missing_ok=True)
+
+
+def _place(class_path: Sequence[Path]) -> str:
+    return f"spark-{_digest(sorted({str(jar.parent) for jar in class_path}))}-"
+
+
+def _version(file: Path) -> str:
+    try:
+        found = file.stat()
+    except OSError:  # whoever starts Java says what is missing
+        return str(file)
+    return f"{file} {found.st_size} {found.st_mtime_ns}"
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
