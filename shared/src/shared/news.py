@@ -48,7 +48,10 @@ class News:
     async def _ask(self) -> None:
         while self._next is not None:
             answer, self._next = self._next, None
-            answer.set_result(await asyncio.to_thread(self._await_now))
+            try:
+                answer.set_result(await asyncio.to_thread(self._await_now))
+            except Exception as error:  # noqa: BLE001 - whatever it was, those who wait are told
+                answer.set_exception(error)
         self._asking = None
 
     def _await_now(self) -> bool:

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from shared.errors import Retryable
 from shared.news import News
 
@@ -14,11 +16,14 @@ class FakeFollower:
         self.caught_up = threading.Event()
         self.asked = 0
         self.late = False
+        self.broken = False
         self.let = threading.Semaphore(0)
 
     def await_now(self, timeout_s: float) -> None:
         self.asked += 1
         assert self.let.acquire(timeout=5)
+        if self.broken:
+            raise RuntimeError("nobody has thought of this")
         if self.late:
             raise Retryable("not read to its end")
 
@@ -55,3 +60,18 @@ def test_what_comes_too_late_is_no_news_and_the_next_question_is_put_all_the_sam
         return late, await news.heard()
 
     assert asyncio.run(run()) == (False, True)
+
+
+def test_whoever_waits_is_told_of_a_fault_that_nobody_has_thought_of() -> None:
+    follower = FakeFollower()
+    follower.let.release(2)
+
+    async def run() -> bool:
+        news = News(follower)
+        follower.broken = True
+        with pytest.raises(RuntimeError, match="nobody has thought of this"):
+            await news.heard()
+        follower.broken = False
+        return await news.heard()
+
+    assert asyncio.run(run())
