@@ -135,10 +135,14 @@ def class_archive() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _class_archive_in_time(request: pytest.FixtureRequest) -> None:
+    if any(has_own_stack(item) or needs_stack(item) for item in request.session.items):
+        request.getfixturevalue("class_archive")
+
+
 @pytest.fixture(scope="session")
-def _background_stack(
-    tmp_path_factory: pytest.TempPathFactory, class_archive: None
-) -> Iterator[BackgroundStack]:
+def _background_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundStack]:
     background = BackgroundStack(tmp_path_factory.mktemp("stack"))
     background.start()
     yield background
@@ -148,9 +152,7 @@ def _background_stack(
 @pytest.fixture(autouse=True)
 def _stack_in_time(request: pytest.FixtureRequest) -> None:
     """Start the shared stack with the first test that has none of its own, if any needs it."""
-    if has_own_stack(request.node):
-        request.getfixturevalue("class_archive")
-    elif any(needs_stack(i) for i in request.session.items):
+    if not has_own_stack(request.node) and any(needs_stack(i) for i in request.session.items):
         request.getfixturevalue("_background_stack")
 
 
