@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from waybill.client import Client
 
 STDIN = "-"
-OPERATION_WAIT_S = 30.0
+OPERATION_WAIT_S = 120.0  # on a busy machine a first driver takes most of it
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
 
