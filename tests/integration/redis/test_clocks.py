@@ -68,16 +68,3 @@ def test_a_slot_is_fresh_whatever_the_trackers_clock_shows(servers: Servers, ahe
     assert read(servers, keys).stamp.fresh
     client.delete(place)
     client.close()
-
-
-def test_a_slot_that_was_flushed_has_versions_that_nobody_has_seen(servers: Servers) -> None:
-    """Else whoever has seen the first one takes the next first one for the same."""
-    keys, slot = Keys("flushed"), Slot(tenant="default", pipeline_uid="p")
-    client = redis.Redis.from_url(servers.redis)
-    seen = []
-    for mark in ("1", "2"):
-        write(servers, keys, SystemClock().now_ms(), slot, mark=mark)
-        seen.append(read(servers, keys).stamp.version)
-        client.delete(keys.slot("default", "p"))
-    client.close()
-    assert seen[0] < seen[1]

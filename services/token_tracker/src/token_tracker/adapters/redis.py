@@ -2,8 +2,7 @@
 
 A write counts only on the very server that it was made on: the script compares the server's run id
 with the one in the slot, so a restored dump or a promoted replica is seen as lost. An older copy of
-a slot in the same server has another mark than what was written last, and one that was flushed gets
-versions that nobody has seen. A position counts in one
+a slot in the same server has another mark than what was written last. A position counts in one
 commits topic: when that was created anew, the old one hides nothing. The server's own clock says
 when, so that a reader with another clock than the tracker's judges its age alike.
 """
@@ -35,7 +34,6 @@ if rebuilt == '1' then
   for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
 end
 redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark)
-redis.call('HSETNX', KEYS[1], 'version', string.format('%.0f', time[1] * 1000000 + time[2]))
 redis.call('HINCRBY', KEYS[1], 'version', 1)
 local i = 10
 while i < #ARGV do
