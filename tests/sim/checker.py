@@ -1,17 +1,18 @@
-"""The invariants, held against what the sinks and the log really contain; I13 is in `endings`."""
+"""The invariants, held against what the sinks and the log really contain: births and answers.
+
+What sinks take is in `fences`, what must hold in the end in `endings` and `losses`.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from shared.clock import Clock
 from shared.errors import TokenRefused
 from shared.events import (
-    Fence,
     PipelineRecord,
-    Range,
     SinkDefinition,
     StageDefinition,
     to_vector,
@@ -23,10 +24,12 @@ from shared.vectors import Span, TopicPartition, join
 from sim.clients import Issued, Status, forgeries
 from sim.contents import Contents, fence_key
 from sim.effects import effects, required, writer_of
+from sim.fences import Fences
 from sim.log import Cluster, Place, Row
-from sim.redis_server import RedisServer
-from sim.sinks import Batch, Storage
+from sim.redis_server import RedisServer, Slots
+from sim.sinks import Storage
 from status.core.outcomes import FINAL, Kind, Lost, Outcome
+from status.core.views import Reading
 
 NOT_KNOWN_NOW = frozenset({"redis_away", "slot_missing", "pipeline_not_known_yet"})
 """Why even an end that was told may be unknown for a while: what was known of it is lost."""
@@ -39,6 +42,12 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.invariant}: {self.detail}"
+
+
+class ToldLost(NamedTuple):
+    lost: Sequence[Lost]
+    reading: Reading
+    """By which it was told."""
 
 
 class Around(Protocol):
@@ -63,7 +72,7 @@ class Around(Protocol):
 
 
 class Checker:
-    """Fulfils `Witness`; the clients tell it every birth and every answer."""
+    """The clients tell it every birth and every answer."""
 
     def __init__(self, world: Around) -> None:
         self.violations: list[Violation] = []
@@ -71,8 +80,8 @@ class Checker:
         self.answers: Counter[Kind] = Counter()
         self._world = world
         self._contents = Contents(world.cluster, world.storage)
-        self._written: dict[str, set[Row]] = {}
-        self.lost: dict[str, Sequence[Lost]] = {}
+        self.fences = Fences(world, self.report)
+        self.lost: dict[str, ToldLost] = {}
         self.settled = False
         """The faults are over and mended: all that was ever known is known now."""
 
@@ -86,53 +95,6 @@ class Checker:
     def report(self, invariant: str, detail: str) -> None:
         self.violations.append(Violation(invariant, detail))
         self._world.say(f"VIOLATION {invariant}: {detail}")
-
-    # Fences
-
-    def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
-        self._world.say(f"{key} #{after.sequence} takes {_runs(after.inputs)}")
-        self._check_contiguous(key, before, after)
-        if batch is None:
-            return
-        self._check_read(key, after, batch)
-        written = self._written.setdefault(key, set())
-        doubled = [row for row in batch.rows if row in written]
-        if doubled or len(set(batch.rows)) < len(batch.rows):
-            self.report("I5", f"{key} gets rows again: {doubled}")
-        written.update(batch.rows)
-
-    def _check_contiguous(self, key: str, before: Fence | None, after: Fence) -> None:
-        """I8: every step of the frontier is a range that was taken, or set aside, from its end."""
-        uid, stage, sink = key.split("/")
-        held = to_vector(before.frontier) if before is not None else {}
-        taken = {(r.topic_id, r.partition): r for r in after.inputs}
-        aside = [r for each in after.set_aside for r in each.ranges]
-        for place, end in to_vector(after.frontier).items():
-            at = held.get(place, self._world.base(uid, stage, sink, place))
-            run = taken.pop(place, None)
-            if run is not None and run.start != at:
-                self.report("I8", f"{key} stood at {at} of {place} and takes {_runs([run])}")
-            at = _past(aside, place, run.end if run is not None else at)
-            if at != end:
-                self.report("I8", f"{key} moves from {at} to {end} of {place} without a reason")
-        if taken:
-            self.report("I8", f"{key} takes what its frontier does not pass: {taken}")
-
-    def _check_read(self, key: str, after: Fence, batch: Batch) -> None:
-        """I7, I4: a batch holds the committed records of its ranges' topics, and no others."""
-        due = {
-            Place(run.topic_id, run.partition, offset)
-            for run in after.inputs
-            for offset, entry in self._contents.entries(
-                run.topic_id, run.partition, run.start, run.end
-            )
-        }
-        ids = {run.topic_id for run in after.inputs}
-        for place in set(batch.read) - due:
-            what = "of another topic" if place.topic_id not in ids else "outside of its ranges"
-            self.report("I7" if place.topic_id not in ids else "I8", f"{key} takes {place} {what}")
-        for place in due - set(batch.read):
-            self.report("I4", f"{key} says that it took {place}, and did not read it")
 
     # Births
 
@@ -182,9 +144,13 @@ class Checker:
             return
         self._check_known(issued, kind)
         self._check_final(issued, kind)
-        self.lost[issued.text] = outcome.lost
+        if kind == Kind.LOST:
+            self.lost[issued.text] = ToldLost(outcome.lost, self._read(issued))
         if kind == Kind.COMPLETE:
             self._check_complete(issued, token)
+
+    def _read(self, issued: Issued) -> Reading:
+        return Slots(self._world.redis).reading((DEFAULT_TENANT, issued.uid))
 
     def _check_final(self, issued: Issued, kind: Kind) -> None:
         """I3: an end is an end."""
@@ -270,12 +236,6 @@ def covered(contents: Contents, token: Token) -> Iterator[tuple[Place, Row]]:
             yield Place(span.topic_id, span.partition, offset), row
 
 
-def _past(aside: Iterable[Range], place: TopicPartition, at: int) -> int:
-    """Behind what was set aside at `at`, if anything was."""
-    own = [r for r in aside if (r.topic_id, r.partition) == place and r.start <= at < r.end]
-    return max((r.end for r in own), default=at)
-
-
 def _reach(spans: Iterable[Span], at: TopicPartition, start: int, end: int) -> bool:
     return any(span.key == at and span.start <= start and span.end >= end for span in spans)
 
@@ -284,7 +244,3 @@ def _offsets(spans: Iterable[Span]) -> Iterator[tuple[str, int, int]]:
     for span in spans:
         for offset in range(span.start or 0, span.end):
             yield (span.topic_id, span.partition, offset)
-
-
-def _runs(ranges: Iterable[Range]) -> str:
-    return " ".join(f"{r.topic}[{r.partition}]{r.start}-{r.end}" for r in ranges) or "nothing"

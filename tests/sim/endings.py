@@ -8,14 +8,14 @@ from typing import Protocol
 
 from shared.events import Commit, Fact, PartitionOffset, PipelineRecord, to_vector
 from shared.slots import Slot
-from sim.checker import Around, Checker, covered
+from sim.checker import Around, Checker
 from sim.clients import Issued
 from sim.contents import Contents
 from sim.effects import effects, required
 from sim.log import Place, Row
+from sim.losses import Losses
 from sim.operations import Operations
 from sim.tracker import Topics
-from status.core.outcomes import Lost
 from token_tracker.core import apply_fact
 
 FIRST_GENERATION = 1
@@ -55,8 +55,7 @@ class End:
             for record in {r.pipeline_uid: r for r in world.records}.values():
                 self._check_all_arrived(record)
         self._check_commands()
-        for issued in world.issued:
-            self._check_really_lost(issued, world.checker.lost.get(issued.text, ()))
+        Losses(world).check()
 
     def _check_commands(self) -> None:
         """I13: commands take effect in their order, and a refused one has none."""
@@ -93,41 +92,6 @@ class End:
             if not due[stage.name, sink.name] <= seen:
                 self._report("I4", f"{place} never came to {stage.name}/{sink.name}")
 
-    def _check_really_lost(self, issued: Issued, lost: Sequence[Lost]) -> None:
-        """I4: what is called lost is missing somewhere.
-
-        Behind a hop, neighbours share its fate; and it may be missing in a sink that was removed.
-        """
-        record = self._world.newest(issued.uid)
-        if self._had_hops_or_removals(record):
-            return
-        for place, row in covered(self._contents, self._world.open(issued)):
-            topic = self._world.cluster.incarnations[place.topic_id].name
-            said = any(_within(place, topic, each) for each in lost)
-            if said and self._arrived_everywhere(issued, record, place, row):
-                self._report("I4", f"{place} is said to be lost and is in every sink")
-
-    def _had_hops_or_removals(self, newest: PipelineRecord) -> bool:
-        present = {(stage.name, sink.name) for stage in newest.stages for sink in stage.sinks}
-        return any(
-            not all(source.root for source in stage.inputs)
-            or any((stage.name, sink.name) not in present for sink in stage.sinks)
-            for record in self._world.records
-            if record.pipeline_uid == newest.pipeline_uid
-            for stage in record.stages
-        )
-
-    def _arrived_everywhere(
-        self, issued: Issued, record: PipelineRecord, place: Place, row: Row
-    ) -> bool:
-        due = effects(issued.uid, record.stages, issued.generation, place.topic_id, row)
-        sinks = [*required(record, issued.generation, place.topic_id)]
-        return bool(sinks) and all(
-            rows and rows <= self._contents.left(issued.uid, stage, sink)
-            for stage, sink in sinks
-            for rows in [due[stage.name, sink.name]]
-        )
-
     def _check_order(self, uid: str, facts: Sequence[Fact]) -> None:
         """I11: commits in another order, and some of them twice, give the same frontiers."""
         own = [fact for fact in facts if fact.pipeline_uid == uid]
@@ -163,8 +127,3 @@ def shuffled(facts: Sequence[Fact], dice: Random) -> list[Fact]:
 
 def until_deleted(facts: Sequence[Fact]) -> list[Fact]:
     return [*takewhile(lambda f: isinstance(f.body, Commit) or not f.body.deleted, facts)]
-
-
-def _within(place: Place, topic: str, lost: Lost) -> bool:
-    there = (topic, place.partition) == (lost.topic, lost.partition)
-    return there and lost.start <= place.offset < lost.end

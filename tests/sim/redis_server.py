@@ -124,10 +124,10 @@ class Slots:
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Reading]:
         self._server.check()
-        return {key: self._reading(key) for key in pipelines}
+        return {key: self.reading(key) for key in pipelines}
 
     async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Stamp]:
-        return {key: self._reading(key).stamp for key in pipelines}
+        return {key: self.reading(key).stamp for key in pipelines}
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
         return [*self._progress(pipeline, sink)[-count:]]
@@ -150,7 +150,7 @@ class Slots:
     def _age_ms(self, stored: Stored | None) -> int | None:
         return None if stored is None else self._server.clock.now_ms() - stored.confirmed_at
 
-    def _reading(self, key: PipelineKey) -> Reading:
+    def reading(self, key: PipelineKey) -> Reading:
         stored = self._server.stored.get(key)
         stamp = Stamp(
             server_run_id=self._server.run_id,

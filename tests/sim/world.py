@@ -180,7 +180,7 @@ class World:
         ]  # fmt: skip
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
-        self.checker.moved(key, before, after, batch)
+        self.checker.fences.moved(key, before, after, batch)
 
     # Processes
 

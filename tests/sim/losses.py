@@ -1,0 +1,94 @@
+"""I4: what is called lost is really lost, in the very sink for which it was said.
+
+A token that is told `lost` says which offsets and why, and the slot by which it was told in which
+sink. Of what can never be read, as it is gone or came before the sink, no row may be there. Of what
+was cut off, by a deletion or a removal, some sink must have stood before it.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from sim.checker import Around, Checker, covered
+from sim.clients import Issued
+from sim.contents import Contents, fence_key
+from sim.effects import required
+from sim.flow import Flow
+from sim.log import Place
+from sim.tracker import Topics
+from status.core.outcomes import Lost
+from status.core.views import Reading
+
+CUT_OFF: Final = frozenset({"pipeline_deleted", "sink_removed"})
+"""Behind a hop all that comes behind the first batch that has not come through is cut off, too."""
+
+
+class Ended(Around, Protocol):
+    checker: Checker
+    topics: Topics
+    issued: list[Issued]
+
+
+class Losses:
+    def __init__(self, world: Ended) -> None:
+        self._world = world
+        self._contents = Contents(world.cluster, world.storage)
+        self._flows: dict[str, Flow] = {}
+
+    def check(self) -> None:
+        for issued in self._world.issued:
+            told = self._world.checker.lost.get(issued.text)
+            if told is not None:
+                for lost in told.lost:
+                    self._check(issued, lost, told.reading)
+
+    def _check(self, issued: Issued, lost: Lost, reading: Reading) -> None:
+        for place, _ in covered(self._contents, self._world.open(issued)):
+            if not self._within(place, lost):
+                continue
+            accused = [*_accused(place, reading)]
+            for key in accused:
+                if self._flow(issued.uid).arrived(place, key):
+                    self._report(place, lost, key)
+            if not accused and self._arrived_everywhere(issued, place, lost.reason):
+                self._report(place, lost, "every sink")
+
+    def _arrived_everywhere(self, issued: Issued, place: Place, reason: str) -> bool:
+        flow, keys = self._flow(issued.uid), [*self._required(issued, place)]
+        return bool(keys) and all(
+            flow.arrived(place, key) and (reason not in CUT_OFF or flow.passed(place, key))
+            for key in keys
+        )
+
+    def _required(self, issued: Issued, place: Place) -> Iterator[str]:
+        """The sinks that were the last ones to be waited for."""
+        for record in reversed(self._world.records):
+            if record.pipeline_uid == issued.uid and record.generation >= issued.generation:
+                found = [*required(record, issued.generation, place.topic_id)]
+                if found:
+                    yield from (fence_key(issued.uid, stage, sink) for stage, sink in found)
+                    return
+
+    def _report(self, place: Place, lost: Lost, where: str) -> None:
+        detail = f"{place} is said to be lost, {lost.reason}, and is in {where}"
+        self._world.checker.report("I4", detail)
+
+    def _within(self, place: Place, lost: Lost) -> bool:
+        topic = self._world.cluster.incarnations[place.topic_id].name
+        there = (topic, place.partition) == (lost.topic, lost.partition)
+        return there and lost.start <= place.offset < lost.end
+
+    def _flow(self, uid: str) -> Flow:
+        if uid not in self._flows:
+            world = self._world
+            facts, taken = world.topics.facts, world.checker.fences.taken
+            self._flows[uid] = Flow(uid, world.records, facts, taken, world.cluster, self._contents)
+        return self._flows[uid]
+
+
+def _accused(place: Place, reading: Reading) -> Iterator[str]:
+    """The sinks for which it was told lost, by their fences' keys."""
+    assert reading.slot is not None
+    for key, missing in reading.missing.items():
+        holes = missing.of(place[:2], reading.reached[key])
+        if any(hole.start <= place.offset < hole.end for _, hole in holes):
+            yield f"{reading.slot.pipeline_uid}/{key}"

@@ -1,0 +1,104 @@
+"""What stands where a guard of the product was, when `mutations` takes it out."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from shared.events import (
+    Commit,
+    Fence,
+    PartitionOffset,
+    PipelineRecord,
+    Range,
+    SinkResult,
+    StageDefinition,
+)
+from shared.manifest import Manifest
+from shared.slots import Hop, Slot
+from shared.vectors import Span, Vector
+from sim.clients import Ingress
+from stage_runner.core.planning import TopicState, define
+from status.core.views import Reading, View, view_of
+from token_tracker.core.facts import _hop
+from waybill.spark.fencing import AlreadyDone, Diverged, Write, decide
+from waybill.spark.ledger import Batch, Ledger
+
+
+def always_write(
+    fence: Fence | None, ranges: tuple[Range, ...], bases: Vector
+) -> Write | AlreadyDone | Diverged:
+    return Write()
+
+
+def never_diverged(
+    fence: Fence | None, ranges: tuple[Range, ...], bases: Vector
+) -> Write | AlreadyDone | Diverged:
+    found = decide(fence, ranges, bases)
+    return Write() if isinstance(found, Diverged) else found
+
+
+def by_batch_id(stage: object, ledger: Ledger, batch: Batch) -> bool:
+    return ledger.fence is None or batch.batch_id > ledger.fence.batch_id
+
+
+def nothing(*args: object, **kwargs: object) -> None:
+    return None
+
+
+def true(*args: object) -> bool:
+    return True
+
+
+def false(*args: object) -> bool:
+    return False
+
+
+def none_found(*args: object) -> tuple[()]:
+    return ()
+
+
+def no_stops(*args: object) -> list[Exception]:
+    return []
+
+
+def from_the_beginning(*args: object) -> int:
+    return 0
+
+
+def the_later(
+    left: tuple[PartitionOffset, ...], right: tuple[PartitionOffset, ...]
+) -> tuple[PartitionOffset, ...]:
+    return right
+
+
+def any_server(reading: Reading | None) -> Slot | None:
+    return None if reading is None else reading.slot
+
+
+def every_generation(reading: Reading | None) -> View:
+    return replace(view_of(reading), generation=2**31)
+
+
+def since_ever(
+    manifest: Manifest, topics: Mapping[str, TopicState], before: PipelineRecord | None
+) -> tuple[StageDefinition, ...]:
+    return tuple(
+        replace(stage, sinks=tuple(replace(sink, since=1) for sink in stage.sinks))
+        for stage in define(manifest, topics, before)
+    )
+
+
+async def stable_ends(ingress: Ingress, topic: str, partitions: list[int]) -> dict[int, int]:
+    found = ingress._world.cluster.topics[topic].partitions
+    return {number: found[number].stable_end() for number in partitions}
+
+
+def unbound(head: bytes, tenant: str) -> bytes:
+    return head
+
+
+def all_of_the_first(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
+    return tuple(spans)
+
+
+def without_begins(commit: Commit, result: SinkResult) -> Hop:
+    return replace(_hop(commit, result), begins=())
