@@ -82,6 +82,8 @@ class Checker:
         self._contents = Contents(world.cluster, world.storage)
         self.fences = Fences(world, self.report)
         self.lost: dict[str, ToldLost] = {}
+        self._missing: dict[str, set[tuple[str, int, int]]] = {}
+        """By token, all that was ever told to be lost."""
         self.settled = False
         """The faults are over and mended: all that was ever known is known now."""
 
@@ -144,10 +146,24 @@ class Checker:
             return
         self._check_known(issued, kind)
         self._check_final(issued, kind)
+        missing = self._missing.setdefault(issued.text, set())
+        if not missing <= set(_offsets_lost(outcome)):
+            self.report("I3", f"less is lost than was told before: {sorted(missing)[:3]}")
+        missing.update(_offsets_lost(outcome))
         if kind == Kind.LOST:
             self.lost[issued.text] = ToldLost(outcome.lost, self._read(issued))
         if kind == Kind.COMPLETE:
             self._check_complete(issued, token)
+
+    def told(self, issued: Issued, token: Token, outcome: Outcome | TokenRefused) -> None:
+        """To somebody who waits. What is not final may be older than what others know by now."""
+        if isinstance(outcome, TokenRefused):
+            self.report("I10", f"a genuine token of {issued.uid} is refused")
+        elif outcome.final:
+            self._check_final(issued, outcome.outcome)
+            self._missing.setdefault(issued.text, set()).update(_offsets_lost(outcome))
+            if outcome.outcome == Kind.COMPLETE:
+                self._check_complete(issued, token)
 
     def _read(self, issued: Issued) -> Reading:
         return Slots(self._world.redis).reading((DEFAULT_TENANT, issued.uid))
@@ -244,3 +260,9 @@ def _offsets(spans: Iterable[Span]) -> Iterator[tuple[str, int, int]]:
     for span in spans:
         for offset in range(span.start or 0, span.end):
             yield (span.topic_id, span.partition, offset)
+
+
+def _offsets_lost(outcome: Outcome) -> Iterator[tuple[str, int, int]]:
+    for lost in outcome.lost:
+        for offset in range(lost.start, lost.end):
+            yield (lost.topic, lost.partition, offset)

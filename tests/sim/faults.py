@@ -95,6 +95,16 @@ def set_clock(world: World) -> None:
 
 def redis_away(world: World) -> None:
     world.redis.away = not world.redis.away
+    world.redis.cut()
+
+
+def hush_redis(world: World) -> None:
+    """What it publishes is lost for a while, and no connection breaks."""
+    world.redis.hushed = not world.redis.hushed
+
+
+def replace_status(world: World) -> None:
+    world.waiters.replace()
 
 
 def stranger_opens(world: World) -> None:
@@ -208,6 +218,7 @@ FAMILIES = (
     Family("publishes", ((2, publish_badly),)),
     Family("refusals", ((3, publish_badly), (3, lose_patience))),
     Family("redis", ((1, copy_redis), (2, flush_redis), (2, restart_redis), (1, redis_away))),
+    Family("status", ((2, replace_status), (3, hush_redis))),
     Family("power", ((1, copy_redis), (2, cut_power))),
     Family("strangers", ((2, stranger_opens), (2, stranger_ends))),
     Family("partitions", ((1, add_partition),)),

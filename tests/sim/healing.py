@@ -10,6 +10,7 @@ from sim.endings import End
 from sim.world import Rates, World
 
 ROUNDS: Final = 60
+LOOKS: Final = 5
 
 
 def heal(world: World, wanted: str | None) -> None:
@@ -23,7 +24,16 @@ def heal(world: World, wanted: str | None) -> None:
             break
     world.checker.settled = True
     _all_ended(world)
+    _tell_waiters(world)
     End(world).check()
+
+
+def _tell_waiters(world: World) -> None:
+    """Nothing happens any more: a few looks must be enough."""
+    for _ in range(LOOKS):
+        world.clock.now += 1_000
+        world.waiters.turn_all()
+    world.waiters.end()
 
 
 def _end_faults(world: World) -> None:
@@ -57,6 +67,7 @@ def _round(world: World) -> None:
     world.hosts.run_tracker(lambda tracker: tracker.confirm())
     world.hosts.run_tracker(lambda tracker: tracker.flush())
     moves.follow(world)
+    world.waiters.turn_all()
     for issued in world.unfinished():
         world.ask(issued)
 

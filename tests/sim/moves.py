@@ -8,6 +8,9 @@ from sim.shapes import name_of, topic_of_input
 from sim.world import World
 
 ASKED_AT_ONCE = 3
+WAITED_FOR = 5
+"""The newest tokens are those that somebody waits for."""
+TURNS = (1, 3, 10, 100)
 Move = Callable[[World], None]
 
 
@@ -94,9 +97,22 @@ def forge(world: World) -> None:
         world.forge(world.some(world.issued))
 
 
+def wait(world: World) -> None:
+    if world.issued:
+        world.waiters.wait(world.some(world.issued[-WAITED_FOR:]))
+
+
+def leave(world: World) -> None:
+    world.waiters.leave()
+
+
+def turn_status(world: World) -> None:
+    world.waiters.turn(world.dice.choice(TURNS))
+
+
 def follow(world: World) -> None:
-    world.ingress.directory.follow()
-    world.status.directory.follow()
+    ingress_follows(world)
+    status_follows(world)
 
 
 def ingress_follows(world: World) -> None:
@@ -105,6 +121,7 @@ def ingress_follows(world: World) -> None:
 
 def status_follows(world: World) -> None:
     world.status.directory.follow()
+    world.waiters.hear()
 
 
 ORDINARY: tuple[tuple[int, Move], ...] = (
@@ -121,6 +138,9 @@ ORDINARY: tuple[tuple[int, Move], ...] = (
     (3, produce),
     (14, ask),
     (1, forge),
+    (7, wait),
+    (1, leave),
+    (8, turn_status),
     (4, ingress_follows),
     (4, status_follows),
 )

@@ -66,6 +66,23 @@ MUTATIONS: Final = (
         rates=Rates(crash=0.02, pause=0.02, takeover=0.5, unsure=0.1),
     ),
     Mutation(
+        name="nobody who waits is asked for when sinks come farther",
+        invariant="I2",
+        instead={"status.core.needs.Index.take": stand_ins.nobody},
+    ),
+    Mutation(
+        name="nobody who waits hears of more than sinks that come farther",
+        invariant="I2",
+        instead={"status.app.feeds.alike": stand_ins.true},
+        only=("lives",),
+    ),
+    Mutation(
+        name="only what is published wakes those who wait",
+        invariant="I2",
+        instead={"status.app.feeds.Feeds.look": stand_ins.looks_away},
+        only=("status",),
+    ),
+    Mutation(
         name="a lost slot is written before all facts are applied again",
         invariant="I3",
         instead={"sim.tracker.TrackerProcess.end": stand_ins.from_the_beginning},

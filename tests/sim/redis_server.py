@@ -3,14 +3,18 @@
 Slots stay values: what they look like as JSON is tested where it is written.
 """
 
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from shared.clock import Clock
 from shared.errors import Retryable
 from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
+from status.app.signal import Signal
 from status.core.views import PipelineKey, Reading, Stamp, reading_of
 from token_tracker.app import SlotWrite, WriteResult
+
+SUBSCRIPTION_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,30 @@ class Stored:
     history: dict[str, tuple[Progress, ...]] = field(default_factory=dict)
 
 
+class Subscription:
+    """Which slots have changed, as long as the connection stands."""
+
+    def __init__(self) -> None:
+        self._changed: deque[PipelineKey] = deque()
+        self._news = Signal()
+        self._cut = False
+
+    def publish(self, pipeline: PipelineKey) -> None:
+        self._changed.append(pipeline)
+        self._news.notify()
+
+    def cut(self) -> None:
+        self._cut = True
+        self._news.notify()
+
+    async def next(self) -> PipelineKey:
+        while not self._changed and not self._cut:
+            await self._news.wait(SUBSCRIPTION_S)
+        if not self._changed:
+            raise Retryable("redis: the connection is gone")
+        return self._changed.popleft()
+
+
 @dataclass(slots=True)
 class RedisServer:
     """One server, with copies of what it held at earlier moments (dumps, lagging replicas)."""
@@ -41,6 +69,9 @@ class RedisServer:
     sound: set[PipelineKey] = field(default_factory=set)
     """For the checker: pipelines whose slot was written here and not lost since."""
     starts: int = 0
+    subscriptions: list[Subscription] = field(default_factory=list)
+    hushed: bool = False
+    """Whether what is published reaches nobody, and nobody notices."""
 
     def copy(self) -> None:
         self.copies.append(dict(self.stored))
@@ -55,6 +86,22 @@ class RedisServer:
         self.run_id = f"run-{self.starts}"
         self.stored = dict(content)
         self.sound.clear()
+        self.cut()
+
+    def subscribe(self) -> Subscription:
+        self.check()
+        self.subscriptions.append(Subscription())
+        return self.subscriptions[-1]
+
+    def publish(self, pipeline: PipelineKey) -> None:
+        for subscription in self.subscriptions if not self.hushed else ():
+            subscription.publish(pipeline)
+
+    def cut(self) -> None:
+        """Connections end; who was connected notices."""
+        for subscription in self.subscriptions:
+            subscription.cut()
+        self.subscriptions.clear()
 
     def check(self) -> None:
         if self.away:
@@ -99,6 +146,7 @@ class Store:
             history=_history({} if held is None or write.rebuilt else held.history, write),
         )
         server.sound.add(key)
+        server.publish(key)
         return WriteResult.WRITTEN
 
 
@@ -140,7 +188,7 @@ class Slots:
         return found[rank] if rank < len(found) else None
 
     def wakes(self) -> AsyncIterator[PipelineKey | None]:
-        raise AssertionError("nobody waits in the simulation")
+        raise AssertionError("nobody waits here")
 
     def _progress(self, pipeline: PipelineKey, sink: str) -> tuple[Progress, ...]:
         self._server.check()

@@ -59,6 +59,7 @@ def simulate(
     ):
         world = _scenario(seed, only, rates)
         _run(world, wanted)
+        world.waiters.close()
     return Report(
         seed,
         tuple(world.checker.violations),

@@ -28,6 +28,7 @@ from sim.runner import DriverEvent, RunnerProcess
 from sim.shapes import Shape, Stage
 from sim.sinks import Batch, Storage
 from sim.tracker import Topics
+from sim.waiters import Waiters
 from stage_runner.core.moves import DriverEnded
 from status.core.outcomes import Outcome
 
@@ -85,6 +86,7 @@ class World:
         self._told: dict[str, str] = {}
         self.ingress = Ingress(self, lambda edge: self.interrupt("ingress", edge))
         self.status = Status(self)
+        self.waiters = Waiters(self, self.status.directory)
         self.hosts = Hosts(self)
 
     # What the others need of the world
