@@ -29,7 +29,6 @@ from status.app.hub import Hub
 from status.app.tokens import Tokens as Questions
 from status.core.outcomes import Outcome
 
-NAME = "p"
 RING = KeyRing(active=1, keys={1: bytes(32), 2: bytes([1] * 32)})
 LIMITS = RowLimits(records_max=1000, record_bytes_max=10_000)
 T = TypeVar("T")
@@ -109,27 +108,29 @@ class Ingress:
         self._sealed: Sequence[Part] = ()
         self.offsets_lost = 0.0
 
-    def write(self, input_name: str, count: int) -> Issued | None:
+    def write(self, name: str, input_name: str, count: int) -> Issued | None:
         """A request with `count` records; None when there is no token."""
         numbers = [self._world.number() for _ in range(count)]
         body = b"\n".join(b'{"number": %d}' % number for number in numbers)
         self._appended, self._unplaced = [], False
         try:
-            receipt = finished(self._records.write(NAME, input_name, body, "ndjson"))
+            receipt = finished(self._records.write(name, input_name, body, "ndjson"))
         except (Refusal, Retryable):
             return None
         places = tuple(self._appended)
         return self._issued(receipt.token, input_name, places, exact=not self._unplaced)
 
-    def ask_all(self, input_name: str) -> Issued | None:
+    def ask_all(self, name: str, input_name: str) -> Issued | None:
         """A token for all that the input holds."""
         try:
-            sealed = finished(self._births.for_input(NAME, input_name))
+            sealed = finished(self._births.for_input(name, input_name))
         except (Refusal, Retryable):
             return None
         return self._issued(sealed.token, input_name, None, exact=False)
 
-    def ask_for(self, input_name: str, topic: str, places: Sequence[Place]) -> Issued | None:
+    def ask_for(
+        self, name: str, input_name: str, topic: str, places: Sequence[Place]
+    ) -> Issued | None:
         """A token for records that a client produced by itself, by its delivery reports."""
         positions = [
             Position(topic=topic, topic_id=p.topic_id, partition=p.partition, start=p.offset,
@@ -137,7 +138,7 @@ class Ingress:
             for p in places
         ]  # fmt: skip
         try:
-            sealed = finished(self._births.for_positions(NAME, positions))
+            sealed = finished(self._births.for_positions(name, positions))
         except (Refusal, Retryable):
             return None
         return self._issued(sealed.token, input_name, tuple(places), exact=True)

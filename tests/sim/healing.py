@@ -7,6 +7,7 @@ from shared.events import PipelineRecord
 from shared.lifecycle import Phase
 from sim import moves
 from sim.endings import End
+from sim.pipelines import Pipeline
 from sim.world import Rates, World
 
 ROUNDS: Final = 60
@@ -87,17 +88,17 @@ def _busy(world: World) -> bool:
 
 def _operate(world: World) -> None:
     """What an operator does about a pipeline that stands: what the error says, else a start."""
-    newest = world.operations.newest()
-    alive = [record for record in newest.values() if record.desired != "deleted"]
     if len(world.operations.commands) > world.operations.committed:
         return
-    if not newest:
-        world.command("apply")
-    elif alive:
-        _mend(world, alive[-1])
+    for pipeline in world.pipelines:
+        record = pipeline.newest()
+        if record is None:
+            pipeline.command("apply")
+        elif record.desired != "deleted":
+            _mend(world, pipeline, record)
 
 
-def _mend(world: World, record: PipelineRecord) -> None:
+def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
     events = [
         event
         for event in world.topics.lifecycle
@@ -110,4 +111,4 @@ def _mend(world: World, record: PipelineRecord) -> None:
     if newest.phase in {Phase.FAILED, Phase.STOPPED}:
         world.say(f"it stands: {text}")
         options = {"from": "earliest"} if "--from" in text else {}
-        world.command("restart" if options else "start", **options)
+        pipeline.command("restart" if options else "start", **options)

@@ -57,26 +57,26 @@ def time_passes(world: World) -> None:
 
 
 def write(world: World) -> None:
-    name = _input(world)
-    world.tell(lambda: world.ingress.write(name_of(name), world.dice.randint(1, 3)))
+    pipeline, source = _input(world)
+    world.tell(lambda: world.ingress.write(pipeline, name_of(source), world.dice.randint(1, 3)))
 
 
 def ask_all(world: World) -> None:
-    name = _input(world)
-    topic = world.cluster.topics.get(topic_of_input(name))
+    pipeline, source = _input(world)
+    topic = world.cluster.topics.get(topic_of_input(source))
     if topic is None:
         return
     ends: dict[TopicPartition, int] = {
         (topic.topic_id, number): partition.end()
         for number, partition in enumerate(topic.partitions)
     }
-    world.tell(lambda: world.ingress.ask_all(name_of(name)), ends)
+    world.tell(lambda: world.ingress.ask_all(pipeline, name_of(source)), ends)
 
 
 def produce(world: World) -> None:
     """A client with a producer of its own, that asks by its delivery reports."""
-    name = _input(world)
-    topic = world.cluster.topics.get(topic_of_input(name))
+    pipeline, source = _input(world)
+    topic = world.cluster.topics.get(topic_of_input(source))
     if topic is None:
         return
     places = []
@@ -84,7 +84,7 @@ def produce(world: World) -> None:
         number = world.pick(len(topic.partitions))
         offset = topic.partitions[number].append(Row(world.number()))
         places.append(Place(topic.topic_id, number, offset))
-    world.tell(lambda: world.ingress.ask_for(name_of(name), topic.name, places))
+    world.tell(lambda: world.ingress.ask_for(pipeline, name_of(source), topic.name, places))
 
 
 def ask(world: World) -> None:
@@ -146,5 +146,7 @@ ORDINARY: tuple[tuple[int, Move], ...] = (
 )
 
 
-def _input(world: World) -> str:
-    return world.some(world.shape.inputs)
+def _input(world: World) -> tuple[str, str]:
+    """The name of a pipeline, and one of its inputs."""
+    pipeline = world.some(world.pipelines)
+    return pipeline.name, world.some(pipeline.shape.inputs)

@@ -89,6 +89,12 @@ MUTATIONS: Final = (
         only=("power",),
     ),
     Mutation(
+        name="offsets are committed when one of two pipelines is saved",
+        invariant="I2",
+        instead={"token_tracker.held.Partition.due": stand_ins.due_alone},
+        only=("pair", "tracker"),
+    ),
+    Mutation(
         name="an older tracker may write over a newer one",
         invariant="I3",
         instead={"sim.redis_server.is_newer": stand_ins.false},

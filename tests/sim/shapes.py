@@ -4,7 +4,8 @@ A stage is named for what it does to each record, see `effects`. An input or a s
 its name, or as `name=place` where its topic or table is not the one that is called after it.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 SCHEMA = "number BIGINT"
@@ -26,15 +27,28 @@ class Shape:
     partitions: int = 2
     starting: str = "earliest"
 
-    def manifest(self) -> str:
-        inputs = "".join(
-            f"  - {{name: {name_of(each)}, kafka: {{topic: {topic_of_input(each)},"
-            f" partitions: {self.partitions}}},"
-            f' schema: "{SCHEMA}", startingOffsets: {self.starting}}}\n'
+    def manifest(self, name: str) -> str:
+        """As JSON, which is YAML: that is read a hundred times as fast."""
+        inputs = [
+            {
+                "name": name_of(each),
+                "kafka": {"topic": topic_of_input(each), "partitions": self.partitions},
+                "schema": SCHEMA,
+                "startingOffsets": self.starting,
+            }
             for each in self.inputs
+        ]
+        stages = [self._stage(stage) for stage in self.stages]
+        return json.dumps({"version": 1, "name": name, "inputs": inputs, "stages": stages})
+
+    def beside(self, name: str, sources: Sequence[str]) -> "Shape":
+        """The same with topics and tables of its own, for a pipeline that reads `sources`."""
+        inputs = tuple(
+            f"{each}={source}" for each, source in zip(self.inputs, sources, strict=True)
         )
-        stages = "".join(self._stage(stage) for stage in self.stages)
-        return f"version: 1\nname: p\ninputs:\n{inputs}stages:\n{stages}"
+        mine = {sink: f"{sink}={name}.{sink}" for sink in self.sinks()}
+        shape = self._each(lambda s: tuple(mine[sink] for sink in s.sinks))
+        return replace(shape, inputs=inputs)
 
     def sinks(self) -> tuple[str, ...]:
         return tuple(sink for stage in self.stages for sink in stage.sinks)
@@ -79,18 +93,20 @@ class Shape:
     def _each(self, sinks: Callable[[Stage], tuple[str, ...]]) -> "Shape":
         return replace(self, stages=tuple(replace(s, sinks=sinks(s)) for s in self.stages))
 
-    def _stage(self, stage: Stage) -> str:
-        sinks = ", ".join(self._sink(each) for each in stage.sinks)
-        inputs = ", ".join(stage.inputs)
+    def _stage(self, stage: Stage) -> dict[str, object]:
         union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in stage.inputs)
-        steps = f'steps: [{{name: all_{stage.name}, sql: "{union}"}}]'
-        return f"  - {{name: {stage.name}, inputs: [{inputs}], {steps}, sinks: [{sinks}]}}\n"
+        return {
+            "name": stage.name,
+            "inputs": stage.inputs,
+            "steps": [{"name": f"all_{stage.name}", "sql": union}],
+            "sinks": [self._sink(each) for each in stage.sinks],
+        }
 
-    def _sink(self, given: str) -> str:
+    def _sink(self, given: str) -> dict[str, object]:
         name, place = name_of(given), place_of_sink(given)
         if name.startswith("lake"):
-            return f"{{name: {name}, iceberg: {{table: {place}}}}}"
-        return f"{{name: {name}, kafka: {{topic: {place}, partitions: {self.partitions}}}}}"
+            return {"name": name, "iceberg": {"table": place}}
+        return {"name": name, "kafka": {"topic": place, "partitions": self.partitions}}
 
 
 def name_of(given: str) -> str:

@@ -1,23 +1,26 @@
 """One scenario from one seed: faults for a while, then calm until every token has its end."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from random import Random
 from unittest.mock import patch
 
-from shared.manifest import parse_manifest
+from shared.yaml_source import YamlSource
 from sim.checker import Violation
 from sim.faults import FAMILIES, Family
 from sim.healing import heal
 from sim.merging import ask_merged
 from sim.moves import ORDINARY, Move
-from sim.shapes import SHAPES
+from sim.shapes import SHAPES, Shape, name_of, place_of_sink, topic_of_input
 from sim.world import Rates, World
 
 STEPS = (60, 180)
 OFTEN = 3
+PAIR = "pair"
+PAIRS = 0.35
+"""So many scenarios have two pipelines; all of them when that is asked for as a family."""
 CALM = 0.15
 """So many scenarios have no faults at all: what must work, must work."""
 
@@ -39,9 +42,6 @@ class Report:
         )
 
 
-parsed = lru_cache(maxsize=4096)(parse_manifest)
-
-
 def simulate(
     seed: int,
     *,
@@ -54,8 +54,7 @@ def simulate(
     `only` these families of faults take part then, and often; `rates` replaces the seed's.
     """
     with (  # pure, and most of the time otherwise
-        patch("stage_runner.app.parse_manifest", parsed),
-        patch("ruamel.yaml.YAML.official_plug_ins", _none),
+        patch("shared.manifest.YamlSource.read", _read_json),
     ):
         world = _scenario(seed, only, rates)
         _run(world, wanted)
@@ -69,14 +68,13 @@ def simulate(
     )
 
 
-def _none(*_: object) -> list[str]:
-    """It looks for plug-ins in folders, each time."""
-    return []
+def _read_json(text: str) -> YamlSource:
+    return YamlSource(value=json.loads(text))
 
 
 def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     dice = Random(seed)
-    world = World(seed, dice.choice(SHAPES))
+    world = World(seed, _shapes(dice, only))
     families = _families(dice, only)
     often = OFTEN if only else 1
     faults = [(often * weight, move) for family in families for weight, move in family.moves]
@@ -84,8 +82,23 @@ def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     if families:
         world.rates = rates or _rates(dice)
         world.ingress.offsets_lost = dice.choice((0.0, 0.1))
-    world.say(f"{world.shape} with {[family.name for family in families]}, {world.rates}")
+    for pipeline in world.pipelines:
+        world.say(f"{pipeline.name}: {pipeline.shape}")
+    world.say(f"with {[family.name for family in families]}, {world.rates}")
     return world
+
+
+def _shapes(dice: Random, only: Sequence[str]) -> tuple[Shape, ...]:
+    """One pipeline, or two; the second may read what the first reads, or what it writes."""
+    first = dice.choice(SHAPES)
+    if dice.random() >= PAIRS and PAIR not in only:
+        return (first,)
+    second = dice.choice(SHAPES)
+    written = [place_of_sink(sink) for sink in first.sinks() if name_of(sink).startswith("t")]
+    read = [topic_of_input(each) for each in first.inputs]
+    own = [f"q.{topic_of_input(each)}" for each in second.inputs]
+    sources = dice.sample([*written, *read, *own], len(second.inputs))
+    return (first, second.beside("q", sources))
 
 
 def _families(dice: Random, only: Sequence[str]) -> list[Family]:
@@ -96,8 +109,10 @@ def _families(dice: Random, only: Sequence[str]) -> list[Family]:
 
 
 def _run(world: World, wanted: str | None) -> None:
-    world.command("apply")
-    for _ in range(world.dice.randint(*STEPS)):
+    for pipeline in world.pipelines:
+        pipeline.command("apply")
+    steps = world.dice.randint(*STEPS)
+    for _ in range(steps + steps // 2 * (len(world.pipelines) - 1)):
         world.moves()
         if world.checker.found(wanted):
             return

@@ -19,8 +19,12 @@ from sim.clients import Ingress
 from stage_runner.core.planning import TopicState, define
 from status.core.views import Reading, View, view_of
 from token_tracker.core.facts import _hop
+from token_tracker.core.snapshots import SnapshotRule, Unsaved
+from token_tracker.held import Held, Partition
 from waybill.spark.fencing import AlreadyDone, Diverged, Write, decide
 from waybill.spark.ledger import Batch, Ledger
+
+_due = Partition.due
 
 
 def always_write(
@@ -106,6 +110,13 @@ def without_begins(commit: Commit, result: SinkResult) -> Hop:
 
 def nobody(index: object, view: View) -> set[int]:
     return set()
+
+
+def due_alone(
+    partition: Partition, now_ms: int, rule: SnapshotRule | None
+) -> tuple[list[Held], list[Unsaved]]:
+    due, waiting = _due(partition, now_ms, rule)
+    return due, [] if due else waiting
 
 
 async def looks_away(feeds: object) -> None:

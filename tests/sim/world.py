@@ -11,27 +11,28 @@ from random import Random
 from typing import TypeVar
 
 from shared.errors import Retryable
-from shared.events import Command, Fact, Fence, PipelineRecord, to_vector
-from shared.settings import DEFAULT_TENANT
+from shared.events import Fact, Fence, PipelineRecord, to_vector
 from shared.tokens import Token
 from shared.vectors import TopicPartition
 from sim.checker import Checker
-from sim.clients import NAME, Ingress, Issued, Status, outcome_text
+from sim.clients import Ingress, Issued, Status, outcome_text
 from sim.clocks import Clocks, TrueClock
 from sim.driver import Crash, Driver
 from sim.files import MemoryPath
 from sim.hosts import Hosts
 from sim.log import Cluster
 from sim.operations import Operations
+from sim.pipelines import Pipeline
 from sim.redis_server import RedisServer
 from sim.runner import DriverEvent, RunnerProcess
-from sim.shapes import Shape, Stage
+from sim.shapes import Shape
 from sim.sinks import Batch, Storage
 from sim.tracker import Topics
 from sim.waiters import Waiters
 from stage_runner.core.moves import DriverEnded
 from status.core.outcomes import Outcome
 
+NAMES = ("p", "q")
 DEPTH_MAX = 2
 PAUSE_STEPS = (1, 3, 10, 30)
 TAKEOVER_STEPS = 12
@@ -57,11 +58,12 @@ class World:
     """Whether a command is tried for as long as it takes."""
     _depth = 0
     _numbers = 0
-    _commands = 0
 
-    def __init__(self, seed: int, shape: Shape) -> None:
+    def __init__(self, seed: int, shapes: Sequence[Shape]) -> None:
         self.dice = Random(seed)
-        self.shape = shape
+        self.pipelines = [
+            Pipeline(self, name, shape) for name, shape in zip(NAMES, shapes, strict=False)
+        ]
         self.clock = TrueClock()
         self.clocks = Clocks(self.clock)
         self.rates = Rates()
@@ -80,9 +82,6 @@ class World:
         self.issued: list[Issued] = []
         self.kept: dict[str, str] = {}
         self.deleted: dict[str, int] = {}
-        self._shapes: dict[str, Shape] = {}
-        self.removed: list[Stage] = []
-        """Stages as they were when they, or one of their sinks, were taken away."""
         self._told: dict[str, str] = {}
         self.ingress = Ingress(self, lambda edge: self.interrupt("ingress", edge))
         self.status = Status(self)
@@ -125,10 +124,6 @@ class World:
                     if source.topic_id == place[0]:
                         return to_vector(source.bases).get(place, 0)
         return 0
-
-    def applied(self) -> Shape:
-        """The shape of the newest manifest that was not refused."""
-        return next((self._shapes[r.manifest] for r in reversed(self.records)), self.shape)
 
     def stuck(self) -> bool:
         return self.dice.random() < self.rates.stuck
@@ -190,29 +185,6 @@ class World:
         """The runner takes a paused driver for dead."""
         self.hear(driver, DriverEnded(exit_code=-9))
         driver.forgotten = True
-
-    def command(self, action: str, **options: str) -> None:
-        life = self.ingress.directory.life_for(DEFAULT_TENANT, NAME)
-        self._commands += 1
-        manifest = self.shape.manifest() if action == "apply" else None
-        if manifest is not None:
-            self._shapes[manifest] = self.shape
-        self.say(f"command {action} {options or ''}")
-        self.operations.commands.append(
-            Command(
-                tenant=DEFAULT_TENANT,
-                pipeline_uid=life.uid,
-                life=life.number,
-                id=f"c{self._commands}",
-                pipeline=NAME,
-                action=action,  # type: ignore[arg-type]
-                manifest=manifest,
-                actor="sim",
-                request_id=f"r{self._commands}",
-                at=self.clock.now_ms(),
-                options=options,
-            )
-        )
 
     # What clients do
 
