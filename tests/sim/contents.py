@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from shared.events import Fence, SinkDefinition, StageDefinition
+from shared.events import Fence, PipelineRecord, SinkDefinition, StageDefinition
 from shared.slots import sink_key
 from sim.effects import writer_of
 from sim.log import Cluster, Place, Row
@@ -11,6 +11,11 @@ from sim.sinks import Storage
 
 def fence_key(uid: str, stage: StageDefinition, sink: SinkDefinition) -> str:
     return f"{uid}/{sink_key(stage.name, sink.name, sink.since)}"
+
+
+def fence_keys(record: PipelineRecord) -> set[str]:
+    uid = record.pipeline_uid
+    return {fence_key(uid, stage, sink) for stage in record.stages for sink in stage.sinks}
 
 
 class Contents:

@@ -69,6 +69,21 @@ def _arriving(
     return written.get(source.topic, frozenset())
 
 
+def awaited(
+    now: PipelineRecord, generation: int, topic_id: str
+) -> Iterator[tuple[StageDefinition, SinkDefinition]]:
+    """As `required`, and what is as old as the token behind stages that came under new names."""
+    topics: set[str] = set()
+    old = [s for s in now.stages if any(sink.since <= generation for sink in s.sinks)]
+    read = {source.topic for stage in old for source in stage.inputs if not source.root}
+    for stage in now.stages:
+        if any(_reads(source, topic_id, topics) for source in stage.inputs):
+            topics |= {sink.target for sink in stage.sinks if sink.topic_id is not None}
+            for sink in stage.sinks:
+                if sink.since <= generation and (sink.topic_id is None or sink.target not in read):
+                    yield stage, sink
+
+
 def required(
     now: PipelineRecord, generation: int, topic_id: str
 ) -> Iterator[tuple[StageDefinition, SinkDefinition]]:

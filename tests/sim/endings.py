@@ -12,10 +12,9 @@ from sim.checker import Around, Checker
 from sim.clients import Issued
 from sim.contents import Contents
 from sim.effects import effects, required
+from sim.hosts import Hosts
 from sim.log import Place, Row
 from sim.losses import Losses
-from sim.operations import Operations
-from sim.tracker import Topics
 from token_tracker.core import apply_fact
 
 FIRST_GENERATION = 1
@@ -24,13 +23,15 @@ ORDER_SHARE = 0.3  # to apply all facts in other orders takes as long as the sce
 
 class Ended(Around, Protocol):
     checker: Checker
-    topics: Topics
-    operations: Operations
     issued: list[Issued]
     disturbed: bool
 
     @property
     def records(self) -> Sequence[PipelineRecord]: ...
+
+    def facts_of(self, uid: str) -> Sequence[Fact]: ...
+
+    def hosts_of(self, uid: str) -> Hosts: ...
 
     def unfinished(self) -> Sequence[Issued]: ...
 
@@ -50,7 +51,7 @@ class End:
         for uid in dict.fromkeys(record.pipeline_uid for record in world.records):
             self._check_once(self._world.newest(uid))
             if world.dice.random() < ORDER_SHARE:
-                self._check_order(uid, world.topics.facts)
+                self._check_order(uid, world.facts_of(uid))
         if not world.disturbed:
             for record in {r.pipeline_uid: r for r in world.records}.values():
                 self._check_all_arrived(record)
@@ -64,7 +65,7 @@ class End:
             uid, at = record.pipeline_uid, record.commanded_at
             if at < reached.get(uid, at):
                 self._report("I13", f"command {at} takes effect on {uid} after {reached[uid]}")
-            if at in self._world.operations.refused:
+            if at in self._world.hosts_of(uid).operations.refused:
                 self._report("I13", f"command {at} was refused and took effect on {uid}")
             reached[uid] = max(at, reached.get(uid, at))
 
@@ -94,9 +95,8 @@ class End:
 
     def _check_order(self, uid: str, facts: Sequence[Fact]) -> None:
         """I11: commits in another order, and some of them twice, give the same frontiers."""
-        own = [fact for fact in facts if fact.pipeline_uid == uid]
-        ordered = frontiers(own)
-        mixed = frontiers(shuffled(own, self._world.dice))
+        ordered = frontiers(facts)
+        mixed = frontiers(shuffled(facts, self._world.dice))
         if mixed != ordered:
             wrong = sorted(key for key in ordered if ordered[key] != mixed.get(key))
             self._report("I11", f"another order of the same facts changes {wrong}")

@@ -27,28 +27,29 @@ def suspect_driver(world: World) -> None:
 
 
 def kill_runner(world: World) -> None:
-    world.hosts.replace_runner()
+    world.some_hosts().replace_runner()
 
 
 def cut_runner(world: World) -> None:
-    if len(world.hosts.cut_off) < CUT_OFF_MAX:
-        world.hosts.cut_runner()
+    hosts = world.some_hosts()
+    if len(hosts.cut_off) < CUT_OFF_MAX:
+        hosts.cut_runner()
 
 
 def return_runners(world: World) -> None:
-    world.hosts.return_runners()
+    world.some_hosts().return_runners()
 
 
 def run_cut_off(world: World) -> None:
-    world.hosts.run_cut_off()
+    world.some_hosts().run_cut_off()
 
 
 def move_runner(world: World) -> None:
-    world.hosts.move_runner()
+    world.some_hosts().move_runner()
 
 
 def move_tracker(world: World) -> None:
-    world.hosts.move_tracker()
+    world.some_hosts().move_tracker()
 
 
 def publish_badly(world: World) -> None:
@@ -62,7 +63,7 @@ def lose_patience(world: World) -> None:
 
 
 def kill_tracker(world: World) -> None:
-    world.hosts.replace_tracker()
+    world.some_hosts().replace_tracker()
 
 
 def copy_redis(world: World) -> None:
@@ -83,8 +84,9 @@ def restart_redis(world: World) -> None:
 
 def cut_power(world: World) -> None:
     """All of Waybill goes down at once, and what Redis comes back with is what it had on disk."""
-    kill_runner(world)
-    kill_tracker(world)
+    for hosts in world.partitions:
+        hosts.replace_runner()
+        hosts.replace_tracker()
     restart_redis(world)
 
 

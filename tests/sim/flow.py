@@ -69,9 +69,12 @@ class Flow:
         self._left: dict[str, set[Row]] = {}
         self._passed: dict[str, Vector] = {}
 
-    def arrived(self, place: Place, key: str) -> bool:
-        """Whether all that a record of a root, and whoever shares its fate, became is there now."""
-        due = self._due(place, key)
+    def arrived(self, place: Place, key: str, ways: Set[str] | None = None) -> bool:
+        """Whether all that a record of a root, and whoever shares its fate, became is there now.
+
+        `ways`: the sinks that lead there, else all that ever did.
+        """
+        due = self._due(place, key, ways)
         if not due:
             return False
         stage, sink = self._sinks[key]
@@ -79,12 +82,14 @@ class Flow:
         read = {at for move in self._moves[key] for at in move.read}
         return bool(rows) and due <= read and rows <= self._rows_left(key)
 
-    def passed(self, place: Place, key: str) -> bool:
+    def passed(self, place: Place, key: str, ways: Set[str]) -> bool:
         """Whether the sink is past all that came to it before the record, and with it."""
-        due = self._due(place, key, earlier=True)
+        due = self._due(place, key, ways, earlier=True)
         return due is not None and all(self._past(key, at) for at in due)
 
-    def _due(self, place: Place, key: str, *, earlier: bool = False) -> set[Place] | None:
+    def _due(
+        self, place: Place, key: str, ways: Set[str] | None, *, earlier: bool = False
+    ) -> set[Place] | None:
         """What of the sink's inputs holds the record and its neighbours; None: some never came, or
         nobody knows. `earlier`: and all that was taken before them."""
         found: set[Place] = set()
@@ -92,16 +97,19 @@ class Flow:
             if source.root:
                 found |= {place} if place.topic_id in _ids(source) else set()
                 continue
-            ways = [self._written(writer, place, earlier) for writer in self._writers(source)]
-            come = [way for way in ways if way is not None]
-            if ways and not come:
+            writers = [w for w in self._writers(source) if ways is None or w in ways]
+            come = [self._written(writer, place, ways, earlier) for writer in writers]
+            known = [at for at in come if at is not None]
+            if come and not known:
                 return None
-            found |= {at for way in come for at in way}
+            found |= {at for each in known for at in each}
         return found
 
-    def _written(self, writer: str, place: Place, earlier: bool) -> set[Place] | None:
+    def _written(
+        self, writer: str, place: Place, ways: Set[str] | None, earlier: bool
+    ) -> set[Place] | None:
         """Where what the record became stands in the topic of a sink that others read."""
-        due = self._due(place, writer, earlier=earlier)
+        due = self._due(place, writer, ways, earlier=earlier)
         if due is None:
             return None
         moves = self._moves[writer]

@@ -43,30 +43,33 @@ def _end_faults(world: World) -> None:
     for clock in world.clocks.each():
         clock.ahead_ms = 0
     world.ingress.offsets_lost = 0.0
-    world.hosts.reach_runners()
+    for hosts in world.partitions:
+        hosts.reach_runners()
     world.storage.calm = True
     world.redis.away = False
     world.storage.end_strangers()
     world.cluster.write_markers()
     world.storage.abort_unowned()
-    world.topics.facts += world.delayed
+    for fact in world.delayed:
+        world.append(fact)
     world.delayed.clear()
     world.moves = lambda: None
 
 
 def _round(world: World) -> None:
     world.clock.now += 3_000
-    for _ in range(3):
-        world.hosts.run_runner()
+    for hosts in 3 * world.partitions:
+        hosts.run_runner()
     _operate(world)
     for driver in world.alive():
         driver.turn()
         for _ in range(3):
             driver.work()
         driver.repeat()
-    world.hosts.run_tracker(lambda tracker: tracker.feed(1_000))
-    world.hosts.run_tracker(lambda tracker: tracker.confirm())
-    world.hosts.run_tracker(lambda tracker: tracker.flush())
+    for hosts in world.partitions:
+        hosts.run_tracker(lambda tracker: tracker.feed(1_000))
+        hosts.run_tracker(lambda tracker: tracker.confirm())
+        hosts.run_tracker(lambda tracker: tracker.flush())
     moves.follow(world)
     world.waiters.turn_all()
     for issued in world.unfinished():
@@ -80,15 +83,21 @@ def _all_ended(world: World) -> bool:
 
 def _busy(world: World) -> bool:
     """Whether a command has not had its effect yet, or a pipeline does not run that should."""
-    if len(world.operations.commands) > world.operations.committed:
+    if _waiting(world):
         return True
-    running = [r.pipeline_uid for r in world.operations.newest().values() if r.desired == "running"]
+    newest = {record.pipeline_uid: record for record in world.records}
+    running = [uid for uid, record in newest.items() if record.desired == "running"]
     return any(not world.alive(uid) for uid in running)
+
+
+def _waiting(world: World) -> bool:
+    operations = [hosts.operations for hosts in world.partitions]
+    return any(len(each.commands) > each.committed for each in operations)
 
 
 def _operate(world: World) -> None:
     """What an operator does about a pipeline that stands: what the error says, else a start."""
-    if len(world.operations.commands) > world.operations.committed:
+    if _waiting(world):
         return
     for pipeline in world.pipelines:
         record = pipeline.newest()
@@ -101,7 +110,7 @@ def _operate(world: World) -> None:
 def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
     events = [
         event
-        for event in world.topics.lifecycle
+        for event in world.hosts_of(record.pipeline_uid).topics.lifecycle
         if event.pipeline_uid == record.pipeline_uid and event.kind == "transition"
     ]
     newest = events[-1] if events else None

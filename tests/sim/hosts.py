@@ -11,10 +11,11 @@ from typing import Protocol, TypeVar
 
 from shared.errors import Retryable
 from sim.driver import Crash, Driver
+from sim.operations import Operations
 from sim.redis_server import RedisServer
 from sim.runner import Around as RunnersAround
 from sim.runner import RunnerProcess
-from sim.tracker import TrackerProcess
+from sim.tracker import Topics, TrackerProcess
 
 T = TypeVar("T")
 
@@ -31,7 +32,11 @@ class Around(RunnersAround, Protocol):
 
 
 class Hosts:
-    def __init__(self, world: Around) -> None:
+    """One partition of commands and facts, and who has it."""
+
+    def __init__(self, world: Around, operations: Operations) -> None:
+        self.operations = operations
+        self.topics = Topics()
         self._world = world
         self._inside: list[object] = []
         self._standby: RunnerProcess | None = None
@@ -154,7 +159,7 @@ class Hosts:
             if process.dead:
                 raise Crash
 
-        process = RunnerProcess(self._world, edge)
+        process = RunnerProcess(self._world, self.operations, self.topics, edge)
         return process
 
     def _new_tracker(self) -> TrackerProcess:
@@ -164,4 +169,4 @@ class Hosts:
         def edge(name: str) -> None:
             world.interrupt("tracker", name)
 
-        return TrackerProcess(world.topics, world.redis, world.clocks.tracker, edge)
+        return TrackerProcess(self.topics, world.redis, world.clocks.tracker, edge)

@@ -5,16 +5,16 @@ sink. Of what can never be read, as it is gone or came before the sink, no row m
 was cut off, by a deletion or a removal, some sink must have stood before it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
+from shared.events import Fact
 from sim.checker import Around, Checker, covered
 from sim.clients import Issued
-from sim.contents import Contents, fence_key
-from sim.effects import required
+from sim.contents import Contents, fence_key, fence_keys
+from sim.effects import awaited
 from sim.flow import Flow
 from sim.log import Place
-from sim.tracker import Topics
 from status.core.outcomes import Lost
 from status.core.views import Reading
 
@@ -24,8 +24,9 @@ CUT_OFF: Final = frozenset({"pipeline_deleted", "sink_removed"})
 
 class Ended(Around, Protocol):
     checker: Checker
-    topics: Topics
     issued: list[Issued]
+
+    def facts_of(self, uid: str) -> Sequence[Fact]: ...
 
 
 class Losses:
@@ -45,28 +46,27 @@ class Losses:
         for place, _ in covered(self._contents, self._world.open(issued)):
             if not self._within(place, lost):
                 continue
-            accused = [*_accused(place, reading)]
+            accused = [*_accused(issued, place, reading)]
             for key in accused:
                 if self._flow(issued.uid).arrived(place, key):
                     self._report(place, lost, key)
-            if not accused and self._arrived_everywhere(issued, place, lost.reason):
+            if not accused and self._came_through(issued, place, lost.reason):
                 self._report(place, lost, "every sink")
 
-    def _arrived_everywhere(self, issued: Issued, place: Place, reason: str) -> bool:
-        flow, keys = self._flow(issued.uid), [*self._required(issued, place)]
-        return bool(keys) and all(
-            flow.arrived(place, key) and (reason not in CUT_OFF or flow.passed(place, key))
-            for key in keys
-        )
-
-    def _required(self, issued: Issued, place: Place) -> Iterator[str]:
-        """The sinks that were the last ones to be waited for."""
+    def _came_through(self, issued: Issued, place: Place, reason: str) -> bool:
+        """To every sink that was the last to be waited for, by the stages that led there then."""
         for record in reversed(self._world.records):
             if record.pipeline_uid == issued.uid and record.generation >= issued.generation:
-                found = [*required(record, issued.generation, place.topic_id)]
-                if found:
-                    yield from (fence_key(issued.uid, stage, sink) for stage, sink in found)
-                    return
+                last = [*awaited(record, issued.generation, place.topic_id)]
+                if last:
+                    flow, ways = self._flow(issued.uid), fence_keys(record)
+                    keys = [fence_key(issued.uid, stage, sink) for stage, sink in last]
+                    return all(
+                        flow.arrived(place, key, ways)
+                        and (reason not in CUT_OFF or flow.passed(place, key, ways))
+                        for key in keys
+                    )
+        return False
 
     def _report(self, place: Place, lost: Lost, where: str) -> None:
         detail = f"{place} is said to be lost, {lost.reason}, and is in {where}"
@@ -80,15 +80,16 @@ class Losses:
     def _flow(self, uid: str) -> Flow:
         if uid not in self._flows:
             world = self._world
-            facts, taken = world.topics.facts, world.checker.fences.taken
+            facts, taken = world.facts_of(uid), world.checker.fences.taken
             self._flows[uid] = Flow(uid, world.records, facts, taken, world.cluster, self._contents)
         return self._flows[uid]
 
 
-def _accused(place: Place, reading: Reading) -> Iterator[str]:
-    """The sinks for which it was told lost, by their fences' keys."""
+def _accused(issued: Issued, place: Place, reading: Reading) -> Iterator[str]:
+    """The sinks that are as old as the token and for which it was told lost."""
     assert reading.slot is not None
     for key, missing in reading.missing.items():
         holes = missing.of(place[:2], reading.reached[key])
-        if any(hole.start <= place.offset < hole.end for _, hole in holes):
+        old = int(key.rpartition("@")[2]) <= issued.generation
+        if old and any(hole.start <= place.offset < hole.end for _, hole in holes):
             yield f"{reading.slot.pipeline_uid}/{key}"

@@ -15,12 +15,13 @@ Move = Callable[[World], None]
 
 
 def turn_runner(world: World) -> None:
-    world.hosts.run_runner()
+    world.some_hosts().run_runner()
 
 
 def beat(world: World) -> None:
-    world.hosts.run_runner()
-    world.hosts.run_tracker(lambda tracker: tracker.confirm())
+    for hosts in world.partitions:
+        hosts.run_runner()
+        hosts.run_tracker(lambda tracker: tracker.confirm())
 
 
 def turn_driver(world: World) -> None:
@@ -39,17 +40,17 @@ def repeat_commits(world: World) -> None:
 def deliver(world: World) -> None:
     """A commit that was on its way arrives, behind younger ones."""
     if world.delayed:
-        world.topics.facts.append(world.delayed.pop(world.pick(len(world.delayed))))
+        world.append(world.delayed.pop(world.pick(len(world.delayed))))
 
 
 def turn_tracker(world: World) -> None:
-    count = world.dice.randint(1, 6)
-    world.hosts.run_tracker(lambda tracker: tracker.feed(count))
-    world.hosts.run_tracker(lambda tracker: tracker.flush())
+    count, hosts = world.dice.randint(1, 6), world.some_hosts()
+    hosts.run_tracker(lambda tracker: tracker.feed(count))
+    hosts.run_tracker(lambda tracker: tracker.flush())
 
 
 def save(world: World) -> None:
-    world.hosts.run_tracker(lambda tracker: tracker.checkpoint())
+    world.some_hosts().run_tracker(lambda tracker: tracker.checkpoint())
 
 
 def time_passes(world: World) -> None:

@@ -1,5 +1,6 @@
 """What operators and runners have said to each other, as Kafka keeps it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from shared.events import Command, PipelineRecord, Problem
@@ -7,10 +8,14 @@ from shared.events import Command, PipelineRecord, Problem
 
 @dataclass(slots=True)
 class Operations:
-    """`waybill.commands`, `.pipelines` and `.replies`, and the group's offset in the first."""
+    """One partition of `waybill.commands`, with what its runner reads and writes besides:
+    `.pipelines` and `.replies`, and the group's offset in the first."""
 
+    records: list[PipelineRecord]
+    """Of all pipelines."""
+    owns: Callable[[str], bool]
+    """Whether the pipeline with this uid has its commands here."""
     commands: list[Command] = field(default_factory=list)
-    records: list[PipelineRecord] = field(default_factory=list)
     replies: dict[str, tuple[str, tuple[Problem, ...]]] = field(default_factory=dict)
     committed: int = 0
     owner: object = None
@@ -19,4 +24,5 @@ class Operations:
     """Offsets of commands that were answered as if nothing of them was written."""
 
     def newest(self) -> dict[str, PipelineRecord]:
-        return {record.pipeline_uid: record for record in self.records}
+        mine = (record for record in self.records if self.owns(record.pipeline_uid))
+        return {record.pipeline_uid: record for record in mine}

@@ -55,14 +55,14 @@ def apply(world: World, pipeline: Pipeline) -> None:
 def add_stage(world: World, pipeline: Pipeline) -> None:
     shape = pipeline.applied()
     sources = [*map(name_of, shape.inputs), *_topics(shape)]
-    number = len(world.operations.commands)  # a name that was never given before
+    number = world.commanded()  # a name that was never given before
     stage = Stage(f"more{number}", (world.some(sources),), (f"lake_m{number}",))
     pipeline.change(shape.with_stage(stage))
 
 
 @_of_some
 def add_sink(world: World, pipeline: Pipeline) -> None:
-    shape, number = pipeline.applied(), len(world.operations.commands)
+    shape, number = pipeline.applied(), world.commanded()
     name = world.some((f"lake_s{number}", f"ts{number}"))
     pipeline.change(shape.with_sink(world.some(shape.stages).name, name))
 
@@ -121,7 +121,7 @@ def rename_input(world: World, pipeline: Pipeline) -> None:
     """The same topic under another name."""
     shape = pipeline.applied()
     given = world.some(shape.inputs)
-    name, new = name_of(given), f"in{len(world.operations.commands)}"
+    name, new = name_of(given), f"in{world.commanded()}"
     renamed = shape.without_input(given).with_input(f"{new}={topic_of_input(given)}")
     pipeline.change(renamed.reading(name, new))
 
@@ -143,7 +143,7 @@ def remove_input(world: World, pipeline: Pipeline) -> None:
 def turn_inner(world: World, pipeline: Pipeline) -> None:
     """A stage is put in front of a root input."""
     shape = pipeline.applied()
-    given, number = world.some(shape.inputs), len(world.operations.commands)
+    given, number = world.some(shape.inputs), world.commanded()
     front = Stage(f"front{number}", (f"z{number}",), (f"tz{number}={topic_of_input(given)}",))
     after = shape.without_input(given).with_input(f"z{number}").with_stage(front)
     pipeline.change(after.reading(name_of(given), f"tz{number}"))
@@ -189,5 +189,5 @@ def _topics(shape: Shape) -> list[str]:
 def _elsewhere(world: World, sink: str) -> str:
     if world.pick(2):
         return sink
-    name, number = name_of(sink), len(world.operations.commands)
+    name, number = name_of(sink), world.commanded()
     return f"{name}=raw.{name}{number}" if name.startswith("lake") else f"{name}={name}.{number}"

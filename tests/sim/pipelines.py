@@ -1,25 +1,26 @@
 """The pipelines of a world, by name: what their manifests say, and what operators ask for."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from shared.events import Command, PipelineRecord
+from shared.pipelines import Life
 from shared.settings import DEFAULT_TENANT
 from sim.clients import Ingress
 from sim.clocks import TrueClock
-from sim.operations import Operations
+from sim.hosts import Hosts
 from sim.shapes import Shape, Stage, topic_of_input
 
 
 class Around(Protocol):
     ingress: Ingress
-    operations: Operations
+    records: list[PipelineRecord]
 
     @property
     def clock(self) -> TrueClock: ...
 
-    @property
-    def records(self) -> Sequence[PipelineRecord]: ...
+    def commanded(self) -> int: ...
+
+    def hosts_of(self, uid: str) -> Hosts: ...
 
     def say(self, text: str) -> None: ...
 
@@ -43,8 +44,8 @@ class Pipeline:
 
     def newest(self) -> PipelineRecord | None:
         """Of its last life."""
-        lives = [r for r in self._world.operations.newest().values() if r.name == self.name]
-        return lives[-1] if lives else None
+        lives = [record for record in self._world.records if record.name == self.name]
+        return max(reversed(lives), key=lambda record: record.life, default=None)
 
     def change(self, shape: Shape) -> None:
         """Unless a topic would be an input that was one before and meanwhile was none: the product
@@ -56,7 +57,8 @@ class Pipeline:
     def _brings_back(self, shape: Shape) -> bool:
         world = self._world
         shapes = [self._shapes[r.manifest] for r in world.records if r.name == self.name]
-        if world.operations.replies.get(self._asked, ("",))[0] != "failed":
+        replies = world.hosts_of(self._life.uid).operations.replies
+        if replies.get(self._asked, ("",))[0] != "failed":
             shapes.append(self.shape)
         left: set[str] = set()
         before: set[str] = set()
@@ -68,16 +70,19 @@ class Pipeline:
             before = roots
         return False
 
+    @property
+    def _life(self) -> Life:
+        return self._world.ingress.directory.life_for(DEFAULT_TENANT, self.name)
+
     def command(self, action: str, **options: str) -> None:
-        world = self._world
-        life = world.ingress.directory.life_for(DEFAULT_TENANT, self.name)
-        number = len(world.operations.commands) + 1
+        world, life = self._world, self._life
+        number = world.commanded() + 1
         manifest = self.shape.manifest(self.name) if action == "apply" else None
         if manifest is not None:
             self._shapes[manifest] = self.shape
         self._asked = f"c{number}"
         world.say(f"command {action} {self.name} {options or ''}")
-        world.operations.commands.append(
+        world.hosts_of(life.uid).operations.commands.append(
             Command(
                 tenant=DEFAULT_TENANT,
                 pipeline_uid=life.uid,

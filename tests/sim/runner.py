@@ -34,8 +34,6 @@ class Around(Protocol):
     """The world as a runner needs it."""
 
     cluster: Cluster
-    topics: Topics
-    operations: Operations
     drivers: list[Driver]
     dice: Random
     patient: bool
@@ -62,10 +60,12 @@ class Around(Protocol):
 class RunnerProcess:
     """Fulfils `Topics`, `Publisher` and `Drivers` for its runner."""
 
-    def __init__(self, world: Around, edge: Edge) -> None:
+    def __init__(self, world: Around, operations: Operations, topics: Topics, edge: Edge) -> None:
         self.dead = False
         self.reachable = True
         self._world = world
+        self._operations = operations
+        self._topics = topics
         self._edge = edge
         self._runner = self._new()
         self._heard: list[tuple[Driver, DriverEvent]] = []
@@ -113,11 +113,11 @@ class RunnerProcess:
 
     def _adopt(self) -> None:
         """Whoever had the partition is shut out before anything is read."""
-        self._world.operations.owner = self
+        self._operations.owner = self
         self._edge("runner.begins")
-        self._at = self._world.operations.committed
-        self._runner.adopt_answers(self._world.operations.replies)
-        for record in self._world.operations.newest().values():
+        self._at = self._operations.committed
+        self._runner.adopt_answers(self._operations.replies)
+        for record in self._operations.newest().values():
             self._runner.adopt(record)
         self._adopted = True
 
@@ -138,7 +138,7 @@ class RunnerProcess:
         self._held = None
 
     def _poll(self) -> None:
-        commands = self._world.operations.commands
+        commands = self._operations.commands
         if self._at < len(commands):
             self._held, self._held_since = (self._at, commands[self._at]), self._world.clock.now
             self._open[self._at] = commands[self._at].id
@@ -150,7 +150,7 @@ class RunnerProcess:
             unanswered.add(self._held[1].id)
         self._open = {at: name for at, name in self._open.items() if name in unanswered}
         if self.reachable:  # else the group would not take it
-            self._world.operations.committed = min([self._at, *self._open])
+            self._operations.committed = min([self._at, *self._open])
 
     def _new(self) -> Runner:
         return Runner(self, self, self, self._world.clocks.runner)
@@ -189,15 +189,15 @@ class RunnerProcess:
         facts = [] if definition is None else [self._fact(record, definition)]
 
         def append() -> None:
-            self._world.operations.records.append(record)
-            self._world.topics.facts.extend(facts)
+            self._operations.records.append(record)
+            self._topics.facts.extend(facts)
 
         self._publish(append, "change")
 
     def claim(self, record: PipelineRecord) -> int:
         claim = self._event(PipelineState(record=record), "claim", None)
         self._say([claim])
-        return next(at for at, event in enumerate(self._world.topics.lifecycle) if event is claim)
+        return next(at for at, event in enumerate(self._topics.lifecycle) if event is claim)
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self._say([self._event(state, "transition", phase_from)])
@@ -215,10 +215,10 @@ class RunnerProcess:
             )
             for state in states
         ]
-        self._publish(lambda: self._world.topics.beats.extend(beats), "beat")
+        self._publish(lambda: self._topics.beats.extend(beats), "beat")
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
-        operations, name = self._world.operations, answer.command.id
+        operations, name = self._operations, answer.command.id
 
         def append() -> None:
             operations.replies[name] = (answer.state, answer.errors)
@@ -268,10 +268,10 @@ class RunnerProcess:
             unsettled()
 
     def _shut_out(self) -> bool:
-        return self._world.operations.owner is not self
+        return self._operations.owner is not self
 
     def _say(self, events: list[LifecycleEvent]) -> None:
-        self._publish(lambda: self._world.topics.lifecycle.extend(events), "event")
+        self._publish(lambda: self._topics.lifecycle.extend(events), "event")
 
     def _fact(self, record: PipelineRecord, body: Definition) -> Fact:
         return Fact(

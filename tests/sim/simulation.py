@@ -74,7 +74,8 @@ def _read_json(text: str) -> YamlSource:
 
 def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     dice = Random(seed)
-    world = World(seed, _shapes(dice, only))
+    shapes = _shapes(dice, only)
+    world = World(seed, shapes, partitions=dice.randint(1, len(shapes)))
     families = _families(dice, only)
     often = OFTEN if only else 1
     faults = [(often * weight, move) for family in families for weight, move in family.moves]

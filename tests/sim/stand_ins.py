@@ -1,6 +1,6 @@
 """What stands where a guard of the product was, when `mutations` takes it out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shared.events import (
@@ -17,14 +17,11 @@ from shared.slots import Hop, Slot
 from shared.vectors import Span, Vector
 from sim.clients import Ingress
 from stage_runner.core.planning import TopicState, define
+from status.core.outcomes import Judgement, Kind
 from status.core.views import Reading, View, view_of
 from token_tracker.core.facts import _hop
-from token_tracker.core.snapshots import SnapshotRule, Unsaved
-from token_tracker.held import Held, Partition
 from waybill.spark.fencing import AlreadyDone, Diverged, Write, decide
 from waybill.spark.ledger import Batch, Ledger
-
-_due = Partition.due
 
 
 def always_write(
@@ -112,11 +109,8 @@ def nobody(index: object, view: View) -> set[int]:
     return set()
 
 
-def due_alone(
-    partition: Partition, now_ms: int, rule: SnapshotRule | None
-) -> tuple[list[Held], list[Unsaved]]:
-    due, waiting = _due(partition, now_ms, rule)
-    return due, [] if due else waiting
+def last_kind(judgements: Sequence[Judgement]) -> Kind:
+    return judgements[-1].kind
 
 
 async def looks_away(feeds: object) -> None:

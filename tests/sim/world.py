@@ -7,6 +7,7 @@ is a call that has not returned yet, while others take their turns inside it.
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -27,7 +28,6 @@ from sim.redis_server import RedisServer
 from sim.runner import DriverEvent, RunnerProcess
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
-from sim.tracker import Topics
 from sim.waiters import Waiters
 from stage_runner.core.moves import DriverEnded
 from status.core.outcomes import Outcome
@@ -59,7 +59,7 @@ class World:
     _depth = 0
     _numbers = 0
 
-    def __init__(self, seed: int, shapes: Sequence[Shape]) -> None:
+    def __init__(self, seed: int, shapes: Sequence[Shape], partitions: int = 1) -> None:
         self.dice = Random(seed)
         self.pipelines = [
             Pipeline(self, name, shape) for name, shape in zip(NAMES, shapes, strict=False)
@@ -74,8 +74,7 @@ class World:
         self.storage = Storage(self.cluster, self, self.dice)
         self.checker = Checker(self)
         self.files = MemoryPath({}, "/checkpoints")
-        self.topics = Topics()
-        self.operations = Operations()
+        self.records: list[PipelineRecord] = []
         self.redis = RedisServer(self.clock)
         self.drivers: list[Driver] = []
         self.delayed: list[Fact] = []
@@ -86,13 +85,29 @@ class World:
         self.ingress = Ingress(self, lambda edge: self.interrupt("ingress", edge))
         self.status = Status(self)
         self.waiters = Waiters(self, self.status.directory)
-        self.hosts = Hosts(self)
+        self.partitions = [
+            Hosts(self, Operations(self.records, partial(self._has, number)))
+            for number in range(partitions)
+        ]
 
     # What the others need of the world
 
-    @property
-    def records(self) -> Sequence[PipelineRecord]:
-        return self.operations.records
+    def hosts_of(self, uid: str) -> Hosts:
+        """A pipeline's partition follows from its key."""
+        return self.partitions[int(uid[:8], 16) % len(self.partitions)]
+
+    def _has(self, number: int, uid: str) -> bool:
+        return self.hosts_of(uid) is self.partitions[number]
+
+    def facts_of(self, uid: str) -> list[Fact]:
+        return [f for f in self.hosts_of(uid).topics.facts if f.pipeline_uid == uid]
+
+    def commanded(self) -> int:
+        """How many commands there were."""
+        return sum(len(each.operations.commands) for each in self.partitions)
+
+    def some_hosts(self) -> Hosts:
+        return self.some(self.partitions)
 
     def say(self, text: str) -> None:
         self.trace.append(f"{'  ' * self._depth}{text}")
@@ -150,10 +165,10 @@ class World:
         if roll < 3 * self.rates.facts:
             self.delayed.append(fact)
         if not self.rates.facts <= roll < 2 * self.rates.facts:
-            self.topics.facts.append(fact)
+            self.append(fact)
 
     def append(self, fact: Fact) -> None:
-        self.topics.facts.append(fact)
+        self.hosts_of(fact.pipeline_uid).topics.facts.append(fact)
 
     def hear(self, driver: Driver, event: DriverEvent) -> None:
         if not driver.forgotten and isinstance(driver.host, RunnerProcess):
@@ -192,7 +207,7 @@ class World:
         self, birth: Callable[[], Issued | None], ends: Mapping[TopicPartition, int] | None = None
     ) -> None:
         """Have a token made, and hold it against what it was asked for."""
-        with self.hosts.turn(self.ingress) as ingress:
+        with self.partitions[0].turn(self.ingress) as ingress:
             if ingress is None:
                 return
             issued = birth()
@@ -237,7 +252,7 @@ class World:
             self.suspect(driver)
             for _ in range(TAKEOVER_STEPS):
                 self.clock.now += 1_000
-                self.hosts.run_runner()
+                self.hosts_of(driver.record.pipeline_uid).run_runner()
                 for other in self.alive(driver.record.pipeline_uid):
                     if other is not driver:
                         other.turn()
