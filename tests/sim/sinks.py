@@ -174,8 +174,9 @@ class KafkaSink:
         ends = {o.partition: o.end for o in fence.outputs if o.topic_id == self._topic_id}
         if self._hidden(ends):
             return False
+        seen = self._storage.seen
         for number, end in ends.items():
-            self._storage.seen[self._topic_id, number] = end
+            seen[self._topic_id, number] = max(end, seen.get((self._topic_id, number), 0))
         return True
 
     def close(self) -> None:
