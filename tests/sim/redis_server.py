@@ -206,5 +206,6 @@ class Slots:
             version=stored.version if stored is not None else 0,
             at=stored.at if stored is not None else 0,
             age_ms=self._age_ms(stored),
+            mark=stored.mark if stored is not None else "",
         )
         return reading_of(stamp, stored.slot if stored is not None else None)

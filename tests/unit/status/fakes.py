@@ -139,10 +139,17 @@ def life(phase: str = "Running", *, at: int = NOW) -> LifecycleEvent:
 
 
 def reading(
-    content: Slot | None, *, run_id: str | None = "server", version: int = 1, age_ms: int = 0
+    content: Slot | None,
+    *,
+    run_id: str | None = "server",
+    version: int = 1,
+    age_ms: int = 0,
+    mark: str = "",
 ) -> Reading:
     """Confirmed by a tracker at NOW by its clock."""
-    stamp = Stamp(server_run_id="server", run_id=run_id, version=version, at=NOW, age_ms=age_ms)
+    stamp = Stamp(
+        server_run_id="server", run_id=run_id, version=version, at=NOW, age_ms=age_ms, mark=mark
+    )
     return reading_of(stamp, content)
 
 
@@ -235,8 +242,10 @@ class FakeStore:
     history_reads: int = 0
     changes: "asyncio.Queue[PipelineKey | None]" = field(default_factory=asyncio.Queue)
 
-    def put(self, content: Slot, *, version: int, age_ms: int = 0, wake: bool = True) -> None:
-        self.readings[KEY] = reading(content, version=version, age_ms=age_ms)
+    def put(
+        self, content: Slot, *, version: int, age_ms: int = 0, mark: str = "", wake: bool = True
+    ) -> None:
+        self.readings[KEY] = reading(content, version=version, age_ms=age_ms, mark=mark)
         for key, state in content.sinks.items():
             self.histories[key] = [progress(version, *to_vector(state.reached).values(), sink=key)]
         if wake:

@@ -180,6 +180,19 @@ def test_a_change_whose_wake_up_is_lost_is_noticed() -> None:
     in_a_world(test)
 
 
+def test_a_slot_that_was_lost_and_has_the_same_number_again_is_noticed() -> None:
+    """Redis counts anew from nothing; what it published was lost."""
+
+    async def test(w: World) -> None:
+        w.store.put(SHORT, version=2, mark="1.7")
+        waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
+        await settled()
+        w.store.put(DONE, version=2, mark="1.9", wake=False)
+        assert (await waiting).outcome == Kind.COMPLETE
+
+    in_a_world(test)
+
+
 def test_a_tracker_that_falls_silent_is_noticed_while_waiting() -> None:
     async def test(w: World) -> None:
         w.store.put(SHORT, version=1)

@@ -22,20 +22,22 @@ SUBSCRIPTION_POLL_S = 5.0
 # The server's id, its clock and the slot must come from one moment of one server.
 STAMP_SCRIPT: Final = """
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at')
-local time = redis.call('TIME')
-local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
-return {run_id, found[1], found[2], found[3], age}
-"""
-READ_SCRIPT: Final = """
-local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'slot')
+local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'mark')
 local time = redis.call('TIME')
 local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
 return {run_id, found[1], found[2], found[3], age, found[5]}
 """
+READ_SCRIPT: Final = """
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local found = redis.call(
+  'HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'mark', 'slot')
+local time = redis.call('TIME')
+local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
+return {run_id, found[1], found[2], found[3], age, found[5], found[6]}
+"""
 
-Row = tuple[bytes, bytes | None, bytes | None, bytes | None, int | None, bytes | None]
+Text = bytes | None
+Row = tuple[bytes, Text, Text, Text, int | None, Text, Text]
 
 
 class RedisSlots:
@@ -104,18 +106,19 @@ def _translated() -> Iterator[None]:
 
 
 def _stamp_of(row: Row) -> Stamp:
-    server_run_id, run_id, version, at, age_ms = row[:5]
+    server_run_id, run_id, version, at, age_ms, mark = row[:6]
     return Stamp(
         server_run_id=server_run_id.decode(),
         run_id=None if run_id is None else run_id.decode(),
         version=int(version or 0),
         at=int(at or 0),
         age_ms=age_ms,
+        mark=(mark or b"").decode(),
     )
 
 
 def _slot_of(pipeline: PipelineKey, row: Row) -> Slot | None:
-    raw = row[5]
+    raw = row[6]
     if raw is None:
         return None
     try:

@@ -24,6 +24,7 @@ BLOCKED_BY_PHASE: Final[Mapping[str, str]] = {
 class Stamp:
     """Whose the slot is, which change it shows, when that was confirmed, and who answers now.
 
+    `mark` is of the last write alone: where Redis forgot the slot, `version` begins anew.
     `at` is by the tracker's clock; `age_ms` is by the server's alone, and None if nobody ever did.
     """
 
@@ -32,6 +33,7 @@ class Stamp:
     version: int
     at: int
     age_ms: int | None
+    mark: str = ""
 
     @property
     def fresh(self) -> bool:
