@@ -8,7 +8,7 @@ from shared.settings import DEFAULT_TENANT
 from sim.clients import Ingress
 from sim.clocks import TrueClock
 from sim.hosts import Hosts
-from sim.shapes import Shape, Stage, topic_of_input
+from sim.shapes import Shape, Stage
 
 
 class Around(Protocol):
@@ -34,8 +34,6 @@ class Pipeline:
         """Stages as they were when they, or one of their sinks, were taken away."""
         self._world = world
         self._shapes: dict[str, Shape] = {}
-        self._asked = ""
-        """The id of the newest command."""
 
     def applied(self) -> Shape:
         """The shape of the newest manifest that was not refused."""
@@ -48,27 +46,8 @@ class Pipeline:
         return max(reversed(lives), key=lambda record: record.life, default=None)
 
     def change(self, shape: Shape) -> None:
-        """Unless a topic would be an input that was one before and meanwhile was none: the product
-        forgets then that tokens of the first time had their end."""
-        if not self._brings_back(shape):
-            self.shape = shape
-            self.command("apply")
-
-    def _brings_back(self, shape: Shape) -> bool:
-        world = self._world
-        shapes = [self._shapes[r.manifest] for r in world.records if r.name == self.name]
-        replies = world.hosts_of(self._life.uid).operations.replies
-        if replies.get(self._asked, ("",))[0] != "failed":
-            shapes.append(self.shape)
-        left: set[str] = set()
-        before: set[str] = set()
-        for each in (*shapes, shape):
-            roots = set(map(topic_of_input, each.inputs))
-            if roots & left:
-                return True
-            left |= before - roots
-            before = roots
-        return False
+        self.shape = shape
+        self.command("apply")
 
     @property
     def _life(self) -> Life:
@@ -80,14 +59,13 @@ class Pipeline:
         manifest = self.shape.manifest(self.name) if action == "apply" else None
         if manifest is not None:
             self._shapes[manifest] = self.shape
-        self._asked = f"c{number}"
         world.say(f"command {action} {self.name} {options or ''}")
         world.hosts_of(life.uid).operations.commands.append(
             Command(
                 tenant=DEFAULT_TENANT,
                 pipeline_uid=life.uid,
                 life=life.number,
-                id=self._asked,
+                id=f"c{number}",
                 pipeline=self.name,
                 action=action,  # type: ignore[arg-type]
                 manifest=manifest,
