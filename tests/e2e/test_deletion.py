@@ -8,11 +8,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.faults import process_of
 from e2e.two_sinks import WAIT_S, TwoSinks
-from e2e.waiting import eventually
+from e2e.waiting import eventually, gone
 from local_stack.stack import StackState
 from shared.failpoints import REACHED
 from shared.kafka_admin import KafkaAdmin
-from waybill import Client, NotFound, Operation
+from waybill import Client, Operation
 
 
 @pytest.fixture
@@ -35,14 +35,6 @@ def begin_deletion(client: Client, name: str) -> Operation:
     deletion = client.delete(name)
     eventually(lambda: gone(client, name), within_s=WAIT_S)
     return deletion
-
-
-def gone(client: Client, name: str) -> bool:
-    try:
-        client.pipeline(name)
-    except NotFound:
-        return True
-    return False
 
 
 def kill_driver(pipeline: TwoSinks, stack: StackState) -> None:

@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.faults import BACK_TIMEOUT_S, await_ready, paused, process_of
 from e2e.two_sinks import WAIT_S, TwoSinks
-from e2e.waiting import drivers_of, eventually
+from e2e.waiting import drivers_of, eventually, gone
 from integration.conftest import free_port
 from local_stack.services import topic_prefix
 from local_stack.stack import StackState
@@ -19,7 +19,7 @@ from shared.events import PipelineRecord
 from shared.failpoints import FOLDER, REACHED
 from shared.kafka_admin import KafkaAdmin
 from stage_runner.adapters.ownership import read_records
-from waybill import Client, NotFound
+from waybill import Client
 
 STOP_TIMEOUT_S = 60.0
 TAKEOVER_TIMEOUT_S = 180.0  # until the group misses the first, and the second has a driver
@@ -67,14 +67,6 @@ def newest_record(stack: StackState, topic: str, uid: str) -> PipelineRecord:
     found = read_records(stack.kafka, topic, range(8))
     (record,) = [r for records in found.values() for r in records if r.pipeline_uid == uid]
     return record
-
-
-def gone(client: Client, name: str) -> bool:
-    try:
-        client.pipeline(name)
-    except NotFound:
-        return True
-    return False
 
 
 def test_nothing_of_a_runner_that_was_cut_off_takes_effect_after_its_successor(

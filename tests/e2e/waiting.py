@@ -7,8 +7,17 @@ import psutil
 
 from integration.waiting import eventually
 from local_stack.stack import StackState
+from waybill import Client, NotFound
 
-__all__ = ["drivers_of", "eventually", "group_of"]
+__all__ = ["drivers_of", "eventually", "gone", "group_of"]
+
+
+def gone(client: Client, name: str) -> bool:
+    try:
+        client.pipeline(name)
+    except NotFound:
+        return True
+    return False
 
 
 def drivers_of(stack: StackState, uid: str) -> list[psutil.Process]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from shared.errors import Retryable
 from shared.events import (
@@ -23,9 +23,8 @@ from sim.tracker import Topics
 from stage_runner.app import Runner
 from stage_runner.core.moves import Answer, DriverEnded, DriverFailed, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
-from stage_runner.core.states import PipelineState
+from stage_runner.core.states import EventKind, PipelineState, Saying
 
-EventKind = Literal["claim", "transition", "heartbeat"]
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute
 
@@ -285,20 +284,6 @@ class RunnerProcess:
     def _event(
         self, state: PipelineState, kind: EventKind, phase_from: str | None
     ) -> LifecycleEvent:
-        record = state.record
-        return LifecycleEvent(
-            tenant=record.tenant,
-            pipeline_uid=record.pipeline_uid,
-            pipeline=record.name,
-            generation=record.generation,
-            kind=kind,
-            phase_from=phase_from,
-            phase=state.phase,
-            reason=state.reason,
-            error=state.error,
-            actor="runner",
-            run_id="run",
-            attempt=state.attempt,
-            next_at=state.next_at,
-            at=self._world.clocks.runner.now_ms(),
-        )
+        clock = self._world.clocks.runner
+        saying = Saying(run_id="run", at=clock.now_ms(), now=clock.monotonic_ms())
+        return state.event(kind, phase_from, saying)

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from builders import NOW, make_command, make_record
+from builders import make_command, make_record
 from shared.events import Command, LifecycleError
 from shared.lifecycle import Phase
 from stage_runner.core.attempts import CRASHES_MAX
 from stage_runner.core.moves import (
-    Action,
     Announce,
     Answer,
     DriverEnded,
@@ -20,15 +19,13 @@ from stage_runner.core.moves import (
     Say,
     StartDriver,
     StopDriver,
-    Tick,
     Wanted,
 )
-from stage_runner.core.states import PipelineState
 from stage_runner.core.supervision import (
     CLOSING_MS_MAX,
     STOPPING_MS_MAX,
-    decide,
 )
+from unit.stage_runner.decisions import Decisions
 
 RECORD = make_record()
 DELETED = replace(RECORD, desired="deleted")
@@ -41,23 +38,9 @@ ERROR = LifecycleError(
 CLOSE = StartDriver(closing=DELETED)
 
 
-class Deletion:
-    """Decisions one after another; `actions` are those of the last event."""
-
+class Deletion(Decisions):
     def __init__(self, *events: Event) -> None:
-        self.state = PipelineState(record=RECORD)
-        self.now = NOW
-        self.actions: tuple[Action, ...] = ()
-        self.on(*events)
-
-    def on(self, *events: Event) -> tuple[Action, ...]:
-        for event in events:
-            self.state, self.actions = decide(self.state, event, self.now)
-        return self.actions
-
-    def after(self, milliseconds: int) -> tuple[Action, ...]:
-        self.now += milliseconds
-        return self.on(Tick())
+        super().__init__(RECORD, *events)
 
 
 def wanted(command: Command | None = DELETION) -> Wanted:

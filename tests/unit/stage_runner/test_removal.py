@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import NOW, make_command, make_record, make_sink, make_stage
+from builders import make_command, make_record, make_sink, make_stage
 from shared.events import LifecycleError, PipelineRecord
 from shared.lifecycle import Phase
 from stage_runner.core.moves import (
@@ -18,12 +18,11 @@ from stage_runner.core.moves import (
     Say,
     StartDriver,
     StopDriver,
-    Tick,
     Wanted,
 )
 from stage_runner.core.removal import going
-from stage_runner.core.states import PipelineState
-from stage_runner.core.supervision import CLOSING_MS_MAX, decide
+from stage_runner.core.supervision import CLOSING_MS_MAX
+from unit.stage_runner.decisions import Decisions
 
 LAKE, OUT = make_sink("lake"), make_sink("out")
 BEFORE = make_record(stages=(make_stage("a", sinks=(LAKE, OUT)), make_stage("b")))
@@ -37,23 +36,9 @@ ERROR = LifecycleError(
 )
 
 
-class Pipeline:
-    """Decisions one after another; `actions` are those of the last event."""
-
+class Pipeline(Decisions):
     def __init__(self, *events: Event) -> None:
-        self.state = PipelineState(record=BEFORE)
-        self.now = NOW
-        self.actions: tuple[Action, ...] = ()
-        self.on(Wanted(record=BEFORE, command=None, said=True), *events)
-
-    def on(self, *events: Event) -> tuple[Action, ...]:
-        for event in events:
-            self.state, self.actions = decide(self.state, event, self.now)
-        return self.actions
-
-    def after(self, milliseconds: int) -> tuple[Action, ...]:
-        self.now += milliseconds
-        return self.on(Tick())
+        super().__init__(BEFORE, Wanted(record=BEFORE, command=None, said=True), *events)
 
     def want(self, record: PipelineRecord, name: str = "later") -> tuple[Action, ...]:
         return self.on(Wanted(record=record, command=make_command("apply", id=name)))

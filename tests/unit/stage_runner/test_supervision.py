@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from builders import NOW, make_command, make_problem, make_record
+from builders import make_command, make_problem, make_record
 from shared.events import LifecycleError, PipelineRecord
 from shared.lifecycle import Phase
 from stage_runner.core.attempts import CRASHES_MAX
@@ -22,16 +22,14 @@ from stage_runner.core.moves import (
     Say,
     StartDriver,
     StopDriver,
-    Tick,
     Wanted,
 )
-from stage_runner.core.states import PipelineState
 from stage_runner.core.supervision import (
     HEALTHY_MS,
     STARTING_MS_MAX,
     STOPPING_MS_MAX,
-    decide,
 )
+from unit.stage_runner.decisions import Decisions
 
 RECORD = make_record()
 STOPPED = replace(RECORD, desired="stopped")
@@ -45,22 +43,9 @@ TRANSACTION = DriverBlocked(blocked_by="blocked_by_open_transaction")
 Wish = Literal["apply", "start", "restart"]
 
 
-class Pipeline:
-    """Decisions one after another; `actions` are those of the last event."""
-
+class Pipeline(Decisions):
     def __init__(self, record: PipelineRecord = RECORD) -> None:
-        self.state = PipelineState(record=record)
-        self.now = NOW
-        self.actions: tuple[Action, ...] = ()
-
-    def on(self, *events: Event) -> tuple[Action, ...]:
-        for event in events:
-            self.state, self.actions = decide(self.state, event, self.now)
-        return self.actions
-
-    def after(self, milliseconds: int) -> tuple[Action, ...]:
-        self.now += milliseconds
-        return self.on(Tick())
+        super().__init__(record)
 
     def want(
         self, record: PipelineRecord, command: str | None = None, action: Wish = "start"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal, Protocol
+from typing import Protocol
 
 from shared import codec
 from shared.clock import Clocks
@@ -18,10 +18,7 @@ from shared.events import (
 from shared.own_topics import OwnTopics
 from stage_runner.adapters.transactions import Outgoing
 from stage_runner.core.moves import Answer
-from stage_runner.core.states import PipelineState
-
-ACTOR: Final = "stage_runner"
-EventKind = Literal["claim", "transition", "heartbeat"]
+from stage_runner.core.states import EventKind, PipelineState, Saying
 
 
 class Voice(Protocol):
@@ -98,30 +95,8 @@ class KafkaPublisher:
     def _event(
         self, state: PipelineState, kind: EventKind, phase_from: str | None
     ) -> LifecycleEvent:
-        record = state.record
-        return LifecycleEvent(
-            tenant=record.tenant,
-            pipeline_uid=record.pipeline_uid,
-            pipeline=record.name,
-            generation=record.generation,
-            kind=kind,
-            phase_from=phase_from,
-            phase=state.phase,
-            reason=state.reason,
-            error=state.error,
-            actor=ACTOR,
-            run_id=self._run_id,
-            attempt=state.attempt,
-            next_at=self._as_read(state.next_at),
-            blocked_by=state.blocked_by,
-            at=self._clock.now_ms(),
-        )
-
-    def _as_read(self, at: int | None) -> int | None:
-        """A moment of the clock that waiting goes by, as people read it."""
-        if at is None:
-            return None
-        return self._clock.now_ms() + max(0, at - self._clock.monotonic_ms())
+        at, now = self._clock.now_ms(), self._clock.monotonic_ms()
+        return state.event(kind, phase_from, Saying(run_id=self._run_id, at=at, now=now))
 
     def _to(
         self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat | Reply

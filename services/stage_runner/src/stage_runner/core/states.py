@@ -5,11 +5,23 @@ wait. What people read is made of them where it is said.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
-from shared.events import Command, LifecycleError, PipelineRecord, Problem
+from shared.events import Command, LifecycleError, LifecycleEvent, PipelineRecord, Problem
 from shared.lifecycle import Phase
 from stage_runner.core.moves import Action, Announce, Answer
+
+ACTOR: Final = "stage_runner"
+EventKind = Literal["claim", "transition", "heartbeat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """Who says it, and when: as people read it, and by the clock that waiting goes by."""
+
+    run_id: str
+    at: int
+    now: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +40,25 @@ class PipelineState:
     pending: tuple[Command, ...] = ()
     reason: str = ""
     blocked_by: str | None = None
+
+    def event(self, kind: EventKind, phase_from: str | None, said: Saying) -> LifecycleEvent:
+        return LifecycleEvent(
+            tenant=self.record.tenant,
+            pipeline_uid=self.record.pipeline_uid,
+            pipeline=self.record.name,
+            generation=self.record.generation,
+            kind=kind,
+            phase_from=phase_from,
+            phase=self.phase,
+            reason=self.reason,
+            error=self.error,
+            actor=ACTOR,
+            run_id=said.run_id,
+            attempt=self.attempt,
+            next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
+            blocked_by=self.blocked_by,
+            at=said.at,
+        )
 
 
 Decision = tuple[PipelineState, tuple[Action, ...]]

@@ -1,0 +1,26 @@
+"""A pipeline to which one thing happens after another, and what the runner decides each time."""
+
+from builders import NOW
+from shared.events import PipelineRecord
+from stage_runner.core.moves import Action, Event, Tick
+from stage_runner.core.states import PipelineState
+from stage_runner.core.supervision import decide
+
+
+class Decisions:
+    """`actions` are those of the last event."""
+
+    def __init__(self, record: PipelineRecord, *events: Event) -> None:
+        self.state = PipelineState(record=record)
+        self.now = NOW
+        self.actions: tuple[Action, ...] = ()
+        self.on(*events)
+
+    def on(self, *events: Event) -> tuple[Action, ...]:
+        for event in events:
+            self.state, self.actions = decide(self.state, event, self.now)
+        return self.actions
+
+    def after(self, milliseconds: int) -> tuple[Action, ...]:
+        self.now += milliseconds
+        return self.on(Tick())
