@@ -132,6 +132,35 @@ def test_a_driver_that_was_paused_between_batches_writes_nothing_that_another_wr
         pipeline.assert_once(token)
 
 
+def test_a_driver_that_was_cut_off_writes_nothing_into_a_pipeline_that_was_deleted(
+    client: Client,
+    stack: StackState,
+    kafka: KafkaAdmin,
+    catalog: SqlCatalog,
+    failpoints: Path,
+    tmp_path: Path,
+) -> None:
+    """Its stage has never written into that table: it is the deletion that leaves a fence there."""
+    pipeline = TwoSinks(client, stack, kafka, catalog)
+    pipeline.stop()
+    with second_driver(stack, pipeline, tmp_path) as second:
+        eventually(second.runs, within_s=START_TIMEOUT_S)
+        point = failpoints / f"{pipeline.uid}.iceberg.before_commit"
+        point.touch()
+        token = pipeline.send(5)
+        reached = point.with_name(point.name + REACHED)
+        eventually(reached.exists, within_s=WAIT_S)
+        with paused(second.process.pid):
+            deletion = client.operation(client.delete(pipeline.name).id, wait_s=WAIT_S)
+            assert deletion.state == "done", deletion.errors
+            assert client.wait(token, timeout_s=WAIT_S).kind == "lost"
+            reached.unlink()
+        eventually(second.ended, within_s=WAIT_S)
+
+    assert catalog.load_table(pipeline.table).scan().to_arrow().num_rows == 0
+    assert client.outcome(token).kind == "lost"
+
+
 def test_the_driver_of_a_killed_runner_is_gone_before_the_next_one_starts(
     stack: StackState, pipeline: TwoSinks, failpoints: Path
 ) -> None:
