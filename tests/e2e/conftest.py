@@ -18,6 +18,8 @@ from waybill import Client, Position
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.yaml"
 START_TIMEOUT_S = 120.0
+TRIGGER = "trigger: {processingTime: 100 milliseconds}"
+"""Without one an idle stage asks Kafka a hundred times a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,7 @@ def orders_manifest() -> tuple[str, Pipeline]:
         ("orders.in", f"{name}.in"),
         ("orders.enriched", f"{name}.enriched"),
         ("raw.orders", table),
+        ("inputs: [orders]\n", f"inputs: [orders]\n    {TRIGGER}\n"),
     ):
         assert old in text
         text = text.replace(old, new)

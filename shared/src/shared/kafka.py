@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.2
 SILENCE_S = 30.0  # so long a broker may say nothing before a read is given up
 READ_MESSAGES_MAX = 1_000
+END_WAIT_MS = 50  # a broker holds back that nothing is left for so long; news it sends at once
 
 COMMON = {
     # Java's partitioner, so that a key lands where every other client puts it.
@@ -45,7 +46,6 @@ def make_consumer(kafka: Kafka, group: str, **options: object) -> Consumer:
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 50,
             # The broker's own minimum: so long nobody takes over from a process that was killed.
             "session.timeout.ms": 6_000,
             "heartbeat.interval.ms": 1_500,
@@ -108,6 +108,7 @@ def read_ranges(
         return
     level = "read_committed" if committed else "read_uncommitted"
     options: dict[str, object] = {"enable.partition.eof": True, "isolation.level": level}
+    options["fetch.wait.max.ms"] = END_WAIT_MS
     consumer = make_consumer(kafka, "waybill-reader", **options)
     try:
         # By number: to look for the beginning costs this client half a second.
