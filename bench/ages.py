@@ -1,10 +1,11 @@
 """How long starts take after a long life, and what a pipeline costs our own topics. By hand:
 
-`python -m bench.ages fences|takeover|sizes`
+`python -m bench.ages fences|takeover|uncompacted|sizes`
 
 - fences: 2,000,000 fences of one key that nobody compacted; the newest, and a key that has none.
-- takeover: a week of snapshots of 1,000 pipelines and the longest tail, until all tokens are
-  answered; the start of the process is within that time.
+- takeover: a week of snapshots of 1,000 pipelines, compacted by the broker, and the longest tail,
+  until all tokens are answered; the start of the process is within that time.
+- uncompacted: the same before the broker has compacted anything.
 - sizes: what a pipeline that runs writes into each of our topics, per batch and while it is idle.
 """
 
@@ -40,6 +41,8 @@ ASKED_AT_ONCE = 100
 BATCHES = 50
 BATCH_S = 1.0
 IDLE_S = 120.0
+CLEANER_S = 40.0  # the broker looks every 15 s for what may be compacted
+CLEANED_TIMEOUT_S = 600.0
 ENDS = tuple(
     PartitionOffset(topic_id=TOPIC_ID, partition=number, offset=10**9 + number * 7919)
     for number in range(INPUT_PARTITIONS)
@@ -60,7 +63,7 @@ def fences(around: Surroundings) -> None:
         print(f"{FENCES:,} fences of {len(value)} B, {what}: {took:.2f} s")
 
 
-def takeover(around: Surroundings) -> None:
+def takeover(around: Surroundings, *, compacted: bool = True) -> None:
     producer = bulk(around)
     pipelines = [Facts(around, producer) for _ in range(PIPELINES)]
     for pipeline in pipelines:
@@ -81,6 +84,9 @@ def takeover(around: Surroundings) -> None:
         producer.flush()
     commit_offsets(around, began)
     tokens = [pipeline.token(pipeline.commits) for pipeline in pipelines]
+    if compacted:
+        await_compaction(around)
+    stored = on_disk(around)["frontiers"]
     with service("status", around) as status:
         await_ready(status)
         started = time.perf_counter()
@@ -90,8 +96,12 @@ def takeover(around: Surroundings) -> None:
             took = time.perf_counter() - started
     print(
         f"{PIPELINES:,} pipelines, {SNAPSHOTS * PIPELINES:,} snapshots of {size:,} B,"
-        f" a tail of {sum(tails):,} commits: {took:.1f} s"
+        f" {stored / 1e6:,.0f} MB on disk, a tail of {sum(tails):,} commits: {took:.1f} s"
     )
+
+
+def uncompacted(around: Surroundings) -> None:
+    takeover(around, compacted=False)
 
 
 def sizes(around: Surroundings) -> None:
@@ -121,6 +131,17 @@ def on_disk(around: Surroundings) -> dict[str, int]:
         spec.name: sum(f.stat().st_size for f in data.glob(f"{PREFIX}.{spec.name}-*/*.log"))
         for spec in topic_specs()
     }
+
+
+def await_compaction(around: Surroundings) -> None:
+    """Until the broker has found nothing to compact for longer than it waits between two looks."""
+    deadline = time.monotonic() + CLEANED_TIMEOUT_S
+    before, after = -1, on_disk(around)["frontiers"]
+    while before != after:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"still compacting after {CLEANED_TIMEOUT_S:.0f} s: {after:,} B")
+        time.sleep(CLEANER_S)
+        before, after = after, on_disk(around)["frontiers"]
 
 
 def write_snapshots(around: Surroundings, producer: Producer, uids: list[str]) -> int:
@@ -228,7 +249,7 @@ def a_step(number: int) -> Progress:
     )
 
 
-RUNS = {"fences": fences, "takeover": takeover, "sizes": sizes}
+RUNS = {"fences": fences, "takeover": takeover, "uncompacted": uncompacted, "sizes": sizes}
 
 
 def main() -> None:
