@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
+from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot, entry_of
 from token_tracker.app import SlotWrite, Store, WriteResult
 
 TENANT: Final = "default"
@@ -184,17 +184,19 @@ def _place(position: int, slot: Slot | None, mark: str, topic_id: str) -> SlotWr
 
 
 def _one(bench: Bench, wanted: SlotWrite, rebuilt: bool, batches: int) -> WriteResult:
-    progress = tuple(
-        Progress(
-            sink=SINK,
-            reached=(),
-            batch_id=number,
-            sequence=wanted.position * 1_000 + number,
-            committed_at=0,
-            batch_rows=1,
-            version={},
+    history = tuple(
+        entry_of(
+            Progress(
+                sink=SINK,
+                reached=(),
+                batch_id=number,
+                sequence=wanted.position * 1_000 + number,
+                committed_at=0,
+                batch_rows=1,
+                version={},
+            )
         )
         for number in range(batches)
     )
-    (result,) = bench.store.write([replace(wanted, progress=progress, rebuilt=rebuilt)])
+    (result,) = bench.store.write([replace(wanted, history=history, rebuilt=rebuilt)])
     return result

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from shared.clock import Clock
 from shared.errors import Retryable
-from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
+from shared.slots import HISTORY_LENGTH_MAX, Entry, Progress, Slot, progress_from_json
 from status.app.signal import Signal
 from status.core.views import PipelineKey, Reading, Stamp, reading_of
 from token_tracker.app import SlotWrite, WriteResult
@@ -30,7 +30,7 @@ class Stored:
     confirmed_at: int
     """By the server's own clock."""
     version: int
-    history: dict[str, tuple[Progress, ...]] = field(default_factory=dict)
+    history: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
 
 
 class Subscription:
@@ -155,12 +155,12 @@ def is_newer(held: Stored, write: SlotWrite) -> bool:
 
 
 def _history(
-    before: dict[str, tuple[Progress, ...]], write: SlotWrite
-) -> dict[str, tuple[Progress, ...]]:
+    before: dict[str, tuple[Entry, ...]], write: SlotWrite
+) -> dict[str, tuple[Entry, ...]]:
     after = dict(before)
-    for progress in write.progress:
-        held = after.get(progress.sink, ())
-        after[progress.sink] = (*held, progress)[-HISTORY_LENGTH_MAX:]
+    for entry in write.history:
+        held = after.get(entry.sink, ())
+        after[entry.sink] = (*held, entry)[-HISTORY_LENGTH_MAX:]
     return after
 
 
@@ -178,19 +178,19 @@ class Slots:
         return {key: self.reading(key).stamp for key in pipelines}
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
-        return [*self._progress(pipeline, sink)[-count:]]
+        return [progress_from_json(e.progress) for e in self._entries(pipeline, sink)[-count:]]
 
     async def count(self, pipeline: PipelineKey, sink: str) -> int:
-        return len(self._progress(pipeline, sink))
+        return len(self._entries(pipeline, sink))
 
     async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
-        found = self._progress(pipeline, sink)
-        return found[rank] if rank < len(found) else None
+        found = self._entries(pipeline, sink)
+        return progress_from_json(found[rank].progress) if rank < len(found) else None
 
     def wakes(self) -> AsyncIterator[PipelineKey | None]:
         raise AssertionError("nobody waits here")
 
-    def _progress(self, pipeline: PipelineKey, sink: str) -> tuple[Progress, ...]:
+    def _entries(self, pipeline: PipelineKey, sink: str) -> tuple[Entry, ...]:
         self._server.check()
         stored = self._server.stored.get(pipeline)
         return stored.history.get(sink, ()) if stored is not None else ()

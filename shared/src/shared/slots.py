@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from shared.events import Definition, LifecycleEvent, PartitionOffset, StageDefinition
 from shared.vectors import Span
 
-SLOT_VERSION = 2  # of what a snapshot holds: 1 was the slot alone
+SLOT_VERSION = 3  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
@@ -96,12 +96,20 @@ class Progress:
     version: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A Progress as histories keep it: whoever passes it on need not look into it."""
+
+    sink: str
+    progress: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
     """A slot as a snapshot keeps it, with the newest of its history."""
 
     slot: Slot
-    history: tuple[Progress, ...]
+    history: tuple[Entry, ...]
 
 
 _slot = TypeAdapter(Slot)
@@ -134,10 +142,12 @@ def saved_to_json(saved: Saved) -> str:
     return _saved.dump_json(saved).decode()
 
 
-def saved_from_json(text: str, *, version: int) -> Saved:
-    if version < SLOT_VERSION:
-        return Saved(slot=slot_from_json(text), history=())
+def saved_from_json(text: str | bytes) -> Saved:
     return _saved.validate_json(text)
+
+
+def entry_of(progress: Progress) -> Entry:
+    return Entry(progress.sink, progress_to_json(progress))
 
 
 def progress_to_json(progress: Progress) -> str:

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 from builders import NOW
 from shared.errors import Retryable
 from shared.events import Snapshot
-from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot
+from shared.slots import HISTORY_LENGTH_MAX, Entry, Progress, Slot, progress_from_json
 from token_tracker.app import SlotWrite, WriteResult
+
+
+def unpacked(entry: Entry) -> Progress:
+    return progress_from_json(entry.progress)
 
 
 @dataclass
@@ -52,7 +56,7 @@ class FakeStore:
             position=write.position,
             at=write.at,
             mark=write.mark,
-            history=[*history, *write.progress][-HISTORY_LENGTH_MAX:],
+            history=[*history, *map(unpacked, write.history)][-HISTORY_LENGTH_MAX:],
         )
         return WriteResult.WRITTEN
 

@@ -14,7 +14,7 @@ from builders import (
 )
 from shared.errors import Retryable
 from shared.events import from_vector
-from shared.slots import Progress, Slot, slot_to_json
+from shared.slots import Progress, Slot, entry_of, slot_to_json
 from token_tracker.core.snapshots import HISTORY_MAX, pack, unpack
 from unit.token_tracker.line import Bench, commit
 
@@ -189,7 +189,7 @@ def test_history_outlives_a_restart_and_the_store(bench: Bench) -> None:
 
 def test_history_never_makes_a_snapshot_too_large() -> None:
     wide = from_vector({(ORDERS_ID, partition): 10**12 for partition in range(1_000)})
-    history = [replace(make_progress(number), reached=wide) for number in range(9)]
+    history = [entry_of(replace(make_progress(number), reached=wide)) for number in range(9)]
     kept = unpack(make_snapshot(pack(SLOT, history))).history
     assert 0 < len(kept) < 9
     assert kept == tuple(history[-len(kept) :])

@@ -47,6 +47,14 @@ def test_a_runner_that_only_lives_costs_no_snapshot(saved: Bench) -> None:
     assert saved.journal.saves == ["positions"]  # once, by this process
 
 
+def test_a_snapshot_of_another_version_is_not_guessed_at(saved: Bench) -> None:
+    """To leave it out would forget what is lost."""
+    (snapshot,) = saved.journal.snapshots.values()
+    saved.journal.snapshots[UID] = replace(snapshot, slot_version=snapshot.slot_version + 1)
+    with pytest.raises(RuntimeError, match=f"pipeline {UID} has version 4.* reads 3"):
+        saved.restart()
+
+
 def test_one_commit_is_no_reason_for_a_snapshot_and_stands_in_the_tail(saved: Bench) -> None:
     saved.applied(commit(5, sequence=1))
     saved.tracker.save()

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from shared.clock import Clock
 from shared.events import Beat, Fact, LifecycleEvent, Snapshot
-from shared.slots import Progress, Slot
+from shared.slots import Entry, Slot, entry_of
 from token_tracker.core import apply_beat, apply_fact, apply_lifecycle
 from token_tracker.core.snapshots import SnapshotRule, Unsaved
 from token_tracker.held import Held, Partition, restored
@@ -45,7 +45,7 @@ class SlotWrite:
     at: int
     slot: Slot | None
     mark: str = ""
-    progress: tuple[Progress, ...] = ()
+    history: tuple[Entry, ...] = ()
     rebuilt: bool = False
 
 
@@ -106,8 +106,9 @@ class Tracker:
             held.changed = True
             held.unsaved = held.unsaved or self._unsaved(offset)
         held.slot = applied.slot
-        held.fresh += applied.progress
-        held.history += applied.progress
+        entries = [entry_of(progress) for progress in applied.progress]
+        held.fresh += entries
+        held.history += entries
         if applied.progress:
             measure_delay(applied.progress, self._clock.now_ms())
 
@@ -239,6 +240,6 @@ class Tracker:
             at=self._clock.now_ms(),
             slot=None if confirm else held.slot,
             mark=held.mark if confirm else f"{self._born_at}.{next(self._marks)}",
-            progress=tuple(held.history if held.lost else held.fresh),
+            history=tuple(held.history if held.lost else held.fresh),
             rebuilt=held.lost,
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.events import Snapshot
-from shared.slots import SLOT_VERSION, Progress, Slot
+from shared.slots import SLOT_VERSION, Entry, Slot
 from token_tracker.core.snapshots import SnapshotRule, Unsaved, pack, unpack
 
 HISTORY_IN_MEMORY: Final = 256  # per pipeline; what a rebuilt slot can still tell of past batches
@@ -16,8 +16,8 @@ class Held:
     """A pipeline in memory."""
 
     slot: Slot
-    fresh: list[Progress] = field(default_factory=list)
-    history: deque[Progress] = field(default_factory=lambda: deque(maxlen=HISTORY_IN_MEMORY))
+    fresh: list[Entry] = field(default_factory=list)
+    history: deque[Entry] = field(default_factory=lambda: deque(maxlen=HISTORY_IN_MEMORY))
     changed: bool = False
     unsaved: Unsaved | None = None
     restored_to: int = 0

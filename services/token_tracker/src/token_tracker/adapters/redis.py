@@ -13,7 +13,7 @@ from typing import Final
 import redis
 
 from shared.errors import Retryable
-from shared.slots import HISTORY_LENGTH_MAX, Keys, progress_to_json, slot_to_json
+from shared.slots import HISTORY_LENGTH_MAX, Keys, slot_to_json
 from token_tracker.app import SlotWrite, WriteResult
 
 WRITE: Final = """
@@ -113,6 +113,6 @@ def _by_sink(write: SlotWrite) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if write.rebuilt and write.slot is not None:
         found = {sink: [] for sink in sorted(write.slot.sinks)}
-    for progress in write.progress:
-        found.setdefault(progress.sink, []).append(progress_to_json(progress))
+    for entry in write.history:
+        found.setdefault(entry.sink, []).append(entry.progress)
     return found

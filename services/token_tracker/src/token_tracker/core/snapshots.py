@@ -13,11 +13,11 @@ from typing import Final
 
 from shared.events import Snapshot
 from shared.slots import (
-    Progress,
+    SLOT_VERSION,
+    Entry,
     Saved,
     SinkState,
     Slot,
-    progress_to_json,
     saved_from_json,
     saved_to_json,
 )
@@ -58,7 +58,7 @@ class Unsaved:
         return self.urgent or old or position - self.position >= rule.tail_max
 
 
-def pack(slot: Slot, history: Sequence[Progress]) -> str:
+def pack(slot: Slot, history: Sequence[Entry]) -> str:
     """Without a hop tokens wait for a later one at worst; without a snapshot they wait for ever."""
     packed = _packed(slot, _newest(history))
     while len(packed) > PACKED_CHARACTERS_MAX and any(_spare(s) for s in slot.sinks.values()):
@@ -68,11 +68,15 @@ def pack(slot: Slot, history: Sequence[Progress]) -> str:
 
 
 def unpack(snapshot: Snapshot) -> Saved:
-    text = zlib.decompress(base64.b64decode(snapshot.slot)).decode()
-    return saved_from_json(text, version=snapshot.slot_version)
+    if snapshot.slot_version != SLOT_VERSION:
+        raise RuntimeError(
+            f"the snapshot of pipeline {snapshot.pipeline_uid} has version {snapshot.slot_version},"
+            f" and this tracker reads {SLOT_VERSION}: start the Waybill that wrote it"
+        )
+    return saved_from_json(zlib.decompress(base64.b64decode(snapshot.slot)))
 
 
-def _packed(slot: Slot, history: tuple[Progress, ...]) -> str:
+def _packed(slot: Slot, history: tuple[Entry, ...]) -> str:
     text = saved_to_json(Saved(slot=slot, history=history))
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
@@ -85,12 +89,12 @@ def _thinner(state: SinkState) -> SinkState:
     return replace(state, hops=thinned(state.hops)) if _spare(state) else state
 
 
-def _newest(history: Sequence[Progress]) -> tuple[Progress, ...]:
-    kept: list[Progress] = []
+def _newest(history: Sequence[Entry]) -> tuple[Entry, ...]:
+    kept: list[Entry] = []
     room = HISTORY_CHARACTERS_MAX
-    for progress in reversed(history):
-        room -= len(progress_to_json(progress))
+    for entry in reversed(history):
+        room -= len(entry.progress)
         if room < 0 or len(kept) == HISTORY_MAX:
             break
-        kept.append(progress)
+        kept.append(entry)
     return tuple(reversed(kept))
