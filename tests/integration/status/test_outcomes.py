@@ -105,7 +105,7 @@ def test_a_silent_tracker_makes_unknown_but_leaves_what_is_final(
     assert status.get(early).json()["outcome"] == "complete"
 
 
-def test_a_long_poll_ends_with_the_commit(
+def test_a_commit_wakes_a_long_poll(
     surroundings: Surroundings, status: httpx2.Client, tracker: Tracker
 ) -> None:
     tracker.write(slot_of(tracker.uid, reached=10))
@@ -119,10 +119,8 @@ def test_a_long_poll_ends_with_the_commit(
     with ThreadPoolExecutor() as pool:
         held = pool.submit(lambda: status.get(path, params={"wait": 30}).json())
         eventually(lambda: "waybill_waiters 1.0" in status.get("/metrics").text)
-        tracker.commit((0, 14))
-        told = time.monotonic()
+        tracker.commit((0, 14), stamped=False)
         assert held.result(10)["outcome"] == "complete"
-    assert time.monotonic() - told < 0.5
 
 
 def test_a_lost_wake_up_is_noticed_within_a_second(

@@ -84,13 +84,16 @@ class Tracker:
     keys: Keys
     uid: str
 
-    def write(self, slot: Slot, *, wake: bool = True, at_ms: int | None = None) -> None:
+    def write(
+        self, slot: Slot, *, wake: bool = True, stamped: bool = True, at_ms: int | None = None
+    ) -> None:
+        """Without `wake` only who compares stamps sees it; not `stamped`, only who is woken."""
         place = self.keys.slot(DEFAULT_TENANT, self.uid)
         run_id = self.client.info("server")["run_id"]
         fields = {"slot": slot_to_json(slot), "run_id": run_id, "partition": "0", "position": "1"}
         for name, value in {**fields, **confirmed(at_ms or now_ms())}.items():
             self.client.hset(place, name, value)
-        self.client.hincrby(place, "version", 1)
+        self.client.hincrby(place, "version", int(stamped))
         if wake:
             self.client.publish(self.keys.wake(), f"{DEFAULT_TENANT}/{self.uid}")
 
@@ -99,13 +102,13 @@ class Tracker:
         for name, value in confirmed(now_ms()).items():
             self.client.hset(place, name, value)
 
-    def commit(self, *batches: tuple[int, int]) -> None:
+    def commit(self, *batches: tuple[int, int], stamped: bool = True) -> None:
         """Batches as (id, reached); the history first, as nobody may see the slot without it."""
         place = self.keys.history(DEFAULT_TENANT, self.uid, SINK)
         for number, reached in batches:
             self.client.zadd(place, {progress_to_json(progress(number, reached)): number})
         number, reached = batches[-1]
-        self.write(slot_of(self.uid, reached=reached, batch=number))
+        self.write(slot_of(self.uid, reached=reached, batch=number), stamped=stamped)
 
 
 def confirmed(at_ms: int) -> dict[str, str]:
