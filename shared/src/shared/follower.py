@@ -27,7 +27,7 @@ POLL_S = 0.1
 RETRY_S = 1.0
 ASK_TIMEOUT_S = 10.0  # the broker looks into one segment per partition
 LAG_INTERVAL_S = 5.0  # between two looks at how far the topic has come
-LAG_S_MAX = 3.0  # to know what stood there; normally it takes milliseconds
+LAG_S_MAX = 3.0  # to know what stood there: milliseconds, half a second behind a transaction
 M = TypeVar("M", bound=Message)
 
 

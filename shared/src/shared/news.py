@@ -9,7 +9,7 @@ from shared.errors import Retryable
 
 logger = logging.getLogger(__name__)
 
-NEWS_TIMEOUT_S = 2.0  # that a request waits; normally it takes milliseconds
+NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, half a second behind a transaction
 
 
 class Follower(Protocol):
