@@ -150,11 +150,12 @@ def test_what_others_write_meanwhile_only_makes_the_token_wait_for_more(
 def test_without_a_place_and_without_an_end_there_is_no_token(
     surroundings: Surroundings, ingress: httpx2.Client, known: Known, road: LossyRoad
 ) -> None:
+    send(ingress, known, 1)
     road.lose(PRODUCE)
     road.forget()
     road.lose(LIST_OFFSETS, ALWAYS)
 
-    answer = send(ingress, known, 1)
+    answer = send(ingress, known, 2)
     road.lose(LIST_OFFSETS, 0)
 
     assert answer.status_code == httpx2.codes.SERVICE_UNAVAILABLE
@@ -162,7 +163,7 @@ def test_without_a_place_and_without_an_end_there_is_no_token(
     assert "no token" in answer.json()["detail"]
     assert answer.json()["request_id"] == answer.headers["X-Request-Id"]
     assert "Retry-After" in answer.headers
-    assert written(surroundings, known) == [1]
+    assert written(surroundings, known) == [1, 2]
 
 
 def test_acknowledgements_that_never_come_make_no_token_and_harm_nobody_later(

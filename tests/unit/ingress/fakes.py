@@ -74,6 +74,7 @@ class FakeKafka:
     failing: dict[int, str] = field(default_factory=dict)
     refusing: dict[int, str] = field(default_factory=dict)
     hide_offsets: bool = False
+    starts_after_write: dict[int, int] = field(default_factory=dict)
     becomes: str | None = None
     away: bool = False
     away_after_write: bool = False
@@ -93,6 +94,7 @@ class FakeKafka:
             self.topics.append(topic)
             delivered.append((partition, -1 if self.hide_offsets else at))
         self.away = self.away_after_write
+        self.starts_now |= self.starts_after_write
         if self.becomes is not None:
             self.topic_id = self.becomes
         failed = [Rejection(r.row, self.failing[r.row]) for r in records if r.row in self.failing]

@@ -2,13 +2,13 @@
 what it does not cover is named with its reason."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from ingress.app.floors import Floors
 from ingress.app.ports import Appended, Log, Mint, Topics
 from ingress.app.registry import Registry
-from ingress.app.tokens import held_of
 from ingress.core.births import delivered_spans, part_of, unplaced
 from ingress.core.demands import Demand
 from ingress.core.inputs import row_rules
@@ -55,6 +55,7 @@ class Records:
         self._log = log
         self._topics = topics
         self._mint = mint
+        self._floors = Floors(topics, mint)
         self._limits = limits
 
     async def write(
@@ -71,7 +72,8 @@ class Records:
         if not rows.records:
             reason = f"none of {len(rows.rejected)} records is one of input {input_name}"
             raise Refusal("records_rejected", reason, rejected=as_json(rows.rejected))
-        await self._registry.present(record, source, fresh=False)
+        topic = await self._registry.present(record, source, fresh=False)
+        floors = await self._floors.of(topic)
         appended = await self._log.append(source.topic, rows.records)
         rejected = sorted([*rows.rejected, *appended.failed, *appended.refused])
         if not appended.delivered and appended.refused:
@@ -82,7 +84,7 @@ class Records:
         if not appended.delivered:
             reason = f"kafka acknowledged none of {len(rows.records)} records"
             raise Retryable(f"{reason}: {appended.failed[0].reason}")
-        spans = await self._spans(record, source, appended)
+        spans = await self._spans(record, source, appended, floors)
         counted = not unplaced(appended.delivered)
         sealed = self._mint.seal([part_of(record, spans, counted=counted)])
         return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
@@ -94,18 +96,23 @@ class Records:
         return await asyncio.to_thread(read, body, rule, self._limits)
 
     async def _spans(
-        self, record: PipelineRecord, source: InputDefinition, appended: Appended
+        self,
+        record: PipelineRecord,
+        source: InputDefinition,
+        appended: Appended,
+        floors: Mapping[int, int],
     ) -> tuple[Span, ...]:
         """What was delivered, in a topic that was the same before and after."""
         missing = unplaced(appended.delivered)
         try:
-            held = await held_of(self._topics, source.topic, missing) if missing else {}
+            ends = await self._topics.ends(source.topic, missing) if missing else {}
             identity = await self._registry.present(record, source, fresh=True)
         except Retryable as error:
             raise Retryable(f"the records are written, but have no token: {error}") from error
         except Refusal as refusal:
             detail = f"the records are written, but have no token: {refusal.detail}"
             raise Refusal(refusal.slug, detail, **refusal.members) from refusal
+        held = {at: (floors.get(at, 0), end) for at, end in ends.items()}
         return delivered_spans(identity.topic_id, appended.delivered, held)
 
 

@@ -27,14 +27,6 @@ END_RETRY_MS = 2_000  # a new leader may need that long to know the last acknowl
 END_RETRY_PAUSE_S = 0.1
 
 
-async def held_of(topics: Topics, topic: str, partitions: Iterable[int]) -> dict[int, Held]:
-    """What each partition holds now; what is written meanwhile may be in it."""
-    wanted = tuple(partitions)
-    starts = await topics.starts(topic, wanted)
-    ends = await topics.ends(topic, wanted)
-    return {at: (starts[at], ends[at]) for at in wanted}
-
-
 class Tokens:
     def __init__(self, registry: Registry, topics: Topics, mint: Mint) -> None:
         self._registry = registry
@@ -45,7 +37,7 @@ class Tokens:
         """A token for all that the input holds now."""
         record, source = await self._registry.input(pipeline, name, demand)
         identity = await self._registry.present(record, source, fresh=True)
-        held = await held_of(self._topics, source.topic, identity.partitions)
+        held = await self._held(source.topic, identity.partitions)
         await self._registry.present(record, source, fresh=True)
         spans = held_spans(record, source, held)
         return self._mint.seal([part_of(record, spans, counted=False)])
@@ -68,6 +60,13 @@ class Tokens:
             spans += await self._spans(record, topic, list(group))
         assumed = any(position.topic_id is None for position in positions)
         return self._mint.seal([part_of(record, spans)], identity_assumed=assumed)
+
+    async def _held(self, topic: str, partitions: Iterable[int]) -> dict[int, Held]:
+        """What each partition holds now; what is written meanwhile may be in it."""
+        wanted = tuple(partitions)
+        starts = await self._topics.starts(topic, wanted)
+        ends = await self._topics.ends(topic, wanted)
+        return {at: (starts[at], ends[at]) for at in wanted}
 
     async def _spans(
         self, record: PipelineRecord, topic: str, positions: list[Position]

@@ -13,7 +13,7 @@ from shared.tokens import Part, Token, pipeline_id
 from shared.vectors import Span, TopicPartition, join, merge_spans, record_spans
 
 Held = tuple[int, int]
-"""The first offset that a partition still holds, and its end."""
+"""The first offset that a partition holds or held, and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def unplaced(delivered: Iterable[tuple[int, int]]) -> set[int]:
 def delivered_spans(
     topic_id: str, delivered: Sequence[tuple[int, int]], held: Mapping[int, Held]
 ) -> tuple[Span, ...]:
-    """Exact where offsets were reported; else all that the partition `held` after the ack."""
+    """Exact where offsets were reported; else all that a partition `held` from before to after."""
     exact = record_spans(
         (topic_id, partition, offset) for partition, offset in delivered if partition not in held
     )
