@@ -119,9 +119,9 @@ class Checker:
             self.report("I6", f"a token for {sorted(due)} covers {sorted(covered)}")
 
     def _begins(self, issued: Issued) -> dict[TopicPartition, int]:
-        """From where on every sink gets all that the input still holds."""
+        """From where on every sink gets all that the input still holds, or held when it went."""
         begins: dict[TopicPartition, int] = {}
-        for topic in self._world.cluster.topics.values():
+        for topic in self._world.cluster.incarnations.values():
             for number, partition in enumerate(topic.partitions):
                 begins[topic.topic_id, number] = partition.start
         record = next(
