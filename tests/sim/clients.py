@@ -22,7 +22,7 @@ from shared.pipelines import PipelineDirectory
 from shared.settings import DEFAULT_TENANT
 from shared.tokens import PREFIX, KeyRing, Part, Token, open_token, seal
 from sim.clocks import Clocks
-from sim.log import Cluster, Place, Row
+from sim.log import Cluster, Partition, Place, Row
 from sim.redis_server import RedisServer, Slots
 from sim.sinks import Edge
 from status.app.hub import Hub
@@ -193,22 +193,25 @@ class Ingress:
         return "cluster"
 
     async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        found = self._partitions(topic, partitions)
+        starts = {number: partition.start for number, partition in found.items()}
+        self._edge("ingress.starts_read")
+        return starts
+
+    async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        found = self._partitions(topic, partitions)
+        ends = {number: partition.end() for number, partition in found.items()}
+        self._edge("ingress.ends_read")
+        return ends
+
+    def _partitions(self, topic: str, partitions: Iterable[int]) -> dict[int, Partition]:
         found = self._world.cluster.topics.get(topic)
         if found is None:
             raise Retryable(f"topic {topic} is unknown")
-        self._edge("ingress.starts_read")
-        return {number: found.partitions[number].start for number in partitions}
-
-    async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        found = self._world.cluster.topics.get(topic)
         try:
-            if found is None:
-                raise Retryable(f"topic {topic} is unknown")
-            ends = {number: found.partitions[number].end() for number in partitions}
+            return {number: found.partitions[number] for number in partitions}
         except IndexError as error:
             raise Retryable(f"topic {topic} has no such partition") from error
-        self._edge("ingress.ends_read")
-        return ends
 
     # Mint
 

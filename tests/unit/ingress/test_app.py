@@ -114,6 +114,14 @@ def test_where_a_topic_begins_says_nothing_of_the_next_one_of_that_name() -> Non
     assert [s.start for s in world.mint.parts[0].spans] == [1, 0]
 
 
+def test_records_are_written_though_kafka_does_not_say_where_partitions_begin() -> None:
+    kafka = FakeKafka(starts_now={0: 2}, ends_now={0: 7, 1: 3}, hide_offsets=True)
+    kafka.starts_away = True
+    world = World(pipeline(source()), kafka=kafka)
+    world.write()
+    assert world.mint.parts[0].spans == (span(0, 0, 9), span(1, 0, 4))
+
+
 def test_what_kafka_does_not_acknowledge_is_named_and_not_covered() -> None:
     world = World(pipeline(source()), kafka=FakeKafka(failing={1: "not acknowledged by kafka: x"}))
     receipt = world.write(b'{"id": 1}\n{"id": 2}\nbad')

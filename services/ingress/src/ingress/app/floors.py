@@ -29,18 +29,14 @@ class Floors:
         self._known: dict[str, _Known] = {}
 
     async def of(self, topic: TopicIdentity) -> Mapping[int, int]:
-        """By partition. One that is not named came later: its first offset is 0."""
+        """By partition; of one that is not named nothing better is known than 0."""
         known = self._known.get(topic.name)
         if known is None or known.topic_id != topic.topic_id:
-            return await self._read(topic)
-        if not 0 <= self._mint.now_ms() - known.read_at < FLOOR_AGE_MS_MAX:
-            self._known[topic.name] = replace(known, read_at=self._mint.now_ms())  # who asks is one
-            with suppress(Retryable):
-                return await self._read(topic)
+            known = _Known(topic_id=topic.topic_id, starts={}, read_at=-FLOOR_AGE_MS_MAX)
+        if 0 <= self._mint.now_ms() - known.read_at < FLOOR_AGE_MS_MAX:
+            return known.starts
+        with suppress(Retryable):
+            starts = await self._topics.starts(topic.name, topic.partitions)
+            known = replace(known, starts=starts, read_at=self._mint.now_ms())
+            self._known[topic.name] = known
         return known.starts
-
-    async def _read(self, topic: TopicIdentity) -> Mapping[int, int]:
-        starts = await self._topics.starts(topic.name, topic.partitions)
-        read_at = self._mint.now_ms()
-        self._known[topic.name] = _Known(topic_id=topic.topic_id, starts=starts, read_at=read_at)
-        return starts
