@@ -122,7 +122,8 @@ class SinkDefinition:
     since: int  # the generation with which it came: a name that returns is another sink
     bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
     retired: tuple[str, ...] = ()  # ids that its topic had before
-    moved: int = 0  # the generation with which what nobody had read went with its topic
+    renewed: int = 0  # the generation with which its topic was created anew, the last time
+    moved: int = 0  # the same, where no stage tells what went with that topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

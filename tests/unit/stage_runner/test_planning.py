@@ -300,6 +300,20 @@ def test_sink_whose_topic_was_created_anew_says_since_when(
     assert define(manifest, anew, make_record(stages=defined))[0].sinks[0].moved == 0
 
 
+def test_what_a_reader_told_of_a_topic_that_is_gone_is_told_by_its_sink_when_the_reader_goes(
+    manifest: Manifest, defined: tuple[StageDefinition, ...]
+) -> None:
+    anew = {**TOPICS, "orders.enriched": TopicState(topic_id="A2", starts={0: 0}, ends={0: 0})}
+    alone = manifest.model_copy(update={"stages": manifest.stages[:1]})
+    with_reader = define(manifest, anew, make_record(stages=defined, generation=4))
+    assert with_reader[0].sinks[0].moved == 0
+
+    later = define(manifest, anew, make_record(stages=with_reader, generation=5))
+    (enrich,) = define(alone, anew, make_record(stages=later, generation=6))
+
+    assert enrich.sinks[0].moved == 5
+
+
 def test_reader_that_came_later_does_not_tell_for_those_before_it(
     manifest: Manifest, defined: tuple[StageDefinition, ...]
 ) -> None:

@@ -98,6 +98,7 @@ def define(
         same = [s for s in mine if (s.name, s.target) == (sink.name, sink.target)]
         ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
         topic_id = topics[sink.kafka.topic].topic_id if sink.kafka else None
+        renewed = bool(same) and topic_id != same[0].topic_id
         return SinkDefinition(
             name=sink.name,
             kind=sink.kind,
@@ -106,8 +107,9 @@ def define(
             terminal=sink.kafka is None or sink.kafka.topic not in read,
             since=same[0].since if same else generation,
             bases=same[0].bases if same else ends,
-            retired=_retired(same[0], topic_id) if same else (),
-            moved=_moved(same[0], topic_id, begun.values(), generation) if same else 0,
+            retired=_retired(same[0], renewed=renewed) if same else (),
+            renewed=generation if renewed else same[0].renewed if same else 0,
+            moved=same[0].moved if same else 0,
         )
 
     stages = tuple(
@@ -119,7 +121,7 @@ def define(
         )
         for stage in manifest.stages_in_order()
     )
-    return _with_whole(stages, known, topics, generation)
+    return _with_whole(_with_moved(stages), known, topics, generation)
 
 
 def _with_whole(
@@ -154,23 +156,28 @@ def _with_whole(
     )
 
 
-def _retired(before: SinkDefinition, topic_id: str | None) -> tuple[str, ...]:
+def _retired(before: SinkDefinition, *, renewed: bool) -> tuple[str, ...]:
     was = before.topic_id
-    return (*before.retired, was) if was is not None and was != topic_id else before.retired
+    return (*before.retired, was) if renewed and was is not None else before.retired
 
 
-def _moved(
-    before: SinkDefinition, topic_id: str | None, stages: Iterable[StageDefinition], generation: int
-) -> int:
-    """With a topic that is created anew goes what nobody was told of.
+def _with_moved(stages: tuple[StageDefinition, ...]) -> tuple[StageDefinition, ...]:
+    """Say since when nobody tells what went with a topic that was created anew.
 
-    A stage that has read it since there was anything in it says itself what it has missed.
+    A stage that has read it since there was anything in it tells what it has missed, until it goes.
     """
-    if topic_id == before.topic_id:
-        return before.moved
-    readers = [s for s in stages if any(i.topic_id == before.topic_id for i in s.inputs)]
-    told = any(sink.since <= before.since for stage in readers for sink in stage.sinks)
-    return before.moved if told else generation
+
+    def moved(sink: SinkDefinition) -> int:
+        for stage in stages if sink.retired else ():
+            read = any(sink.retired[-1] in source.retired for source in stage.inputs)
+            if read and any(known.since <= sink.since for known in stage.sinks):
+                return sink.moved
+        return sink.renewed
+
+    return tuple(
+        replace(s, sinks=tuple(replace(sink, moved=moved(sink)) for sink in s.sinks))
+        for s in stages
+    )
 
 
 def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:
