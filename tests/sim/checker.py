@@ -200,9 +200,9 @@ class Checker:
         record = self._world.newest(issued.uid)
         due: dict[str, set[Row]] = {}
         sinks: dict[str, tuple[StageDefinition, SinkDefinition]] = {}
-        numbers = set()
+        roots = set()
         for place, row in covered(self._contents, token):
-            numbers.add(row.number)
+            roots.add(row)
             for stage, sink in required(record, issued.generation, place.topic_id):
                 rows = effects(issued.uid, record.stages, issued.generation, place.topic_id, row)
                 key = fence_key(issued.uid, stage, sink)
@@ -214,22 +214,22 @@ class Checker:
                 self.report("I1", f"complete, but {sink.name} lacks {sorted(missing)[:3]}")
                 if self._recreated(token):
                     self.report("I7", "and its topic is another one than it was")
-            self._check_hops(issued, stage, sink, numbers)
+            self._check_hops(issued, stage, sink, roots)
 
     def _check_hops(
-        self, issued: Issued, stage: StageDefinition, sink: SinkDefinition, numbers: set[int]
+        self, issued: Issued, stage: StageDefinition, sink: SinkDefinition, roots: set[Row]
     ) -> None:
         key = fence_key(issued.uid, stage, sink)
         fence = self._contents.fence(key)
         passed = to_vector(fence.frontier) if fence is not None else {}
         for source in (s for s in stage.inputs if not s.root):
             for place, row in self._world.cluster.incarnations[source.topic_id].rows():
-                if row.number not in numbers or not row.path:
-                    continue
-                if writer_of(row)[1] > issued.generation:
+                if row.path and writer_of(row)[1] > issued.generation:
                     continue  # of another life of the sink before it, which nobody waits for
-                own = all(step[:4] == issued.uid[:4] for step in row.path)
-                if own and passed.get((place.topic_id, place.partition), 0) <= place.offset:
+                if (
+                    _made_of(row, roots, issued.uid)
+                    and passed.get((place.topic_id, place.partition), 0) <= place.offset
+                ):
                     self.report("I9", f"complete, but {key} has not passed {place}")
 
     def _recreated(self, token: Token) -> bool:
@@ -250,6 +250,12 @@ def covered(contents: Contents, token: Token) -> Iterator[tuple[Place, Row]]:
     for span in (span for part in token.parts for span in part.spans):
         for offset, row in contents.entries(span.topic_id, span.partition, span.start, span.end):
             yield Place(span.topic_id, span.partition, offset), row
+
+
+def _made_of(row: Row, roots: set[Row], uid: str) -> bool:
+    """Whether the stages of that pipeline made it of one of these."""
+    own = [step[:4] == uid[:4] for step in row.path]
+    return any(all(own[at:]) and Row(row.number, row.path[:at]) in roots for at in range(len(own)))
 
 
 def _reach(spans: Iterable[Span], at: TopicPartition, start: int, end: int) -> bool:
