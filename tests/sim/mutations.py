@@ -43,8 +43,8 @@ MUTATIONS: Final = (
         name="what nobody was told of when its topic went is told later",
         invariant="I1",
         instead={"waybill.spark.stage.TrackedStage._give_up": stand_ins.no_stops},
-        only=("topics", "strangers", "driver"),
-        rates=Rates(crash=0.08),
+        only=("topics",),
+        rates=Rates(unsure=0.1),
     ),
     Mutation(
         name="batches are skipped by their ids",
