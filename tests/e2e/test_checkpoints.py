@@ -38,10 +38,16 @@ def damage_last_plan(checkpoint: Path) -> None:
     newest(checkpoint / "commits").unlink()
 
 
-@pytest.mark.parametrize("harm", [forget_last_batch, damage_last_plan, shutil.rmtree])
-def test_a_checkpoint_that_lost_files_loses_and_doubles_nothing(
-    pipeline: TwoSinks, harm: object
-) -> None:
+def commit_as_another_driver(checkpoint: Path) -> None:
+    """One that was paused before its commit, and goes on when another one has its place."""
+    last = newest(checkpoint / "commits")
+    shutil.copy(last, last.with_name(str(int(last.name) + 3)))
+
+
+@pytest.mark.parametrize(
+    "harm", [forget_last_batch, damage_last_plan, commit_as_another_driver, shutil.rmtree]
+)
+def test_a_damaged_checkpoint_loses_and_doubles_nothing(pipeline: TwoSinks, harm: object) -> None:
     assert callable(harm)
     pipeline.client.wait(pipeline.send(2), timeout_s=WAIT_S)
     pipeline.stop()

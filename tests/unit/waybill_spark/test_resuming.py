@@ -92,6 +92,14 @@ def test_a_damaged_checkpoint_is_moved_aside(bench: Bench) -> None:
     assert asides(bench) == ["checkpoint.aside-1"]
 
 
+def test_a_checkpoint_with_a_commit_of_another_driver_is_moved_aside(bench: Bench) -> None:
+    """Paused before its commit, and gone on when its successor had begun a checkpoint anew."""
+    (bench.folder / "commits/4").write_text("v1\n{}")
+    assert bench.started() == {("T1", 0): 7}
+    assert asides(bench) == ["checkpoint.aside-1"]
+    assert bench.first.ranges == [(0, 4), (4, 7)]
+
+
 def test_a_wiped_checkpoint_begins_where_the_sinks_stand(bench: Bench) -> None:
     bench.folder.rename(bench.folder.with_name("elsewhere"))
     assert bench.started() == {("T1", 0): 7}

@@ -49,8 +49,16 @@ class Checkpoint:
         if batch_id is None:
             return None
         self.lineage()
-        committed = _newest(self.folder / "commits") == batch_id
-        return Planned(starts=self.starts(batch_id), ends=self.ends(batch_id), committed=committed)
+        committed = _newest(self.folder / "commits")
+        if committed is not None and committed > batch_id:
+            # A driver that was paused has written into the checkpoint of its successor. Spark would
+            # run the last plan again at each start, and never get past its commit.
+            raise CheckpointDamaged(f"{self.folder} holds commit {committed} without its plan")
+        return Planned(
+            starts=self.starts(batch_id),
+            ends=self.ends(batch_id),
+            committed=committed == batch_id,
+        )
 
     def took_something(self) -> bool:
         """Whether a batch that was not empty is committed, as far as the files tell."""
