@@ -6,7 +6,7 @@ import random
 import tracemalloc
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +18,9 @@ from status.app.hub import Hub
 from status.app.question import Change, Question
 from status.app.tokens import Tokens
 from status.core.outcomes import Kind
+from status.core.views import PipelineKey
 from unit.status.fakes import (
+    KEY,
     LOAD,
     FakeOwners,
     FakeStore,
@@ -49,6 +51,18 @@ class Growing(FakeStore):
         self.histories = {}
         self.put(content, version=version)
         self.histories = kept
+
+
+class Held(FakeStore):
+    """Says nothing of batches until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+
+    async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
+        await self.let.wait()
+        return await super().newest(pipeline, sink, count)
 
 
 class Reader:
@@ -167,6 +181,27 @@ def test_a_fault_of_ours_is_told_to_all_who_wait_for_that_token() -> None:
         assert (await w.tokens.wait(token(span(0, 5)), WAIT_S)).outcome == Kind.COMPLETE
 
     in_a_world(test)
+
+
+def test_a_failure_that_nobody_waits_for_any_more_is_forgotten() -> None:
+    async def scene() -> None:
+        faults: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+        store = Held()
+        feed = Feed(KEY, store)
+        asking = asyncio.create_task(feed.newest(LOAD))
+        await settled()
+        asking.cancel()
+        store.histories_away = True
+        store.let.set()
+        await settled()
+        store.put(DONE, version=1)
+        store.histories_away = False
+        assert await feed.newest(LOAD) == store.histories[LOAD]
+        gc.collect()
+        assert faults == []
+
+    asyncio.run(asyncio.wait_for(scene(), WAIT_S))
 
 
 def test_many_waiters_cost_little_and_leave_nothing() -> None:

@@ -33,7 +33,7 @@ class Feed:
         self.loading: asyncio.Task[None] | None = None
         self._store = store
         self._needs = Index()
-        self._newest: dict[str, asyncio.Task[list[Progress]]] = {}
+        self._newest: dict[str, asyncio.Task[list[Progress] | Retryable]] = {}
 
     def show(self, reading: Reading | None) -> set[int]:
         """Take a reading; the questions whose answers it may change."""
@@ -55,14 +55,20 @@ class Feed:
     async def newest(self, sink: str) -> list[Progress]:
         task = self._newest.get(sink)
         if task is None:
-            task = asyncio.create_task(self._store.newest(self.pipeline, sink, NEWEST))
-            self._newest[sink] = task
+            task = self._newest[sink] = asyncio.create_task(self._read_newest(sink))
+        found = await asyncio.shield(task)
+        if isinstance(found, Retryable):
+            raise found
+        return found
+
+    async def _read_newest(self, sink: str) -> list[Progress] | Retryable:
+        """Raises no Retryable: all who wait may have left, and nobody would take it."""
         try:
-            return await asyncio.shield(task)
-        except Retryable:
-            if self._newest.get(sink) is task:
+            return await self._store.newest(self.pipeline, sink, NEWEST)
+        except Retryable as error:
+            if self._newest.get(sink) is asyncio.current_task():
                 del self._newest[sink]
-            raise
+            return error
 
 
 class Feeds:
