@@ -72,15 +72,17 @@ class Flow:
     def arrived(self, place: Place, key: str, ways: Set[str] | None = None) -> bool:
         """Whether all that a record of a root, and whoever shares its fate, became is there now.
 
-        `ways`: the sinks that lead there, else all that ever did.
+        What became nothing may be gone or not: nobody can tell. `ways`: the sinks that lead there,
+        else all that ever did.
         """
         due = self._due(place, key, ways)
         if not due:
             return False
         stage, sink = self._sinks[key]
-        rows = {out for at in due for out in self._become(at, stage, sink)}
+        rows = [frozenset(self._become(at, stage, sink)) for at in due]
         read = {at for move in self._moves[key] for at in move.read}
-        return bool(rows) and due <= read and rows <= self._rows_left(key)
+        left = self._rows_left(key)
+        return due <= read and all(became and became <= left for became in rows)
 
     def passed(self, place: Place, key: str, ways: Set[str]) -> bool:
         """Whether the sink is past all that came to it before the record, and with it."""
