@@ -1,6 +1,7 @@
 """What one fact changes in a slot."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -55,6 +56,11 @@ def apply(*bodies: Definition | Commit, slot: Slot = EMPTY) -> Applied:
     for body in bodies:
         applied = apply_fact(applied.slot, make_fact(body))
     return applied
+
+
+def written(slot: Slot) -> list[int]:
+    """By hop of stage enrich that is kept, where its rows end."""
+    return [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops]
 
 
 def reached(slot: Slot, sink: str = "load/lake@1") -> dict[TopicPartition, int]:
@@ -170,17 +176,16 @@ def test_same_batch_with_smaller_outputs_needs_only_those() -> None:
     assert reached(apply(*facts).slot) == {("R", 0): 12}
 
 
-def test_hops_that_every_reader_has_passed_are_dropped() -> None:
-    slot = EMPTY
-    slot = apply(CHAIN, *(enriched(11 + n, n + 1, sequence=n) for n in range(5)), slot=slot).slot
-    assert len(slot.sinks["enrich/enriched@1"].hops) == 5
-    slot = apply(loaded(3), slot=slot).slot
-    assert [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops] == [
-        3,
-        4,
-        5,
-    ]
-    assert reached(slot) == {("R", 0): 13}
+@pytest.mark.parametrize(("room", "kept"), [(0, []), (5, []), (9, [1, 5, 6])])
+def test_of_the_hops_that_every_reader_has_passed_a_few_are_kept(
+    monkeypatch: pytest.MonkeyPatch, room: int, kept: list[int]
+) -> None:
+    monkeypatch.setattr(hops, "PASSED_OFFSETS_MAX", room)
+    slot = apply(CHAIN, *(enriched(11 + n, n + 1, sequence=n) for n in range(9))).slot
+    assert written(slot) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    slot = apply(loaded(7), slot=slot).slot
+    assert written(slot) == [*kept, 7, 8, 9]
+    assert reached(slot) == {("R", 0): 17}
 
 
 def test_hops_stay_until_the_slower_of_two_readers_has_passed() -> None:
@@ -194,9 +199,13 @@ def test_hops_stay_until_the_slower_of_two_readers_has_passed() -> None:
     assert reached(apply(slow_taken, slot=slot).slot, "slow/lake@1") == {("R", 0): 13}
 
 
-def test_sink_that_no_stage_reads_keeps_one_hop() -> None:
-    slot = apply(make_definition(ENRICH), *(enriched(11 + n, n, sequence=n) for n in range(9))).slot
-    assert len(slot.sinks["enrich/enriched@1"].hops) == 1
+def test_sink_that_no_stage_reads_keeps_few_hops_from_all_its_time() -> None:
+    facts = (enriched(11 + n, n + 1, sequence=n) for n in range(300))
+    slot = apply(make_definition(ENRICH), *facts).slot
+    kept = written(slot)
+    assert len(kept) * 3 <= hops.PASSED_OFFSETS_MAX + 3
+    assert (kept[0], kept[-1]) == (1, 300)
+    assert all(after - before <= 2 + (300 - before) / 6 for before, after in pairwise(kept))
 
 
 @pytest.mark.parametrize("most", [3, 4])
@@ -207,7 +216,7 @@ def test_too_many_hops_are_thinned_and_the_newest_stays(
     slot = apply(CHAIN).slot
     for n in range(9):
         slot = apply(enriched(11 + n, n + 1, sequence=n), slot=slot).slot
-        kept = [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops]
+        kept = written(slot)
         assert len(kept) <= most
         assert kept[-1] == n + 1
     assert reached(apply(loaded(9), slot=slot).slot) == {("R", 0): 19}

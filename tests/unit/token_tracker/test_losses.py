@@ -58,8 +58,19 @@ def enriched(taken: int, written: int, *, sequence: int = 0) -> Commit:
     return wrote("enrich", {("R", 0): taken}, {("A", 0): written}, sequence=sequence)
 
 
-def loaded(taken: Vector, *, sequence: int = 0) -> Commit:
-    return make_commit(taken, stage="load", sequence=sequence)
+def loaded(taken: Vector, *, sequence: int = 0, since: int = 1) -> Commit:
+    commit = make_commit(taken, stage="load", sequence=sequence)
+    return replace(commit, sinks=tuple(replace(sink, since=since) for sink in commit.sinks))
+
+
+BATCHES = [enriched(11 + n, 1 + n, sequence=n) for n in range(9)]
+LATE = make_stage(
+    "load",
+    inputs=(make_input("A", topic_id="A", bases=(3,), root=False),),
+    sinks=(replace(make_sink("lake"), since=2),),
+)
+WITH_READER = make_definition(*CHAIN.stages[:1], LATE)
+"""A reader that came when its topic had lost what stood below 3."""
 
 
 def without(commit: Commit, runs: Runs, *, reason: str = "retention_passed") -> Commit:
@@ -279,6 +290,24 @@ def test_first_reason_stays() -> None:
     assert lost(apply(definition, first, second)) == {
         "topic_deleted": [("R", 12, ENDLESS)],
         "topic_recreated": [("R", 10, 12)],
+    }
+
+
+def test_reader_that_comes_later_lacks_what_its_topic_had_lost_and_no_more() -> None:
+    slot = apply(make_definition(*CHAIN.stages[:1]), *BATCHES)
+    slot = apply(WITH_READER, slot=slot, generation=2)
+    slot = apply(loaded({("A", 0): 9}, since=2), slot=slot, generation=2)
+    assert reached(slot, "load/lake@2") == {("R", 0): 19}
+    assert lost(slot, "load/lake@2") == {"before_start": [("R", 10, 13)]}
+
+
+def test_reader_that_comes_later_loses_what_retention_takes_and_no_more() -> None:
+    slot = apply(CHAIN, *BATCHES, loaded({("A", 0): 9}))
+    slot = apply(WITH_READER, slot=slot, generation=2)
+    removed = without(loaded({("A", 0): 9}, since=2), [("A", 5, 6)])
+    assert lost(apply(removed, slot=slot, generation=2), "load/lake@2") == {
+        "before_start": [("R", 10, 13)],
+        "retention_passed": [("R", 15, 16)],
     }
 
 

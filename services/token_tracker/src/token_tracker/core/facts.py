@@ -22,7 +22,7 @@ from shared.events import (
 from shared.slots import Hop, Progress, Removal, SinkState, Slot, keys_of, sink_key, stage_key
 from shared.vectors import Span, TopicPartition, join
 from token_tracker.core.graph import Graph, StageSink
-from token_tracker.core.hops import with_hop
+from token_tracker.core.hops import with_hop, without_passed
 from token_tracker.core.losses import settle, united
 
 
@@ -175,10 +175,10 @@ def _advance(before: Slot, slot: Slot) -> Applied:
         if state.sequence >= 0:  # else it is only where the sink begins; no batch has brought it
             progress.append(_progress(sink, state, reached))
     for key, state in sinks.items():
-        # Of a sink that no stage reads, the last hop is enough: a reader that is new begins there.
+        # Where no stage reads, all but the last hop are behind those who read.
         passed = graph.passed.get(key, max(len(state.hops) - 1, 0))
         if passed:
-            sinks[key] = replace(state, hops=state.hops[passed:])
+            sinks[key] = replace(state, hops=without_passed(state.hops, passed))
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
 
 

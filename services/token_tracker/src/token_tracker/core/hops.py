@@ -13,6 +13,7 @@ from shared.slots import Hop
 from shared.vectors import covers, meet
 
 HOPS_MAX: Final = 512  # per Kafka sink; dropping one only makes tokens wait for a later one
+PASSED_OFFSETS_MAX: Final = 128  # per Kafka sink, in hops behind all readers; some 8 kB of a slot
 
 
 def with_hop(hops: tuple[Hop, ...], hop: Hop) -> tuple[Hop, ...]:
@@ -24,6 +25,31 @@ def with_hop(hops: tuple[Hop, ...], hop: Hop) -> tuple[Hop, ...]:
 def thinned(hops: Sequence[Hop]) -> tuple[Hop, ...]:
     """About half of them, the first and the newest among those."""
     return (*hops[:1], *hops[2::2], *_last(hops))
+
+
+def without_passed(hops: tuple[Hop, ...], passed: int) -> tuple[Hop, ...]:
+    """All but the first `passed`, which are behind every reader, and a few of those.
+
+    A reader that comes later may find that the topic has lost what is old. Were there one hop for
+    all that was written before, all would be lost with it.
+    """
+    old, newest = [*hops[:passed]], hops[-1].sequence
+    room = PASSED_OFFSETS_MAX // _size(hops[-1])
+    if room <= 1 or not hops[-1].outputs:
+        return hops[passed:]
+
+    def missed(at: int) -> float:
+        """How much more would be one hop, beside how long ago that was."""
+        before = old[at - 1].sequence
+        return (old[at + 1].sequence - before) / max(1, newest - before)
+
+    while len(old) > room:
+        del old[min(range(1, len(old) - 1), key=missed)]
+    return (*old, *hops[passed:])
+
+
+def _size(hop: Hop) -> int:
+    return max(1, len(hop.inputs) + len(hop.begins) + len(hop.outputs))
 
 
 def _placed(hops: tuple[Hop, ...], hop: Hop) -> list[Hop]:
