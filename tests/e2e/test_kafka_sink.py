@@ -90,7 +90,10 @@ def test_what_was_hidden_when_its_topic_was_created_anew_is_lost(
 
     assert done.state == "done", done.errors
     outcome = client.wait(hidden, timeout_s=WAIT_S)
-    assert (outcome.kind, [lost.reason for lost in outcome.lost]) == ("lost", ["topic_recreated"])
+    assert (outcome.kind, [lost.reason for lost in outcome.lost]) == (
+        "lost",
+        ["sink_topic_recreated"],
+    )
     assert client.outcome(told).kind == "complete"
     after = client.send(copy, "orders", [order(202)]).token
     assert client.wait(after, timeout_s=WAIT_S).kind == "complete"

@@ -311,6 +311,27 @@ def test_reader_that_comes_later_loses_what_retention_takes_and_no_more() -> Non
     }
 
 
+def test_what_a_sink_held_and_lost_with_its_topic_is_not_lost_to_who_has_read_it() -> None:
+    slot = apply(CHAIN, enriched(12, 3), loaded({("A", 0): 2}))
+    went = without(enriched(12, 3, sequence=1), [("R", 10, 12)], reason="sink_topic_recreated")
+    slot = apply(went, slot=slot)
+    assert lost(slot, "enrich/out@1") == {}, "of that it has told before, and told it is"
+    slot = apply(CHAIN, went, loaded({("A", 0): 2}))
+    assert lost(slot, "enrich/out@1") == {"sink_topic_recreated": [("R", 10, 12)]}
+    assert lost(slot) == {}
+    closed = without(loaded({("A", 0): ENDLESS}, sequence=1), [("A", 2, ENDLESS)])
+    assert lost(apply(closed, slot=slot)) == {"retention_passed": [("R", 10, 12)]}
+
+
+def test_what_went_with_a_topic_hides_nothing_that_never_came_there() -> None:
+    joined = wrote("join", {("A", 0): 2}, {("B", 0): 2})
+    went = without(joined, [("A", 0, 2)], reason="sink_topic_recreated")
+    slot = apply(LONG, enriched(12, 3), went)
+    assert lost(slot) == {}
+    removed = without(wrote("join", {("A", 0): 3}, {("B", 0): 2}, sequence=1), [("A", 2, 3)])
+    assert lost(apply(removed, slot=slot)) == {"retention_passed": [("R", 10, 12)]}
+
+
 def test_sink_alone_can_set_aside() -> None:
     stage = make_stage(inputs=(root(),), sinks=(make_sink("lake"), make_sink("copy")))
     commit = make_commit({("R", 0): 15}, sinks=("lake", "copy"))

@@ -35,7 +35,7 @@ def told(bench: Bench, sink: str) -> list[list[tuple[str, tuple[Range, ...]]]]:
 def test_what_it_held_is_set_aside_before_anything_is_told_of_it(bench: Bench) -> None:
     bench.started()
 
-    lost = [("topic_recreated", (run_of(0, 7),))]
+    lost = [("sink_topic_recreated", (run_of(0, 7),))]
     assert told(bench, "first") == [lost, lost]
     assert told(bench, "second") == [[]]
     assert bench.first.end == 7
@@ -67,7 +67,7 @@ def test_what_was_set_aside_before_keeps_its_reason(bench: Bench) -> None:
 
     assert told(bench, "first")[-1] == [
         ("retention_passed", (run_of(7, 9),)),
-        ("topic_recreated", (run_of(0, 7),)),
+        ("sink_topic_recreated", (run_of(0, 7),)),
     ]
 
 
@@ -89,4 +89,4 @@ def test_a_sink_that_has_no_fence_yet_gets_its_first_before(tmp_path: Path) -> N
 def test_what_a_deleted_pipeline_held_there_is_lost_too(bench: Bench) -> None:
     (ledger, _) = bench.stage()._ledgers
     ledger.shut()
-    assert told(bench, "first") == [[("topic_recreated", (run_of(0, 7),))]]
+    assert told(bench, "first") == [[("sink_topic_recreated", (run_of(0, 7),))]]

@@ -15,6 +15,7 @@ from waybill.spark.stopping import StageStopped
 
 TOPIC_RECREATED: Final = "topic_recreated"
 TOPIC_DELETED: Final = "topic_deleted"
+SINK_TOPIC_RECREATED: Final = "sink_topic_recreated"
 RETENTION_PASSED: Final = "retention_passed"
 BEFORE_START: Final = "before_start"
 
@@ -82,7 +83,7 @@ def went_with_topic(
         for span in without(between(bases, to_vector(fence.frontier)), aside)
         if span.topic_id in names
     )
-    return (SetAside(reason=TOPIC_RECREATED, sink=None, ranges=ranges),) if ranges else ()
+    return (SetAside(reason=SINK_TOPIC_RECREATED, sink=None, ranges=ranges),) if ranges else ()
 
 
 def stop_of(

@@ -12,8 +12,8 @@ BLOCKED_BY = (
     " | no_spark_executor"
 )
 LOST_REASONS = (
-    "before_start | topic_recreated | topic_deleted | retention_passed | sink_removed"
-    " | pipeline_deleted"
+    "before_start | topic_recreated | topic_deleted | retention_passed | sink_topic_recreated"
+    " | sink_removed | pipeline_deleted"
 )
 
 

@@ -32,6 +32,7 @@ from token_tracker.core.graph import Graph, StageSink, ids_of, within
 
 BEFORE_START: Final = "before_start"
 UNSAID: Final = "topic_recreated"  # of a topic that is gone without a word why
+WITH_ITS_TOPIC: Final = "sink_topic_recreated"  # what a sink held; who reads there may have it
 
 _Way = tuple[StageDefinition, Vector]
 """A stage as it was defined before the fact, and how far a sink was past its inputs then."""
@@ -76,7 +77,7 @@ class _Settling:
             set_aside = self._spread(sink, set_aside)
         found = [self._of_roots(set_aside)]
         for source in sink.stage.inputs:
-            found += [self.settled(writer).lost for writer in self._graph.writers(source)]
+            found += [_on_the_way(self.settled(w).lost) for w in self._graph.writers(source)]
         if not any(found):
             return state
         reached = to_vector(self._before.sinks.get(sink.key, SinkState()).reached)
@@ -221,9 +222,14 @@ def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
     }
 
 
+def _on_the_way(lost: Losses) -> Losses:
+    """What never came to a writer, and so comes to none of its readers."""
+    return {reason: spans for reason, spans in lost.items() if reason != WITH_ITS_TOPIC}
+
+
 def _with_new(lost: Losses, found: Losses, reached: Vector) -> Losses:
-    """What is lost already keeps its reason; what has been reached is not lost."""
+    """What is lost on the way keeps its reason; what has been reached is not lost."""
     for reason, spans in found.items():
-        known = [span for spans in lost.values() for span in spans]
+        known = [span for spans in _on_the_way(lost).values() for span in spans]
         lost = united(lost, {reason: without(beyond(spans, reached), known)})
     return lost
