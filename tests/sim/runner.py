@@ -83,6 +83,8 @@ class RunnerProcess:
 
     def turn(self) -> None:
         """As the loop does it: hear, act, then one command."""
+        if not self._adopted and not self.reachable:
+            return  # Kafka has not given it the partition yet
         if not self._adopted:
             self._adopt()
         while self._heard:
