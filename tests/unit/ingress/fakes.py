@@ -74,7 +74,7 @@ class FakeKafka:
     failing: dict[int, str] = field(default_factory=dict)
     refusing: dict[int, str] = field(default_factory=dict)
     hide_offsets: bool = False
-    starts_away: bool = False
+    ends_away: bool = False
     starts_after_write: dict[int, int] = field(default_factory=dict)
     becomes: str | None = None
     away: bool = False
@@ -120,11 +120,12 @@ class FakeKafka:
         return "cluster-1"
 
     async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        if self.starts_away:
-            raise Retryable("kafka is away")
         return {partition: self.starts_now.get(partition, 0) for partition in partitions}
 
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        if self.ends_away:
+            self.ends_away = False
+            raise Retryable("kafka is away")
         if self.later_ends:
             self.ends_now = self.later_ends.pop(0)
         return {partition: self.ends_now[partition] for partition in partitions}

@@ -74,12 +74,12 @@ def test_a_token_covers_what_was_delivered() -> None:
     assert part.spans == (span(0, 7, 9), span(1, 3, 4))
 
 
-def test_a_report_without_an_offset_is_replaced_by_all_that_stands_there_after_it() -> None:
-    kafka = FakeKafka(starts_now={0: 2}, ends_now={0: 7, 1: 3}, hide_offsets=True)
+def test_a_record_without_a_place_is_between_the_ends_before_and_after_it() -> None:
+    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True)
     world = World(pipeline(source()), kafka=kafka)
     world.write()
     (part,) = world.mint.parts
-    assert part.spans == (span(0, 2, 9), span(1, 0, 4))
+    assert part.spans == (span(0, 7, 9), span(1, 3, 4))
     assert not part.counted
 
 
@@ -87,36 +87,43 @@ def test_a_record_without_a_place_is_covered_though_the_topic_has_lost_it() -> N
     kafka = FakeKafka(ends_now={0: 7, 1: 3}, starts_after_write={0: 9}, hide_offsets=True)
     world = World(pipeline(source()), kafka=kafka)
     world.write()
-    assert world.mint.parts[0].spans == (span(0, 0, 9), span(1, 0, 4))
+    assert world.mint.parts[0].spans == (span(0, 7, 9), span(1, 3, 4))
 
 
-def test_where_partitions_begin_is_asked_again_only_when_that_is_old() -> None:
-    kafka = FakeKafka(starts_now={0: 2}, ends_now={0: 7, 1: 3}, hide_offsets=True)
+def test_where_partitions_end_is_asked_again_only_when_that_is_old() -> None:
+    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True)
     world = World(pipeline(source()), kafka=kafka)
     begins = []
     for later_ms in (0, FLOOR_AGE_MS_MAX - 1, 1):
         world.mint.now += later_ms
         world.write()
         begins.append(world.mint.parts[0].spans[0].start)
-        kafka.starts_now = {0: 5}
-    assert begins == [2, 2, 5]
+    assert begins == [7, 7, 11]
 
 
-def test_where_a_topic_begins_says_nothing_of_the_next_one_of_that_name() -> None:
-    kafka = FakeKafka(starts_now={0: 5}, ends_now={0: 7, 1: 3}, hide_offsets=True)
+def test_where_a_topic_ended_says_nothing_of_the_next_one_of_that_name() -> None:
+    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True)
     world = World(pipeline(source()), kafka=kafka)
     world.write()
     world.directory.records["orders"] = pipeline(
         replace(source(), topic_id=NEW_ID, bases=(offset(0, 0, NEW_ID), offset(1, 0, NEW_ID)))
     )
-    kafka.topic_id, kafka.starts_now = NEW_ID, {0: 1}
+    kafka.topic_id, kafka.ends_now = NEW_ID, {0: 1, 1: 0}
     world.write()
     assert [s.start for s in world.mint.parts[0].spans] == [1, 0]
 
 
-def test_records_are_written_though_kafka_does_not_say_where_partitions_begin() -> None:
-    kafka = FakeKafka(starts_now={0: 2}, ends_now={0: 7, 1: 3}, hide_offsets=True)
-    kafka.starts_away = True
+def test_an_end_that_has_gone_back_is_no_floor() -> None:
+    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True)
+    world = World(pipeline(source()), kafka=kafka)
+    world.write()
+    kafka.ends_now = {0: 2, 1: 3}
+    world.write()
+    assert world.mint.parts[0].spans == (span(0, 0, 4), span(1, 3, 4))
+
+
+def test_records_are_written_though_kafka_does_not_say_where_partitions_end() -> None:
+    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True, ends_away=True)
     world = World(pipeline(source()), kafka=kafka)
     world.write()
     assert world.mint.parts[0].spans == (span(0, 0, 9), span(1, 0, 4))

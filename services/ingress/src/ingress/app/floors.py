@@ -1,7 +1,7 @@
-"""Knows of each topic an offset below which no record can be that is written from now on.
+"""Knows of each partition an offset below which no record can be that is written from now on.
 
-The first offset a partition holds is one. Asked after the record was written it would be none: what
-is acknowledged may be gone a moment later, as everything old.
+Its end is one, if it was asked for before the write. Afterwards nobody can tell from the topic
+where a record stands of which Kafka did not say it, not even whether the topic still has it.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from ingress.app.ports import Mint, Topics
 from shared.errors import Retryable
 from shared.kafka_admin import TopicIdentity
 
-FLOOR_AGE_MS_MAX = 60_000  # an older one is true as well, but covers what others lost since
+FLOOR_AGE_MS_MAX = 60_000  # an older one is true as well, but covers more of others' records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
     topic_id: str
-    starts: Mapping[int, int]
+    floors: Mapping[int, int]
     read_at: int
 
 
@@ -32,11 +32,11 @@ class Floors:
         """By partition; of one that is not named nothing better is known than 0."""
         known = self._known.get(topic.name)
         if known is None or known.topic_id != topic.topic_id:
-            known = _Known(topic_id=topic.topic_id, starts={}, read_at=-FLOOR_AGE_MS_MAX)
+            known = _Known(topic_id=topic.topic_id, floors={}, read_at=-FLOOR_AGE_MS_MAX)
         if 0 <= self._mint.now_ms() - known.read_at < FLOOR_AGE_MS_MAX:
-            return known.starts
+            return known.floors
         with suppress(Retryable):
-            starts = await self._topics.starts(topic.name, topic.partitions)
-            known = replace(known, starts=starts, read_at=self._mint.now_ms())
+            ends = await self._topics.ends(topic.name, topic.partitions)
+            known = replace(known, floors=ends, read_at=self._mint.now_ms())
             self._known[topic.name] = known
-        return known.starts
+        return known.floors

@@ -112,8 +112,7 @@ class Records:
         except Refusal as refusal:
             detail = f"the records are written, but have no token: {refusal.detail}"
             raise Refusal(refusal.slug, detail, **refusal.members) from refusal
-        held = {at: (floors.get(at, 0), end) for at, end in ends.items()}
-        return delivered_spans(identity.topic_id, appended.delivered, held)
+        return delivered_spans(identity.topic_id, appended.delivered, floors, ends)
 
 
 def as_json(rejected: list[Rejection]) -> list[dict[str, object]]:

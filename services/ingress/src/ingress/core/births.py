@@ -13,7 +13,7 @@ from shared.tokens import Part, Token, pipeline_id
 from shared.vectors import Span, TopicPartition, join, merge_spans, record_spans
 
 Held = tuple[int, int]
-"""The first offset that a partition holds or held, and its end."""
+"""The first offset that a partition still holds, and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +45,22 @@ def unplaced(delivered: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def delivered_spans(
-    topic_id: str, delivered: Sequence[tuple[int, int]], held: Mapping[int, Held]
+    topic_id: str,
+    delivered: Sequence[tuple[int, int]],
+    floors: Mapping[int, int],
+    ends: Mapping[int, int],
 ) -> tuple[Span, ...]:
-    """Exact where offsets were reported; else all that a partition `held` from before to after."""
+    """Exact where offsets were reported; else, where there is an end, all from the floor to it.
+
+    The floor was the end before the write. One that is not below the end now is none any more.
+    """
     exact = record_spans(
-        (topic_id, partition, offset) for partition, offset in delivered if partition not in held
+        (topic_id, partition, offset) for partition, offset in delivered if partition not in ends
     )
     upper = tuple(
-        Span(topic_id=topic_id, partition=partition, start=start, end=end)
-        for partition, (start, end) in held.items()
+        Span(topic_id=topic_id, partition=partition, start=floor if floor < end else 0, end=end)
+        for partition, end in ends.items()
+        for floor in (floors.get(partition, 0),)
     )
     return exact + upper
 
