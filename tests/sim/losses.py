@@ -8,7 +8,7 @@ was cut off, by a deletion or a removal, some sink must have stood before it.
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from shared.events import Fact
+from shared.events import Fact, to_vector
 from sim.checker import Around, Checker, covered
 from sim.clients import Issued
 from sim.contents import Contents, fence_key, fence_keys
@@ -18,6 +18,7 @@ from sim.log import Place
 from status.core.outcomes import Lost
 from status.core.views import Reading
 
+BEFORE_START: Final = "before_start"
 CUT_OFF: Final = frozenset({"pipeline_deleted", "sink_removed"})
 """Behind a hop all that comes behind the first batch that has not come through is cut off, too."""
 
@@ -50,8 +51,22 @@ class Losses:
             for key in accused:
                 if self._flow(issued.uid).arrived(place, key):
                     self._report(place, lost, key)
+            if not accused and lost.reason == BEFORE_START and self._began_later(issued, place):
+                continue
             if not accused and self._came_through(issued, place, lost.reason):
                 self._report(place, lost, "every sink")
+
+    def _began_later(self, issued: Issued, place: Place) -> bool:
+        """Whether a stage that the token was for began behind the record. It may be gone since."""
+        mine = (record for record in self._world.records if record.pipeline_uid == issued.uid)
+        return any(
+            to_vector(source.bases).get(place[:2], 0) > place.offset
+            for record in mine
+            if record.generation >= issued.generation
+            for stage in record.stages
+            if any(sink.since <= issued.generation for sink in stage.sinks)
+            for source in stage.inputs
+        )
 
     def _came_through(self, issued: Issued, place: Place, reason: str) -> bool:
         """To every sink that was the last to be waited for, by the stages that led there then."""

@@ -88,6 +88,16 @@ def produce(world: World) -> None:
     world.tell(lambda: world.ingress.ask_for(pipeline, name_of(source), topic.name, places))
 
 
+def ask_late(world: World) -> None:
+    """A client asks for a record that it, or somebody else, produced a while ago."""
+    pipeline, source = _input(world)
+    topic = world.cluster.topics.get(topic_of_input(source))
+    places = [place for place, _ in topic.rows()] if topic is not None else []
+    if topic is not None and places:
+        place = world.some(places)
+        world.tell(lambda: world.ingress.ask_for(pipeline, name_of(source), topic.name, [place]))
+
+
 def ask(world: World) -> None:
     for _ in range(min(len(world.issued), ASKED_AT_ONCE)):
         world.ask(world.some(world.issued))
@@ -137,6 +147,7 @@ ORDINARY: tuple[tuple[int, Move], ...] = (
     (7, write),
     (2, ask_all),
     (3, produce),
+    (2, ask_late),
     (14, ask),
     (1, forge),
     (7, wait),

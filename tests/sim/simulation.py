@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
 from unittest.mock import patch
@@ -23,6 +23,8 @@ PAIRS = 0.35
 """So many scenarios have two pipelines; all of them when that is asked for as a family."""
 CALM = 0.15
 """So many scenarios have no faults at all: what must work, must work."""
+LATEST = 0.15
+"""So many pipelines begin at the ends of their inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +93,20 @@ def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
 
 def _shapes(dice: Random, only: Sequence[str]) -> tuple[Shape, ...]:
     """One pipeline, or two; the second may read what the first reads, or what it writes."""
-    first = dice.choice(SHAPES)
+    first = _shape(dice)
     if dice.random() >= PAIRS and PAIR not in only:
         return (first,)
-    second = dice.choice(SHAPES)
+    second = _shape(dice)
     written = [place_of_sink(sink) for sink in first.sinks() if name_of(sink).startswith("t")]
     read = [topic_of_input(each) for each in first.inputs]
     own = [f"q.{topic_of_input(each)}" for each in second.inputs]
     sources = dice.sample([*written, *read, *own], len(second.inputs))
     return (first, second.beside("q", sources))
+
+
+def _shape(dice: Random) -> Shape:
+    shape = dice.choice(SHAPES)
+    return replace(shape, starting="latest") if dice.random() < LATEST else shape
 
 
 def _families(dice: Random, only: Sequence[str]) -> list[Family]:

@@ -66,6 +66,30 @@ def test_what_was_lost_in_a_removed_sink_stays_told() -> None:
     assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.LOST
 
 
+def test_what_a_removed_stage_began_behind_stays_told() -> None:
+    content = slot(enriched=(9,), copy=(9,), lake=(9,))
+    definition, enrich, load = parted(content)
+    (source,) = enrich.inputs
+    begun = replace(source, bases=offsets(7))
+    sink = SinkDefinition(
+        name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
+    )
+    late = StageDefinition(name="late", since=2, inputs=(begun,), sinks=(sink,))
+    content = replace(
+        content, generation=2, definition=replace(definition, stages=(enrich, load, late))
+    )
+    gone = replace(
+        content,
+        generation=3,
+        definition=replace(definition, stages=(enrich, load)),
+        removals=(Removal(generation=3, stages=(late,)),),
+    )
+    for known in (content, gone):
+        told = judge(claim(span(3, 5), generation=2), view(known))
+        assert [(e.reason, e.start, e.end) for e in told.lost] == [("before_start", 3, 5)]
+    assert judge(claim(span(3, 5), generation=3), view(gone)).kind == Kind.COMPLETE
+
+
 def test_what_was_lost_before_a_token_was_born_in_a_sink_that_is_gone_is_not_its_loss() -> None:
     content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
     younger = claim(span(3, 5), generation=2)

@@ -167,25 +167,35 @@ def _asked_of(stage: StageDefinition, generation: int) -> bool:
 
 def _wanted(share: _Share, definition: Definition, view: View) -> _Wanted | None:
     readers = [
-        (stage, source)
+        source
         for stage in definition.stages
         for source in stage.inputs
         if _is_root(source, share.topic_id)
     ]
     if not readers:
         return None
-    bases: dict[TopicPartition, int] = {}
-    for stage, source in readers:
-        if _asked_of(stage, share.generation):
-            bases = join(bases, view.former.get(stage_key(stage), {}))
-            bases = join(bases, to_vector(source.bases))
+    removed = [stage for removal in _removals(share, view) for stage in removal.stages]
     return _Wanted(
         spans=share.spans,
         generation=share.generation,
-        topic=readers[0][1].topic,
-        bases=bases,
+        topic=readers[0].topic,
+        bases=_begun(share, [*definition.stages, *removed], view),
         stages=_descendants(definition, share.topic_id),
     )
+
+
+def _begun(
+    share: _Share, stages: Iterable[StageDefinition], view: View
+) -> dict[TopicPartition, int]:
+    """Where the last of these stages began that the share was asked of. One that was removed since
+    still counts: what came before it was told lost."""
+    bases: dict[TopicPartition, int] = {}
+    for stage in stages:
+        for source in stage.inputs if _asked_of(stage, share.generation) else ():
+            if _is_root(source, share.topic_id):
+                bases = join(bases, view.former.get(stage_key(stage), {}))
+                bases = join(bases, to_vector(source.bases))
+    return bases
 
 
 def _is_root(source: InputDefinition, topic_id: str) -> bool:
