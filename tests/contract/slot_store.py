@@ -52,10 +52,19 @@ def write(
     rebuilt: bool = False,
     batches: int = 0,
     topic_id: str = "C",
+    writer: str = "me",
 ) -> WriteResult:
     """A slot whose generation is its position, so that it can be told."""
     slot = Slot(tenant=TENANT, pipeline_uid=UID, generation=position)
-    return _one(bench, _place(position, slot, mark, topic_id), rebuilt, batches)
+    place = replace(_place(position, slot, mark, topic_id), writer=writer)
+    return _one(bench, place, rebuilt, batches)
+
+
+def rebuild(bench: Bench, position: int, *, mark: str = "m", batches: int = 0) -> WriteResult:
+    """As a tracker does it: it finds that the slot is missing, and writes it whole."""
+    if (found := write(bench, position, mark=mark)) != LOST:
+        return found
+    return write(bench, position, mark=mark, rebuilt=True, batches=batches)
 
 
 def confirm(bench: Bench, position: int, *, mark: str = "m", topic_id: str = "C") -> WriteResult:
@@ -71,7 +80,7 @@ def new_slot_is_only_written_whole(bench: Bench) -> None:
 
 
 def whoever_is_behind_writes_nothing(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True)
+    rebuild(bench, 5)
     assert write(bench, 4) == NEWER
     assert write(bench, 4, rebuilt=True) == NEWER
     assert confirm(bench, 4) == NEWER
@@ -79,7 +88,7 @@ def whoever_is_behind_writes_nothing(bench: Bench) -> None:
 
 
 def whoever_is_as_far_writes(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True)
+    rebuild(bench, 5)
     assert write(bench, 5, mark="n") == WRITTEN
     assert write(bench, 6, mark="o") == WRITTEN
     assert bench.held() == Held(generation=6, position=6, history=0)
@@ -87,7 +96,7 @@ def whoever_is_as_far_writes(bench: Bench) -> None:
 
 def a_position_in_another_topic_is_none(bench: Bench) -> None:
     """The commits topic was created anew: its offsets begin again."""
-    write(bench, 900, rebuilt=True, mark="old")
+    rebuild(bench, 900, mark="old")
     assert confirm(bench, 3, mark="new", topic_id="D") == STALE
     assert write(bench, 3, mark="new", topic_id="D") == WRITTEN
     assert bench.held() == Held(generation=3, position=3, history=0)
@@ -96,21 +105,21 @@ def a_position_in_another_topic_is_none(bench: Bench) -> None:
 
 
 def confirming_moves_the_position_only(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True, batches=1)
+    rebuild(bench, 5, batches=1)
     assert confirm(bench, 8) == WRITTEN
     assert bench.held() == Held(generation=5, position=8, history=1)
     assert write(bench, 7) == NEWER
 
 
 def a_slot_with_another_mark_is_not_confirmed(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True, mark="mine")
+    rebuild(bench, 5, mark="mine")
     assert confirm(bench, 5, mark="other") == STALE
     assert confirm(bench, 9, mark="other") == STALE
     assert bench.held() == Held(generation=5, position=5, history=0)
 
 
 def an_older_copy_is_not_confirmed_and_written_over(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True, mark="first")
+    rebuild(bench, 5, mark="first")
     copied = bench.copy()
     write(bench, 6, mark="second")
     bench.put_back(copied)
@@ -121,7 +130,7 @@ def an_older_copy_is_not_confirmed_and_written_over(bench: Bench) -> None:
 
 
 def what_was_forgotten_is_lost(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True, batches=2)
+    rebuild(bench, 5, batches=2)
     bench.forget()
     assert confirm(bench, 5) == LOST
     assert write(bench, 6) == LOST
@@ -131,7 +140,7 @@ def what_was_forgotten_is_lost(bench: Bench) -> None:
 
 def what_another_server_held_is_lost(bench: Bench) -> None:
     """However far it had come there, and whatever mark it bears."""
-    write(bench, 9, rebuilt=True)
+    rebuild(bench, 9)
     bench.move()
     assert confirm(bench, 9) == LOST
     assert write(bench, 9) == LOST
@@ -139,8 +148,30 @@ def what_another_server_held_is_lost(bench: Bench) -> None:
     assert confirm(bench, 7) == WRITTEN
 
 
+def who_has_not_found_it_missing_does_not_replace_it(bench: Bench) -> None:
+    assert write(bench, 5, rebuilt=True) == LOST
+    assert write(bench, 5, rebuilt=True, writer="other") == LOST
+    assert write(bench, 5, rebuilt=True) == LOST
+    assert write(bench, 5, rebuilt=True) == WRITTEN
+
+
+def who_stood_still_while_it_was_lost_again_does_not_replace_it(bench: Bench) -> None:
+    """Others have written it meanwhile, with more than the one who stood still knows."""
+    assert write(bench, 5) == LOST
+    assert write(bench, 9, writer="other") == LOST
+    assert write(bench, 9, rebuilt=True, writer="other") == WRITTEN
+    bench.forget()
+    assert write(bench, 5, rebuilt=True) == LOST
+
+
+def who_found_it_missing_on_another_server_does_not_replace_it(bench: Bench) -> None:
+    assert write(bench, 5) == LOST
+    bench.move()
+    assert write(bench, 5, rebuilt=True) == LOST
+
+
 def writing_whole_replaces_the_history(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True, batches=3)
+    rebuild(bench, 5, batches=3)
     assert write(bench, 6, batches=2) == WRITTEN
     assert bench.held() == Held(generation=6, position=6, history=5)
     assert write(bench, 7, rebuilt=True, batches=1) == WRITTEN
@@ -148,7 +179,7 @@ def writing_whole_replaces_the_history(bench: Bench) -> None:
 
 
 def a_history_has_a_limit(bench: Bench) -> None:
-    write(bench, 5, rebuilt=True, batches=HISTORY_LENGTH_MAX)
+    rebuild(bench, 5, batches=HISTORY_LENGTH_MAX)
     write(bench, 6, batches=3)
     held = bench.held()
     assert held is not None
@@ -165,6 +196,9 @@ CASES: Final[tuple[Callable[[Bench], None], ...]] = (
     an_older_copy_is_not_confirmed_and_written_over,
     what_was_forgotten_is_lost,
     what_another_server_held_is_lost,
+    who_has_not_found_it_missing_does_not_replace_it,
+    who_stood_still_while_it_was_lost_again_does_not_replace_it,
+    who_found_it_missing_on_another_server_does_not_replace_it,
     writing_whole_replaces_the_history,
     a_history_has_a_limit,
 )
@@ -179,6 +213,7 @@ def _place(position: int, slot: Slot | None, mark: str, topic_id: str) -> SlotWr
         position=position,
         at=position,
         slot=slot,
+        writer="me",
         mark=mark,
     )
 

@@ -35,10 +35,11 @@ class Fake:
 
     def forget(self) -> None:
         self.store.slots.clear()
+        self.store.finders.clear()
 
     def move(self) -> None:
         """It knows of one server only: what another one held is as if it were not there."""
-        self.store.slots.clear()
+        self.forget()
 
 
 class Simulated:

@@ -66,6 +66,8 @@ class RedisServer:
     away: bool = False
     stored: dict[PipelineKey, Stored] = field(default_factory=dict)
     copies: list[dict[PipelineKey, Stored]] = field(default_factory=list)
+    finders: dict[PipelineKey, str] = field(default_factory=dict)
+    """By missing slot, who was the last to find that."""
     sound: set[PipelineKey] = field(default_factory=set)
     """For the checker: pipelines whose slot was written here and not lost since."""
     starts: int = 0
@@ -78,6 +80,7 @@ class RedisServer:
 
     def flush(self) -> None:
         self.stored.clear()
+        self.finders.clear()
         self.sound.clear()
 
     def restart(self, content: dict[PipelineKey, Stored]) -> None:
@@ -85,6 +88,7 @@ class RedisServer:
         self.starts += 1
         self.run_id = f"run-{self.starts}"
         self.stored = dict(content)
+        self.finders.clear()
         self.sound.clear()
         self.cut()
 
@@ -124,7 +128,8 @@ class Store:
         valid = held is not None and held.run_id == server.run_id
         if held is not None and valid and is_newer(held, write):
             return WriteResult.NEWER
-        if not valid and not write.rebuilt:
+        if not valid and not (write.rebuilt and server.finders.get(key) == write.writer):
+            server.finders[key] = write.writer
             return WriteResult.LOST
         if write.slot is None:
             assert held is not None
@@ -145,6 +150,7 @@ class Store:
             version=held.version + 1 if held is not None else 1,
             history=_history({} if held is None or write.rebuilt else held.history, write),
         )
+        server.finders.pop(key, None)
         server.sound.add(key)
         server.publish(key)
         return WriteResult.WRITTEN

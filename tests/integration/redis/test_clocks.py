@@ -21,6 +21,7 @@ SECOND_MS = 1_000
 def write(servers: Servers, keys: Keys, at: int, slot: Slot | None, *, mark: str) -> None:
     client = redis.Redis.from_url(servers.redis)
     one = SlotWrite(
+        writer="me",
         tenant="default",
         pipeline_uid="p",
         topic_id="C",
@@ -31,7 +32,10 @@ def write(servers: Servers, keys: Keys, at: int, slot: Slot | None, *, mark: str
         mark=mark,
         rebuilt=slot is not None,
     )
-    assert RedisStore(client, keys).write([one]) == [WriteResult.WRITTEN]
+    store = RedisStore(client, keys)
+    if one.rebuilt:
+        store.write([one])  # finds out that it is missing
+    assert store.write([one]) == [WriteResult.WRITTEN]
     client.close()
 
 

@@ -37,7 +37,11 @@ class Real:
 
     def move(self) -> None:
         """As if this server had the slot from another one, by a dump or as its replica."""
-        self._client.hset(KEYS.slot(TENANT, UID), "run_id", "0" * 40)
+        key, other = KEYS.slot(TENANT, UID), "0" * 40
+        self._client.hset(key, "run_id", other)
+        finder = self._client.hget(key, "finder")
+        if isinstance(finder, bytes):
+            self._client.hset(key, "finder", finder.partition(b"@")[0] + b"@" + other.encode())
 
 
 @pytest.fixture

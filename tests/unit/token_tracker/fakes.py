@@ -29,6 +29,7 @@ class FakeStore:
     """`slots` by uid; forgetting them is what a flushed Redis looks like."""
 
     slots: dict[str, StoredSlot] = field(default_factory=dict)
+    finders: dict[str, str] = field(default_factory=dict)
     away: bool = False
 
     def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
@@ -41,7 +42,9 @@ class FakeStore:
         same = held is not None and held.topic_id == write.topic_id
         if held is not None and same and held.position > write.position:
             return WriteResult.NEWER
-        if held is None and not write.rebuilt:
+        found = write.rebuilt and self.finders.get(write.pipeline_uid) == write.writer
+        if held is None and not found:
+            self.finders[write.pipeline_uid] = write.writer
             return WriteResult.LOST
         if write.slot is None:
             assert held is not None
@@ -49,6 +52,7 @@ class FakeStore:
                 return WriteResult.STALE
             held.position, held.at = write.position, write.at
             return WriteResult.WRITTEN
+        self.finders.pop(write.pipeline_uid, None)
         history = [] if held is None or write.rebuilt else held.history
         self.slots[write.pipeline_uid] = StoredSlot(
             slot=write.slot,

@@ -6,6 +6,7 @@ older copy of a slot is replaced as soon as it is seen.
 """
 
 import logging
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 class WriteResult(StrEnum):
     WRITTEN = "written"
     NEWER = "newer"  # another tracker has come further: leave it
-    LOST = "lost"  # the slot is missing or of another server: rebuild
+    LOST = "lost"  # the slot is missing or of another server: rebuild it from what is said by now
     STALE = "stale"  # a slot, but not the one that this tracker wrote last: rebuild
 
 
@@ -34,7 +35,9 @@ class WriteResult(StrEnum):
 class SlotWrite:
     """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one.
 
-    `position` counts in the commits topic of that id: in another one it says nothing.
+    `position` counts in the commits topic of that id: in another one it says nothing. `writer` is
+    the tracker: a missing slot is replaced by the one that was the last to find it missing, and
+    only while the server has not lost that, too.
     """
 
     tenant: str
@@ -44,6 +47,7 @@ class SlotWrite:
     position: int
     at: int
     slot: Slot | None
+    writer: str
     mark: str = ""
     history: tuple[Entry, ...] = ()
     rebuilt: bool = False
@@ -76,7 +80,7 @@ class Tracker:
         self._journal = journal
         self._clock = clock
         self._partitions: dict[int, Partition] = {}
-        self._born_at = clock.now_ms()
+        self._name = secrets.token_hex(8)
         self._marks = count()
 
     def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
@@ -239,7 +243,8 @@ class Tracker:
             position=partition.position,
             at=self._clock.now_ms(),
             slot=None if confirm else held.slot,
-            mark=held.mark if confirm else f"{self._born_at}.{next(self._marks)}",
+            writer=self._name,
+            mark=held.mark if confirm else f"{self._name}.{next(self._marks)}",
             history=tuple(held.history if held.lost else held.fresh),
             rebuilt=held.lost,
         )

@@ -5,6 +5,9 @@ with the one in the slot, so a restored dump or a promoted replica is seen as lo
 a slot in the same server has another mark than what was written last. A position counts in one
 commits topic: when that was created anew, the old one hides nothing. The server's own clock says
 when, so that a reader with another clock than the tracker's judges its age alike.
+
+Who finds a slot missing leaves its name, and may then replace it. One that stood still since, while
+others wrote it and the server forgot it again, does not find its name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,10 +23,14 @@ WRITE: Final = """
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local partition, position, at, slot, rebuilt = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local wake, limit, mark, topic = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark', 'topic')
+local finder = ARGV[10] .. '@' .. run_id
+local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark', 'topic', 'finder')
 local valid = held[1] == run_id
 if valid and held[4] == topic and tonumber(held[2]) > position then return 'newer' end
-if not valid and rebuilt == '0' then return 'lost' end
+if not valid and (rebuilt == '0' or held[5] ~= finder) then
+  redis.call('HSET', KEYS[1], 'finder', finder)
+  return 'lost'
+end
 if slot == '' and held[3] ~= mark then return 'stale' end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -34,8 +41,9 @@ if rebuilt == '1' then
   for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
 end
 redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark)
+redis.call('HDEL', KEYS[1], 'finder')
 redis.call('HINCRBY', KEYS[1], 'version', 1)
-local i = 10
+local i = 11
 while i < #ARGV do
   local key, count = KEYS[tonumber(ARGV[i])], tonumber(ARGV[i + 1])
   local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
@@ -100,6 +108,7 @@ class RedisStore:
             HISTORY_LENGTH_MAX,
             write.mark,
             write.topic_id,
+            write.writer,
         ]
         for sink, batches in _by_sink(write).items():
             names.append(self._keys.history(write.tenant, write.pipeline_uid, sink))
