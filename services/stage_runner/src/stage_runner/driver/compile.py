@@ -3,12 +3,12 @@
 Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
@@ -20,7 +20,14 @@ from shared.events import Problem
 from shared.manifest import Manifest, Sink, Stage
 from stage_runner.core.rows import KEY, VALUE
 from stage_runner.driver.decode import DecodedInput, decode, refuse_malformed
-from stage_runner.driver.guard import refuse_command, refuse_stateful, sql_problem
+from stage_runner.driver.guard import (
+    refuse_analyzed,
+    refuse_executed,
+    refuse_files,
+    refuse_parsed,
+    refuse_stateful,
+    sql_problem,
+)
 from stage_runner.driver.sizes import RecordSizes
 
 TIMESTAMP_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
@@ -36,6 +43,7 @@ class CompiledStage:
     columns: dict[str, str]
     schemas: dict[str, pa.Schema]
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
+    _judged: set[str] = field(default_factory=set, compare=False)
 
     def planned(self, stream: DataFrame) -> DataFrame | None:
         """The rows of all sinks as one plan over the stream, which Spark analyzes once.
@@ -46,6 +54,7 @@ class CompiledStage:
         if len(self._views()) > 1:
             return None
         wanted = self._wanted(stream, *self._views())
+        self._judge("stream", wanted._jdf.queryExecution())
         return (
             wanted if wanted._jdf.queryExecution().analyzed().collectLeaves().size() == 1 else None
         )
@@ -56,6 +65,7 @@ class CompiledStage:
         What Spark hands over as `batch` would be planned a second time; `execution` is already.
         """
         (view,) = self._views()
+        self._judge("batch", execution)
         spark = batch.sparkSession
         assert spark._jvm is not None
         dataset = spark._jvm.org.apache.spark.sql.classic.Dataset
@@ -67,8 +77,16 @@ class CompiledStage:
         tables = {}
         for view in self._views():
             wanted = self._wanted(raw, view)
+            self._judge(view, wanted._jdf.queryExecution())
+            refuse_files(wanted._jdf.queryExecution())
             tables[view] = self._collected(wanted, wanted._jdf.queryExecution)
         return self._tables(tables)
+
+    def _judge(self, what: str, execution: JavaObject) -> None:
+        """Each kind of plan once: the check has seen another one than those that run."""
+        if what not in self._judged:
+            refuse_executed(execution)
+            self._judged.add(what)
 
     def _views(self) -> list[str]:
         return list(dict.fromkeys(self.stage.source_of(sink) for sink in self.stage.sinks))
@@ -125,7 +143,7 @@ def _compile_stage(
         _refuse_columns(frame, path=f"stages.{at}.sinks.{k}")
         _refuse_key(frame, sink, path=f"stages.{at}.sinks.{k}.kafka.key")
         columns[sink.name] = _ddl(frame)
-        schemas[sink.name] = to_arrow_schema(frame.schema, timestamp_utc=True)
+        schemas[sink.name] = _schema(frame, path=f"stages.{at}.sinks.{k}")
     return CompiledStage(stage=stage, inputs=inputs, columns=columns, schemas=schemas)
 
 
@@ -148,17 +166,24 @@ def _register(
         decode(raw, source).createOrReplaceTempView(source.name)
     views = [source.name for source in inputs]
     for number, step in enumerate(stage.steps):
-        path = f"stages.{at}.steps.{number}.sql"
-        try:
-            if at is not None:
-                refuse_command(raw, step.sql, path)
+        if at is None:
             frame = spark.sql(step.sql)
-            if at is not None:
-                refuse_stateful(frame, path)
-        except (AnalysisException, ParseException) as error:
-            raise UserError([sql_problem(error, path, views)]) from error
+        else:
+            frame = check_query(spark, step.sql, views, path=f"stages.{at}.steps.{number}.sql")
         frame.createOrReplaceTempView(step.name)
         views.append(step.name)
+
+
+def check_query(spark: SparkSession, sql: str, views: Sequence[str], *, path: str) -> DataFrame:
+    """The query over streaming views of `spark`, analyzed; UserError where it is not taken."""
+    try:
+        refuse_parsed(spark, sql, path, views)
+        frame = spark.sql(sql)
+        refuse_stateful(frame, path)
+        refuse_analyzed(frame, path)
+    except (AnalysisException, ParseException) as error:
+        raise UserError([sql_problem(error, path, views)]) from error
+    return frame
 
 
 def _refuse_columns(frame: DataFrame, path: str) -> None:
@@ -175,6 +200,16 @@ def _refuse_columns(frame: DataFrame, path: str) -> None:
             hint = "give it one: CAST(NULL AS STRING)"
             raise UserError([Problem(message=f"column {name!r} has no type", path=path, hint=hint)])
         seen.add(name.lower())
+
+
+def _schema(frame: DataFrame, path: str) -> pa.Schema:
+    try:
+        return to_arrow_schema(frame.schema, timestamp_utc=True)
+    except PySparkTypeError as error:
+        known = error.getMessageParameters() or {}
+        message = f"a column has the type {known.get('data_type', '')}, which no sink takes"
+        hint = "make it text: CAST(… AS STRING)"
+        raise UserError([Problem(message=message, path=path, hint=hint)]) from error
 
 
 def _refuse_key(frame: DataFrame, sink: Sink, path: str) -> None:

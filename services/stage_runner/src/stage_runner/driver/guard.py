@@ -1,17 +1,27 @@
 """What the SQL of a step may be: a query over the stage's views, row by row. And Spark's
 complaints in words that name the fix. Runs no SQL."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from shared.errors import UserError
 from shared.events import Problem
 from shared.suggestions import hint_of_names
+from stage_runner.core.sql_guard import (
+    TEXT_CHARACTERS_MAX,
+    WINDOWS,
+    objection_to_analyzed,
+    objection_to_parsed,
+)
+from stage_runner.core.sql_trees import Way
+from stage_runner.driver.allowed import allowed
 
 LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 QUERY_HINT: Final = "write SELECT …, or WITH … SELECT …"
@@ -22,7 +32,10 @@ STATELESS: Final = frozenset({
     "StreamingExecutionRelation", "WithCTE", "CTERelationDef", "CTERelationRef", "LateralJoin",
     "PipeOperator",
 })  # fmt: skip
-COMMANDS: Final = frozenset({"Call", "UnresolvedExecuteImmediate"})  # what Spark calls otherwise
+COMMANDS: Final = frozenset({
+    "Call", "UnresolvedExecuteImmediate", "InsertIntoDir", "WriteToStreamStatement",
+})  # fmt: skip
+"""Commands that Spark calls otherwise."""
 IN_SQL: Final = {
     "Aggregate": "GROUP BY or an aggregate", "Pivot": "PIVOT",
     "Distinct": "DISTINCT (or UNION without ALL)", "Deduplicate": "DISTINCT",
@@ -32,17 +45,54 @@ IN_SQL: Final = {
     "ScriptTransformation": "TRANSFORM", "Repartition": "a repartition hint",
     "RepartitionByExpression": "DISTRIBUTE BY", "LogicalRelation": "a table that is no view here",
 }  # fmt: skip
+KAFKA_RELATION: Final = "org.apache.spark.sql.kafka010.KafkaRelation"
 POSITION: Final = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
 CLASS: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
 
 
-def refuse_command(raw: DataFrame, sql: str, path: str) -> None:
-    """Spark carries a command out as soon as it sees it; the session of `raw` must not see one."""
-    plan = raw._jdf.sparkSession().sessionState().sqlParser().parsePlan(sql)
-    for node in _nodes(plan):
-        if node.nodeName() in COMMANDS or _of(node, "Command") or _of(node, "ParsedStatement"):
-            message = "a step is a query, this is a command"
-            raise UserError([Problem(message=message, path=path, hint=QUERY_HINT)])
+def refuse_parsed(spark: SparkSession, sql: str, path: str, views: Sequence[str]) -> None:
+    """What must not come before Spark's analysis, which carries out commands, and evaluates some
+    constants."""
+    if len(sql) > TEXT_CHARACTERS_MAX:
+        message = f"the query has {len(sql)} characters, {TEXT_CHARACTERS_MAX} at most are taken"
+        raise _problem(message, path, "cut it into steps")
+    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+    objection = objection_to_parsed(
+        tree_of(plan), lambda way: windows_at(plan, way), allowed(), frozenset(views)
+    )
+    if objection is None:
+        return
+    if _is_command(plan):
+        raise _problem("a step is a query, this is a command", path, QUERY_HINT)
+    hint = objection.hint
+    if objection.message.startswith("no view"):
+        hint = hint_of_names(objection.message.split("`")[1], views, "views here")
+    raise _problem(objection.message + _place(node_at(plan, objection.way)), path, hint)
+
+
+def refuse_analyzed(frame: DataFrame, path: str) -> None:
+    """What the analysis has made of it, judged again."""
+    plan = frame._jdf.queryExecution().analyzed()
+    objection = objection_to_analyzed(tree_of(plan), allowed())
+    if objection is not None:
+        raise _problem(objection.message, path, objection.hint)
+
+
+def refuse_executed(execution: JavaObject) -> None:
+    """And what really runs: the check has seen another plan."""
+    plan = execution.analyzed()
+    objection = objection_to_analyzed(tree_of(plan), allowed(), runs=True)
+    if objection is not None:
+        raise _problem(objection.message, "stages", objection.hint)
+
+
+def refuse_files(execution: JavaObject) -> None:
+    """What reads anything but topics, where records are read at rest."""
+    for leaf in _listed(execution.analyzed().collectLeaves()):
+        if leaf.nodeName().startswith("LogicalRelation"):
+            source = leaf.relation().getClass().getName()
+            if source != KAFKA_RELATION:
+                raise _problem(f"a stage reads topics, and this plan {source}", "stages", "")
 
 
 def refuse_stateful(frame: DataFrame, path: str) -> None:
@@ -96,6 +146,64 @@ def _text(error: PySparkException) -> str:
     first = str(error).strip().split("\n\n")[0].split(" SQLSTATE:")[0]
     lines = [line.strip() for line in first.splitlines() if line.strip()]
     return CLASS.sub("", " ".join(lines[:2])) if lines else type(error).__name__
+
+
+def node_at(plan: JavaObject, way: Way) -> JavaObject:
+    """The node of a plan that stands at the end of that way."""
+    at = plan
+    for name, number in way:
+        if name == "children":
+            at = at.children().apply(number)
+        elif name == WINDOWS:
+            at = [*_windows(at)][number]
+        elif name:
+            at = _field(at, name)
+        else:
+            at = at.apply(number)
+        if at.getClass().getName() == "scala.Some":
+            at = at.get()
+    return at
+
+
+def windows_at(plan: JavaObject, way: Way) -> list[object]:
+    """What a `WINDOW` clause defines: Spark does not write it down with the rest."""
+    return [tree_of(each) for each in _windows(node_at(plan, way))]
+
+
+def _windows(node: JavaObject) -> Iterator[JavaObject]:
+    return (named.productElement(1) for named in _listed(node.windowDefinitions().toSeq()))
+
+
+def _field(node: JavaObject, name: str) -> JavaObject:
+    names = (node.productElementName(i) for i in range(node.productArity()))
+    return node.productElement(next(i for i, each in enumerate(names) if each == name))
+
+
+def tree_of(plan: JavaObject) -> object:
+    """All of a plan in one call: walking it would take thousands."""
+    try:
+        return json.loads(plan.toJSON())
+    except (Py4JJavaError, RecursionError):
+        return None  # which is no tree
+
+
+def _place(node: JavaObject) -> str:
+    origin = node.origin()
+    if origin.line().isEmpty() or origin.startPosition().isEmpty():
+        return ""
+    line, column = origin.line().get(), origin.startPosition().get() + 1
+    return f" (line {line}, column {column} of the SQL)"
+
+
+def _problem(message: str, path: str, hint: str) -> UserError:
+    return UserError([Problem(message=message, path=path, hint=hint)])
+
+
+def _is_command(plan: JavaObject) -> bool:
+    return any(
+        node.nodeName() in COMMANDS or _of(node, "Command") or _of(node, "ParsedStatement")
+        for node in _nodes(plan)
+    )
 
 
 def _nodes(plan: JavaObject) -> Iterator[JavaObject]:

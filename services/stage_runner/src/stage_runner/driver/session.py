@@ -6,6 +6,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from stage_runner.driver.allowed import allowed
+
 CORES_DEFAULT: Final = "2"
 CONF: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -16,6 +18,8 @@ CONF: Final = {
     "spark.sql.optimizer.enableJsonExpressionOptimization": "false",
     # A query reads the stage's inputs, not files of the machine that it runs on.
     "spark.sql.runSQLOnFiles": "false",
+    # `${env:PATH}` in a query would be replaced by what the JVM has there, before it is parsed.
+    "spark.sql.variable.substitute": "false",
     # By default processes are forked for the permissions of each checkpoint file: 70 of 105 ms per
     # batch. The manager forks fewer, four in a batch, and the file system none.
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -53,4 +57,27 @@ def spark_conf(
 
 def open_session(properties: Mapping[str, str] | None = None) -> SparkSession:
     """The session on the gateway that `start_jvm` has announced; `properties` may be secret."""
-    return SparkSession.builder.config(map=dict(properties or {})).getOrCreate()
+    session = SparkSession.builder.config(map=dict(properties or {})).getOrCreate()
+    _forget_functions(session)
+    return session
+
+
+def _forget_functions(spark: SparkSession) -> None:
+    """Take what no query may call from the registry that every session begins with.
+
+    And `now()` tells another time when a batch is run again; the batch has one of its own.
+    """
+    jvm = spark._jvm
+    assert jvm is not None
+    analysis, name_of = (
+        jvm.org.apache.spark.sql.catalyst.analysis,
+        jvm.org.apache.spark.sql.catalyst.FunctionIdentifier,
+    )
+    functions = analysis.FunctionRegistry.builtin()
+    for name in allowed().functions.refused:
+        functions.dropFunction(name_of(name))
+    for name in allowed().tables.refused:
+        analysis.TableFunctionRegistry.builtin().dropFunction(name_of(name))
+    same = name_of("current_timestamp")
+    known, builder = functions.lookupFunction(same), functions.lookupFunctionBuilder(same)
+    functions.registerFunction(name_of("now"), known.get(), builder.get())
