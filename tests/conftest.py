@@ -37,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="integration tests use Kafka and Valkey from the images of docker-compose.yml, not the"
         " local stack's (default: where Docker answers)",
     )
+    parser.addoption("--sql-seed", type=int, default=1, help="of the texts that SQL is fuzzed with")
+    parser.addoption("--sql-count", type=int, default=2_000, help="how many of them")
 
 
 def pytest_configure(config: pytest.Config) -> None:

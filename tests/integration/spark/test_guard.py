@@ -1,0 +1,195 @@
+"""The guard over real Spark: what it must refuse, what it must let through, and that every place of
+a query is looked at."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from integration.spark.manifests import ORDERS, OTHERS
+from local_stack import jars
+from shared.errors import UserError
+from shared.events import Problem
+from sql.corpora import Query, attacks, good
+from sql.fuzz import Texts
+from sql.spark_classes import Classes
+from stage_runner.core.sql_guard import Objection, objection_to_parsed
+from stage_runner.driver.allowed import allowed, kinds, read_lists
+from stage_runner.driver.compile import check_query
+from stage_runner.driver.guard import tree_of, windows_at
+
+VIEWS = ("orders", "others")
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession) -> SparkSession:
+    """A session with the views of a stage."""
+    session = spark.newSession()
+    for name, columns in (("orders", ORDERS), ("others", OTHERS)):
+        rate = session.readStream.format("rate").load()
+        row = F.from_json(F.lit("{}"), columns).alias("row")
+        rate.select(row).select("row.*").createOrReplaceTempView(name)
+    return session
+
+
+def problem_of(views: SparkSession, sql: str) -> Problem | None:
+    try:
+        check_query(views, sql, VIEWS, path="here")
+    except UserError as error:
+        (problem,) = error.problems
+        return problem
+    return None
+
+
+@pytest.mark.parametrize("attack", attacks(), ids=str)
+def test_attack_is_refused_with_its_reason(views: SparkSession, attack: Query) -> None:
+    problem = problem_of(views, attack.sql)
+    assert problem is not None
+    assert attack.says in f"{problem.message} {problem.hint}"
+    assert problem.path == "here"
+
+
+@pytest.mark.parametrize("query", good(), ids=str)
+def test_good_query_is_let_through(views: SparkSession, query: Query) -> None:
+    problem = problem_of(views, query.sql)
+    if query.says:
+        assert problem is not None
+        assert query.says in problem.message
+    else:
+        assert problem is None
+
+
+CALL = "reflect('java.lang.System', 'getenv', 'PATH')"
+WORD = re.compile(r"'[^']*'|`[^`]*`|\w+|[*?]")
+
+
+def planted(sql: str) -> Iterator[str]:
+    """The query with a forbidden call in the place of each of its words, one after the other."""
+    for word in WORD.finditer(sql):
+        yield sql[: word.start()] + CALL + sql[word.end() :]
+
+
+def judged(spark: SparkSession, sql: str) -> Objection | None:
+    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+    return objection_to_parsed(
+        tree_of(plan), lambda way: windows_at(plan, way), allowed(), frozenset(VIEWS)
+    )
+
+
+def test_forbidden_call_is_found_wherever_an_expression_can_stand(spark: SparkSession) -> None:
+    found = 0
+    for query in good():
+        for sql in planted(query.sql):
+            try:
+                objection = judged(spark, sql)
+            except PySparkException:
+                continue  # no query any more
+            assert objection is not None, sql
+            found += "runs Java" in objection.message
+    assert found > len(good()) * 5
+
+
+def test_lists_name_every_function_of_spark(spark: SparkSession) -> None:
+    jvm = spark._jvm
+    assert jvm is not None
+    analysis = jvm.org.apache.spark.sql.catalyst.analysis
+    lists = read_lists()
+    for functions, title in (
+        (analysis.FunctionRegistry.expressions(), "functions"),
+        (analysis.TableFunctionRegistry.logicalPlans(), "tables"),
+    ):
+        refused = [name for each in lists[title]["refused"] for name in each["names"]]
+        listed = [*lists[title]["allowed"], *refused]
+        assert sorted(listed) == sorted(functions.keySet().mkString("\n").split("\n"))
+
+
+def test_sessions_do_not_know_what_is_refused(spark: SparkSession) -> None:
+    jvm = spark._jvm
+    assert jvm is not None
+    name_of = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    for session in (spark, spark.newSession()):
+        functions = session._jsparkSession.sessionState().functionRegistry()
+        assert functions.functionExists(name_of("upper"))
+        assert not any(functions.functionExists(name_of(n)) for n in allowed().functions.refused)
+        with pytest.raises(PySparkException, match="UNRESOLVED_ROUTINE"):
+            session.sql(f"SELECT {CALL}")
+
+
+def test_now_is_the_time_of_the_batch(spark: SparkSession) -> None:
+    plan = spark.sql("SELECT now()")._jdf.queryExecution().analyzed().toJSON()
+    assert "CurrentTimestamp" in plan
+    assert "Now" not in plan
+
+
+def test_nothing_of_the_environment_is_put_into_a_query(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match="PARSE_SYNTAX_ERROR"):
+        spark.sql("SELECT '${env:PATH}' AS a, ${env:PATH} AS b")
+    (row,) = spark.sql("SELECT '${env:PATH}' AS a").collect()
+    assert row.a == "${env:PATH}"
+
+
+def test_lists_name_every_class_of_spark() -> None:
+    folders = Path(pyspark.__path__[0]) / "jars", jars.jar_set(jars.SPARK).folder
+    classes = Classes(jar for folder in folders for jar in folder.glob("*spark*.jar"))
+    lists = read_lists()
+    catalyst = "org/apache/spark/sql/catalyst"
+    expressions = named(lists["expressions"]["allowed"]) | named(lists["expressions"]["refused"])
+    assert expressions == classes.below(f"{catalyst}/expressions/Expression")
+    nodes = (
+        named(lists["parsed"]["allowed"])
+        | named(lists["analyzed"]["allowed"])
+        | named(lists["analyzed"]["refused"])
+        | named(lists["executed"]["allowed"])
+    )
+    assert nodes == classes.below(f"{catalyst}/plans/logical/LogicalPlan")
+
+
+def named(by_package: Mapping[str, Iterable[str]]) -> set[str]:
+    return {f"org.apache.spark.sql.{kind}" for kind in kinds(by_package)}
+
+
+def test_nothing_happens_while_queries_are_checked(
+    views: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """Whatever is sent: no file, no process, no connection, no job, and no error but ours."""
+    jvm = views._jvm
+    assert jvm is not None
+    functions = jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.expressions()
+    names = functions.keySet().mkString("\n").split("\n")
+    texts = Texts(pytestconfig.getoption("sql_seed"), sorted(names), tmp_path)
+    pid = jvm.java.lang.ProcessHandle.current().pid()
+    here, before = sorted(Path.cwd().iterdir()), doings(views, pid)
+    taken = refused = 0
+    for text in texts.some(pytestconfig.getoption("sql_count")):
+        try:
+            check_query(views, text, VIEWS, path="here")
+            taken += 1
+        except UserError:
+            refused += 1
+        except Exception as error:
+            raise AssertionError(text) from error
+        assert doings(views, pid) == before, text
+    assert [*tmp_path.iterdir()] == []
+    assert sorted(Path.cwd().iterdir()) == here
+    assert refused > taken > 0
+
+
+def doings(spark: SparkSession, pid: int) -> tuple[int, int, int]:
+    """Jobs that have run, child processes, open connections and files of Spark's JVM."""
+    jobs = spark._jsparkSession.sparkContext().statusStore().jobsList(None).size()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    sockets = sum("socket:" in str(link) for link in links(pid))
+    return jobs, len(children), sockets
+
+
+def links(pid: int) -> Iterator[str]:
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            yield str(fd.readlink())
+        except FileNotFoundError:
+            continue  # closed meanwhile
