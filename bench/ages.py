@@ -30,7 +30,7 @@ from shared.settings import DEFAULT_TENANT
 from shared.slots import SLOT_VERSION, Progress, SinkState, Slot, entry_of
 from shared.topics import topic_specs
 from stage_runner.adapters.sinks.fences import newest_fence
-from token_tracker.adapters.kafka import STAMPED, stamp
+from token_tracker.adapters.journal import STAMPED, stamp
 from token_tracker.core.snapshots import HISTORY_MAX, TAIL_MAX, pack
 
 FENCES = 2_000_000

@@ -10,13 +10,14 @@ import redis
 from integration.conftest import Surroundings
 from integration.waiting import eventually
 from shared.clock import SystemClock
-from shared.kafka import make_consumer, make_producer
+from shared.kafka import make_consumer
 from shared.kafka_admin import make_admin
 from shared.membership import REJOIN_MAX_S, Membership
 from shared.own_topics import OwnTopics
 from shared.slots import Keys
 from stage_runner.adapters.commands import CommandQueue
-from token_tracker.adapters.kafka import STAMPED, FactStream, KafkaJournal
+from token_tracker.adapters.journal import STAMPED, KafkaJournal
+from token_tracker.adapters.kafka import FactStream
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker
 
@@ -77,13 +78,12 @@ def join(request: pytest.FixtureRequest, surroundings: Surroundings) -> Iterator
                 )
                 return Member(lambda: commands.next(POLL_S), minutes)
             topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
-            producer = make_producer(surroundings.kafka)
-            journal = KafkaJournal(consumer, producer, admin, topics, prefix=prefix)
+            journal = KafkaJournal(consumer, admin, topics, prefix=prefix)
             tracker = Tracker(RedisStore(client, Keys(prefix)), journal, SystemClock())
             stream = FactStream(
                 consumer,
                 admin,
-                topics,
+                journal,
                 prefix=prefix,
                 tracker=tracker,
                 membership=membership,

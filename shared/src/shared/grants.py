@@ -50,6 +50,16 @@ def _group(name: str, operation: Operation, why: str) -> KafkaGrant:
     return KafkaGrant(operations=(operation,), resource="group", name=name, why=why)
 
 
+def _transactions(begins: str, what: str) -> KafkaGrant:
+    return KafkaGrant(
+        operations=("Write",),
+        resource="transactional-id",
+        name=begins,
+        prefixed=True,
+        why=f"{what}: in one transaction",
+    )
+
+
 READER: Final = "waybill-reader"
 FOLLOWER: Final = "waybill-follower"
 NEVER_JOINED: Final = "clients name a group also where they read by themselves"
@@ -76,6 +86,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.beats", why="that runners live"),
         _grant("Read", "Write", topic=f"{PREFIX}.frontiers", why="its own snapshots"),
         _group(f"{PREFIX}.token_tracker", "Read", "its share of the partitions"),
+        _transactions(f"{PREFIX}/token_tracker/", "snapshots with their offsets"),
         _group(READER, "Describe", NEVER_JOINED),
         _grant("Describe", topic=INPUTS, why="where they end: lag in `/metrics`"),
         _grant("Describe", topic=OUTPUTS, why="where they end: lag in `/metrics`"),
@@ -109,13 +120,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _group(READER, "Describe", NEVER_JOINED),
         _grant("Read", topic=INPUTS, why="stages"),
         _grant("Read", "Write", topic=OUTPUTS, why="sinks, and stages behind them"),
-        KafkaGrant(
-            operations=("Write",),
-            resource="transactional-id",
-            name=f"{PREFIX}/",
-            prefixed=True,
-            why="a batch with its fence, a change with its definition: in one transaction",
-        ),
+        _transactions(f"{PREFIX}/", "a batch with its fence, a change with its definition"),
         _grant("Create", topic=INPUTS, why="topics of new pipelines", need="to create topics"),
         _grant("Create", topic=OUTPUTS, why="topics of new pipelines", need="to create topics"),
     ),

@@ -5,13 +5,11 @@ from dataclasses import replace
 
 from builders import make_snapshot
 from integration.conftest import Surroundings
+from integration.token_tracker.member import Member
 from shared.codec import decode
 from shared.events import PartitionOffset, Snapshot
-from shared.kafka import make_consumer, make_producer, read_to_end
-from shared.kafka_admin import make_admin
-from shared.own_topics import OwnTopics
+from shared.kafka import read_to_end
 from shared.slots import Hop, SinkState, Slot, slot_to_json
-from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, STAMPED, KafkaJournal
 from token_tracker.core.snapshots import pack
 
 HOPS = 512
@@ -41,15 +39,12 @@ def test_slot_with_all_the_hops_that_it_may_have_is_saved(surroundings: Surround
     assert len(slot_to_json(slot)) > 2_000_000
     snapshot = make_snapshot(pack(slot, ()), uid=uid)
     kafka = surroundings.kafka
-    consumer = make_consumer(kafka, f"g{uid}")
-    producer = make_producer(kafka, **SNAPSHOT_PRODUCER)
-    admin, prefix = make_admin(kafka), surroundings.prefix
-    topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
-    journal = KafkaJournal(consumer, producer, admin, topics, prefix=prefix)
+    member = Member(surroundings)
     try:
-        journal.save([snapshot], {0: 0})
+        member.feed_until(lambda: bool(member.tracker.partitions()))
+        member.journal.save([snapshot], {0: 0})
     finally:
-        consumer.close()
-    stored = read_to_end(kafka, f"{prefix}.frontiers", range(8))
+        member.close()
+    stored = read_to_end(kafka, f"{surroundings.prefix}.frontiers", range(8))
     saved = [decode(Snapshot, message.value() or b"") for message in stored]
-    assert replace(snapshot, topic_id=topics.id_of(f"{prefix}.commits")) in saved
+    assert replace(snapshot, topic_id=member.journal.topic_id) in saved

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from integration.conftest import Surroundings
 from shared.clock import SystemClock
-from shared.kafka import make_consumer, make_producer
+from shared.kafka import make_consumer
 from shared.kafka_admin import make_admin
 from shared.membership import Membership
 from shared.own_topics import OwnTopics
-from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, STAMPED, FactStream, KafkaJournal
+from token_tracker.adapters.journal import STAMPED, KafkaJournal
+from token_tracker.adapters.kafka import FactStream
 from token_tracker.app import Tracker
 from unit.token_tracker.fakes import FakeStore
 
@@ -28,14 +29,13 @@ class Member:
         options: dict[str, object] = {"enable.partition.eof": True}
         self.consumer = make_consumer(self.around.kafka, f"{prefix}.token_tracker", **options)
         topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
-        producer = make_producer(self.around.kafka, **SNAPSHOT_PRODUCER)
-        journal = KafkaJournal(self.consumer, producer, admin, topics, prefix=prefix)
+        self.journal = KafkaJournal(self.consumer, admin, topics, prefix=prefix)
         clock = SystemClock()
-        self.tracker = Tracker(self.store, journal, clock)
+        self.tracker = Tracker(self.store, self.journal, clock)
         self.stream = FactStream(
             self.consumer,
             admin,
-            topics,
+            self.journal,
             prefix=prefix,
             tracker=self.tracker,
             membership=Membership(admin),

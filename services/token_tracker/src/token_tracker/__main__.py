@@ -5,16 +5,14 @@ import sys
 import time
 from contextlib import ExitStack
 
-from confluent_kafka import Consumer
-
 from shared import logs, metrics
 from shared.access import require_access
 from shared.authentication import keys_in_force
 from shared.clock import SystemClock
 from shared.errors import Retryable
 from shared.health import Health
-from shared.kafka import make_consumer, make_producer
-from shared.kafka_admin import KafkaAdmin, make_admin
+from shared.kafka import make_consumer
+from shared.kafka_admin import make_admin
 from shared.membership import Membership
 from shared.monitor import serve_monitor
 from shared.own_topics import OwnTopics
@@ -23,7 +21,8 @@ from shared.redis_access import require_redis
 from shared.settings import read_settings
 from shared.slots import Keys
 from shared.version import VERSION
-from token_tracker.adapters.kafka import SNAPSHOT_PRODUCER, STAMPED, FactStream, KafkaJournal
+from token_tracker.adapters.journal import STAMPED, KafkaJournal
+from token_tracker.adapters.kafka import FactStream
 from token_tracker.adapters.lag import LagWatch
 from token_tracker.adapters.redis import RedisStore
 from token_tracker.app import Tracker
@@ -52,7 +51,7 @@ def main() -> None:
     )
     prefix, clock = settings.topic_prefix, SystemClock()
     topics = OwnTopics(admin, [f"{prefix}.{name}" for name in STAMPED])
-    journal = make_journal(admin, consumer, topics, prefix)
+    journal = KafkaJournal(consumer, admin, topics, prefix=prefix)
     tracker = Tracker(store, journal, clock, snapshot_rule(settings))
     health = Health(
         {
@@ -66,7 +65,7 @@ def main() -> None:
         stream = FactStream(
             consumer,
             admin,
-            topics,
+            journal,
             prefix=prefix,
             tracker=tracker,
             membership=Membership(admin),
@@ -87,7 +86,7 @@ def main() -> None:
                 metrics.count("waybill_loop_retries_total")
                 logger.warning("will be tried again", extra={"reason": str(error)})
                 stop.wait(CONFIRM_INTERVAL_S)
-        tracker.save(whole=True)
+        save_last(tracker)
 
 
 def make_store(settings: TokenTrackerSettings) -> RedisStore:
@@ -96,15 +95,16 @@ def make_store(settings: TokenTrackerSettings) -> RedisStore:
     return RedisStore(server.client(timeout_s=REDIS_TIMEOUT_S), Keys(prefix))
 
 
-def make_journal(
-    admin: KafkaAdmin, consumer: Consumer, topics: OwnTopics, prefix: str
-) -> KafkaJournal:
-    producer = make_producer(admin.cluster, **SNAPSHOT_PRODUCER)
-    return KafkaJournal(consumer, producer, admin, topics, prefix=prefix)
-
-
 def snapshot_rule(settings: TokenTrackerSettings) -> SnapshotRule:
     return SnapshotRule(age_ms_max=int(settings.token_tracker_snapshot_interval_s * 1000))
+
+
+def save_last(tracker: Tracker) -> None:
+    """So that the next one begins sooner; it may be at work already, and then this is refused."""
+    try:
+        tracker.save(whole=True)
+    except Retryable as error:
+        logger.warning("not saved at the end", extra={"reason": str(error)})
 
 
 class Rounds:

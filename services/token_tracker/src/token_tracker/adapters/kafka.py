@@ -1,7 +1,7 @@
-"""Kafka for the tracker: facts and lifecycle in, snapshots out. Fulfils `Journal`.
+"""Kafka for the tracker: facts, phases and beats of the partitions that the group gives it.
 
-The group's offset is committed only together with snapshots, so it always means: everything below
-is in them. Its metadata says of which topics that is so.
+A takeover begins with snapshots, and at the group's offset: everything below is in them. Its
+metadata says of which topics that is so.
 """
 
 import logging
@@ -16,102 +16,27 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    Producer,
     TopicPartition,
 )
 
 from shared import codec, metrics
 from shared.clock import Clock
 from shared.errors import InvalidMessage, Retryable
-from shared.events import Beat, Fact, LifecycleEvent, Snapshot, pipeline_key
+from shared.events import Beat, Fact, LifecycleEvent, Snapshot
 from shared.kafka import position_of, read_to_end
 from shared.kafka_admin import KafkaAdmin
 from shared.lifecycle import HEARTBEAT_AGE_MS_MAX
 from shared.membership import Membership
-from shared.own_topics import OwnTopics, TopicCreatedAnew
+from shared.own_topics import TopicCreatedAnew
+from token_tracker.adapters.journal import KafkaJournal
 from token_tracker.app import Tracker
 
 logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES_MAX: Final = 500
-FLUSH_TIMEOUT_S: Final = 10.0
+ANSWER_TIMEOUT_S: Final = 10.0
 TAKEOVER_MAX_S: Final = 30.0
-STAMPED: Final = ("commits", "frontiers", "lifecycle")  # an offset counts in these very topics
 TAKEOVER_PAUSE_S: Final = 0.5
-# Shorter than the group's session: what a tracker that was cut off had queued never lands behind
-# the snapshots of the next one.
-SNAPSHOT_PRODUCER: Final = {"message.timeout.ms": 5_000}
-
-
-class KafkaJournal:
-    def __init__(
-        self,
-        consumer: Consumer,
-        producer: Producer,
-        admin: KafkaAdmin,
-        topics: OwnTopics,
-        *,
-        prefix: str,
-    ) -> None:
-        self._consumer = consumer
-        self._producer = producer
-        self._admin = admin
-        self._topics = topics
-        self._commits = f"{prefix}.commits"
-        self._lifecycle = f"{prefix}.lifecycle"
-        self._frontiers = f"{prefix}.frontiers"
-
-    @property
-    def topic_id(self) -> str:
-        return self._topics.id_of(self._commits)
-
-    def end(self, partition: int) -> int:
-        return self._admin.stable_ends(self._commits, [partition])[partition]
-
-    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
-        failures: list[KafkaError] = []
-
-        def on_delivery(error: KafkaError | None, message: Message) -> None:
-            if error is not None:
-                failures.append(error)
-
-        topic_id = self.topic_id
-        for snapshot in snapshots:
-            key = pipeline_key(snapshot.tenant, snapshot.pipeline_uid)
-            value = codec.encode(replace(snapshot, topic_id=topic_id))
-            try:
-                self._producer.produce(
-                    self._frontiers, key=key, value=value, on_delivery=on_delivery
-                )
-            except (BufferError, KafkaException) as error:
-                raise Retryable(f"topic {self._frontiers}: snapshot of {key}: {error}") from error
-        if self._producer.flush(FLUSH_TIMEOUT_S) or failures:
-            reason = failures[0].str() if failures else "not acknowledged in time"
-            raise Retryable(f"topic {self._frontiers}: {reason}")
-        self._commit(positions)
-
-    def _commit(self, positions: dict[int, int]) -> None:
-        offsets = [self._place(self._commits, p, offset) for p, offset in positions.items()]
-        lifecycle = self._consumer.position(
-            [TopicPartition(self._lifecycle, partition) for partition in positions]
-        )
-        offsets += [
-            self._place(self._lifecycle, at.partition, at.offset)
-            for at in lifecycle
-            if at.offset >= 0
-        ]
-        try:
-            self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:
-            raise Retryable(f"offsets not committed: {error.args[0].str()}") from error
-
-    def _place(self, topic: str, partition: int, offset: int) -> TopicPartition:
-        return TopicPartition(topic, partition, offset, stamp(self._topics, topic, self._frontiers))
-
-
-def stamp(topics: OwnTopics, topic: str, frontiers: str) -> str:
-    """An offset counts in this very topic, and with snapshots in that one."""
-    return f"{topics.id_of(topic)} {topics.id_of(frontiers)}"
 
 
 class FactStream:
@@ -121,7 +46,7 @@ class FactStream:
         self,
         consumer: Consumer,
         admin: KafkaAdmin,
-        topics: OwnTopics,
+        journal: KafkaJournal,
         *,
         prefix: str,
         tracker: Tracker,
@@ -131,7 +56,8 @@ class FactStream:
         self._consumer = consumer
         self._membership = membership
         self._admin = admin
-        self._topics = topics
+        self._journal = journal
+        self._topics = journal.topics
         self._clock = clock
         self._tracker = tracker
         self._commits = f"{prefix}.commits"
@@ -198,8 +124,10 @@ class FactStream:
     def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         """Start from the snapshots, and from the offset that was committed with them.
 
-        What stays wrong here ends the process: half a takeover must not be fed.
+        Offsets first: they wait for the end of a transaction that holds some. What stays wrong
+        here ends the process: half a takeover must not be fed.
         """
+        self._journal.joined()
         deadline = time.monotonic() + TAKEOVER_MAX_S
         while True:
             try:
@@ -216,7 +144,7 @@ class FactStream:
     def _take_over(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         try:
             committed = consumer.committed(
-                [at for at in assigned if at.topic != self._beats], timeout=FLUSH_TIMEOUT_S
+                [at for at in assigned if at.topic != self._beats], timeout=ANSWER_TIMEOUT_S
             )
         except KafkaException as error:
             raise Retryable(f"the group's offsets: {error.args[0].str()}") from error
@@ -229,7 +157,7 @@ class FactStream:
 
     def _begin(self, at: TopicPartition) -> TopicPartition:
         """Of a topic that was created anew nothing is known, as of one where nothing was saved."""
-        now = stamp(self._topics, at.topic, self._frontiers)  # asked before anything is read
+        now = self._journal.stamp(at.topic)  # asked before anything is read
         known = at.offset >= 0 and at.metadata == now
         return TopicPartition(at.topic, at.partition, at.offset if known else 0)
 
@@ -241,7 +169,7 @@ class FactStream:
         if not asked:
             return []
         try:
-            found = consumer.offsets_for_times(asked, timeout=FLUSH_TIMEOUT_S)
+            found = consumer.offsets_for_times(asked, timeout=ANSWER_TIMEOUT_S)
         except KafkaException as error:
             raise Retryable(f"topic {self._beats}: {error.args[0].str()}") from error
         return [
