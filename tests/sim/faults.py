@@ -9,6 +9,7 @@ from sim.world import World
 
 PARTITIONS_MAX = 4
 CUT_OFF_MAX = 2
+STOPPED_MAX = 2
 STUCK = 0.5
 SKEWS_MS = (0, 0, -2_000, 2_000, -20_000, 20_000, -3_600_000)
 
@@ -50,6 +51,16 @@ def move_runner(world: World) -> None:
 
 def move_tracker(world: World) -> None:
     world.some_hosts().move_tracker()
+
+
+def stop_tracker(world: World) -> None:
+    hosts = world.some_hosts()
+    if len(hosts.stopped) < STOPPED_MAX:
+        hosts.stop_tracker()
+
+
+def wake_trackers(world: World) -> None:
+    world.some_hosts().wake_trackers()
 
 
 def publish_badly(world: World) -> None:
@@ -216,6 +227,7 @@ FAMILIES = (
     Family("runner", ((1, kill_runner),)),
     Family("tracker", ((3, kill_tracker),)),
     Family("rebalance", ((2, move_runner), (2, move_tracker))),
+    Family("stopped", ((2, stop_tracker), (2, wake_trackers))),
     Family("cutoff", ((2, cut_runner), (3, return_runners), (6, run_cut_off))),
     Family("publishes", ((2, publish_badly),)),
     Family("refusals", ((3, publish_badly), (3, lose_patience))),

@@ -43,6 +43,8 @@ class Hosts:
         self._other_tracker: TrackerProcess | None = None
         self.cut_off: list[RunnerProcess] = []
         """Runners that nobody hears, and that were replaced without knowing it."""
+        self.stopped: list[TrackerProcess] = []
+        """Trackers that stand still, and that were replaced meanwhile."""
         self.runner = self._new_runner()
         self.tracker = self._new_tracker()
 
@@ -108,6 +110,24 @@ class Hosts:
         else:
             other.acquire()
         self.tracker, self._other_tracker = other, before
+
+    def stop_tracker(self) -> None:
+        """Between two of its turns; another one takes over."""
+        if self._busy(self.tracker):
+            return
+        self._world.say("tracker is stopped")
+        self.stopped.append(self.tracker)
+        self.tracker = self._new_tracker()
+
+    def wake_trackers(self) -> None:
+        """They end the turn in which they were stopped; that they are replaced they hear then."""
+        trackers, self.stopped = self.stopped, []
+        for tracker in trackers:
+            self._world.say("a tracker that was stopped goes on")
+            for work in (TrackerProcess.flush, TrackerProcess.checkpoint):
+                with self.turn(tracker) as awake:
+                    if awake is not None:
+                        work(awake)
 
     def reach_runners(self) -> None:
         """All faults are over: whoever was cut off returns, or its machine is gone for good."""

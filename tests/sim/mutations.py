@@ -101,6 +101,12 @@ MUTATIONS: Final = (
         only=("tracker",),
     ),
     Mutation(
+        name="snapshots of a tracker that was replaced stay",
+        invariant="I2",
+        instead={"sim.tracker.Topics.transact": stand_ins.snapshots_of_anybody},
+        only=("stopped", "tracker", "lives"),
+    ),
+    Mutation(
         name="old tokens wait for sinks that came later",
         invariant="I3",
         instead={"stage_runner.app.define": stand_ins.since_ever},

@@ -10,18 +10,22 @@ from shared.events import (
     PipelineRecord,
     Range,
     SinkResult,
+    Snapshot,
     StageDefinition,
 )
 from shared.manifest import Manifest
 from shared.slots import Hop, Slot
 from shared.vectors import Span, Vector
 from sim.clients import Ingress
+from sim.tracker import Topics
 from stage_runner.core.planning import TopicState, define
 from status.core.outcomes import Judgement, Kind
 from status.core.views import Reading, View, view_of
 from token_tracker.core.facts import _hop
 from waybill.spark.fencing import AlreadyDone, Diverged, Write, decide
 from waybill.spark.ledger import Batch, Ledger
+
+transact = Topics.transact
 
 
 def always_write(
@@ -115,3 +119,10 @@ def last_kind(judgements: Sequence[Judgement]) -> Kind:
 
 async def looks_away(feeds: object) -> None:
     return None
+
+
+def snapshots_of_anybody(
+    topics: Topics, member: object, snapshots: Iterable[Snapshot], committed: tuple[int, int]
+) -> None:
+    topics.snapshots.update({snapshot.pipeline_uid: snapshot for snapshot in snapshots})
+    transact(topics, member, (), committed)

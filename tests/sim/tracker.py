@@ -24,6 +24,17 @@ class Topics:
     beats: list[Beat] = field(default_factory=list)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     committed: tuple[int, int] = (0, 0)
+    owner: object = None
+    """The tracker that was the last to take over: the group knows no other."""
+
+    def transact(
+        self, member: object, snapshots: Iterable[Snapshot], committed: tuple[int, int]
+    ) -> None:
+        """Snapshots and offsets: all or nothing."""
+        if member is not self.owner:
+            raise Retryable("offsets are not committed: unknown member")
+        self.snapshots.update({snapshot.pipeline_uid: snapshot for snapshot in snapshots})
+        self.committed = committed
 
 
 class TrackerProcess:
@@ -39,6 +50,7 @@ class TrackerProcess:
 
     def acquire(self) -> None:
         """Begin with the snapshots, and where the group stood when they were taken."""
+        self._topics.owner = self
         self._facts_at, self._lifecycle_at = self._topics.committed
         self._beats_at = len(self._topics.beats)
         self._tracker.acquire(PARTITION, self._facts_at, self._topics.snapshots.values())
@@ -83,10 +95,9 @@ class TrackerProcess:
         return len(self._topics.facts)
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
-        for snapshot in snapshots:
-            self._topics.snapshots[snapshot.pipeline_uid] = snapshot
-            self._edge("tracker.between_snapshots")
-        if positions:
-            if positions[PARTITION] > self._facts_at:
-                raise Retryable("only what was fed can be committed")
-            self._topics.committed = (positions[PARTITION], self._lifecycle_at)
+        if positions[PARTITION] > self._facts_at:
+            raise Retryable("only what was fed can be committed")
+        committed = positions[PARTITION], self._lifecycle_at
+        self._edge("tracker.save.before_commit")
+        self._topics.transact(self, snapshots, committed)
+        self._edge("tracker.save.answer_lost")

@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from builders import ORDERS_ID
 from integration.conftest import Surroundings
 from shared.clock import SystemClock
+from shared.events import to_vector
 from shared.kafka import make_consumer
 from shared.kafka_admin import make_admin
 from shared.membership import Membership
@@ -51,3 +53,10 @@ class Member:
 
     def close(self) -> None:
         self.consumer.close()
+
+
+def reached(member: Member, uid: str) -> int:
+    stored = member.store.slots.get(uid)
+    if stored is None or "enrich/lake@1" not in stored.slot.sinks:
+        return -1
+    return to_vector(stored.slot.sinks["enrich/lake@1"].reached).get((ORDERS_ID, 0), -1)

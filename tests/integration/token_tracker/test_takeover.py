@@ -9,11 +9,11 @@ import pytest
 from builders import ORDERS_ID, TENANT, make_commit, make_definition, make_fact, make_snapshot
 from containers import Servers
 from integration.conftest import Surroundings, make_surroundings
-from integration.token_tracker.member import Member
+from integration.token_tracker.member import Member, reached
 from integration.topics import create_anew
 from shared import codec, own_topics
 from shared.errors import Retryable
-from shared.events import Fact, Snapshot, pipeline_key, to_vector
+from shared.events import Fact, Snapshot, pipeline_key
 from shared.kafka import make_producer
 from shared.own_topics import TopicCreatedAnew
 from shared.partitioner import partition_of
@@ -52,13 +52,6 @@ def tell(around: Surroundings, *facts: Fact) -> None:
         key = pipeline_key(fact.tenant, fact.pipeline_uid)
         producer.produce(f"{around.prefix}.commits", key=key, value=codec.encode(fact))
     assert producer.flush(30) == 0
-
-
-def reached(member: Member, uid: str) -> int:
-    stored = member.store.slots.get(uid)
-    if stored is None or "enrich/lake@1" not in stored.slot.sinks:
-        return -1
-    return to_vector(stored.slot.sinks["enrich/lake@1"].reached).get((ORDERS_ID, 0), -1)
 
 
 def commit(taken: int, uid: str, *, sequence: int) -> Fact:
