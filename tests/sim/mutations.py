@@ -44,7 +44,7 @@ MUTATIONS: Final = (
         invariant="I1",
         instead={"waybill.spark.stage.TrackedStage._give_up": stand_ins.no_stops},
         only=("topics",),
-        rates=Rates(unsure=0.1),
+        rates=Rates(unsure=0.3),
     ),
     Mutation(
         name="batches are skipped by their ids",
