@@ -208,17 +208,18 @@ def test_sink_that_no_stage_reads_keeps_few_hops_from_all_its_time() -> None:
     assert all(after - before <= 2 + (300 - before) / 6 for before, after in pairwise(kept))
 
 
-@pytest.mark.parametrize("most", [3, 4])
-def test_too_many_hops_are_thinned_and_the_newest_stays(
+@pytest.mark.parametrize("most", [4, 5, 6])
+def test_of_too_many_hops_the_first_and_the_newest_stay(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(hops, "HOPS_MAX", most)
+    monkeypatch.setattr(hops, "HOP_OFFSETS_MAX", 0)
+    monkeypatch.setattr(hops, "HOPS_MIN", most)
     slot = apply(CHAIN).slot
     for n in range(9):
         slot = apply(enriched(11 + n, n + 1, sequence=n), slot=slot).slot
         kept = written(slot)
         assert len(kept) <= most
-        assert kept[-1] == n + 1
+        assert (kept[0], kept[-1]) == (1, n + 1)
     assert reached(apply(loaded(9), slot=slot).slot) == {("R", 0): 19}
 
 

@@ -158,7 +158,8 @@ def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject)
 def test_few_hops_never_make_reached_too_large(flow: Flow, data: st.DataObject) -> None:
     facts = data.draw(st.permutations(facts_of(flow)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hops, "HOPS_MAX", 2)
+        patch.setattr(hops, "HOP_OFFSETS_MAX", 0)
+        patch.setattr(hops, "PASSED_OFFSETS_MAX", 0)
         slot = apply_all(facts)
     assert_sound(flow, slot)
-    assert all(len(state.hops) <= 3 for state in slot.sinks.values())
+    assert all(len(state.hops) <= hops.HOPS_MIN for state in slot.sinks.values())

@@ -16,8 +16,9 @@ from builders import (
     make_snapshot,
 )
 from shared.events import from_vector
-from shared.slots import Hop, SinkState, Slot
-from token_tracker.core.hops import HOPS_MAX
+from shared.slots import Entry, Hop, SinkState, Slot
+from token_tracker.core import snapshots
+from token_tracker.core.hops import few
 from token_tracker.core.snapshots import AGE_MS_MAX, PACKED_CHARACTERS_MAX, SnapshotRule, pack
 from token_tracker.held import restored
 from unit.token_tracker.line import Bench, commit
@@ -140,20 +141,33 @@ def test_a_slot_is_rebuilt_though_a_marker_stands_last(bench: Bench) -> None:
     assert bench.reached() == 1
 
 
-def test_a_slot_of_many_hops_and_partitions_still_fits_into_a_message() -> None:
+def test_a_slot_of_many_hops_and_partitions_fits_into_a_message() -> None:
     """A tracker whose snapshot Kafka does not take can save nothing any more."""
-    dice, at, hops = Random(1), [0] * 150, []
-    for number in range(HOPS_MAX):
-        at = [offset + dice.randrange(1_000) for offset in at]
+    sinks = {f"s{n}/out@1": lagging(Random(n), partitions=1_000, batches=30) for n in range(5)}
+    kept = few(sinks, dict.fromkeys(sinks, 0))
+    states = {key: SinkState(frontier=hops[-1].inputs, hops=hops) for key, hops in kept.items()}
+    packed = pack(Slot(tenant=TENANT, pipeline_uid=UID, sinks=states), ())
+    assert len(packed) <= PACKED_CHARACTERS_MAX
+
+
+def test_a_history_that_does_not_fit_is_left_out_and_the_slot_is_whole(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench
+) -> None:
+    """Who begins with a slot that lacks hops takes back what was told by them."""
+    monkeypatch.setattr(snapshots, "PACKED_CHARACTERS_MAX", 0)
+    hops = lagging(Random(1), partitions=1, batches=9)
+    slot = bench.store.slots[UID].slot
+    slot = replace(slot, sinks={**slot.sinks, "s/out@1": SinkState(hops=hops)})
+    found = restored(make_snapshot(pack(slot, (Entry("s/out@1", "{}"),))))
+    assert found.slot == slot
+    assert not found.history
+
+
+def lagging(dice: Random, *, partitions: int, batches: int) -> tuple[Hop, ...]:
+    at, hops = [0] * partitions, []
+    for number in range(batches):
+        at = [offset + dice.randrange(100_000) for offset in at]
         vector = {("some-topic-or-other-id", place): offset for place, offset in enumerate(at)}
         ends = from_vector(vector)
         hops.append(Hop(sequence=number, inputs=ends, begins=ends, outputs=ends))
-    sinks = {f"s{n}/out@1": SinkState(frontier=hops[-1].inputs, hops=(*hops,)) for n in range(3)}
-    slot = Slot(tenant=TENANT, pipeline_uid=UID, sinks=sinks)
-
-    packed = pack(slot, ())
-    assert len(packed) <= PACKED_CHARACTERS_MAX
-    found = restored(make_snapshot(packed)).slot.sinks["s0/out@1"]
-    assert (found.hops[0], found.hops[-1]) == (hops[0], hops[-1])
-    assert set(found.hops) < set(hops)
-    assert found.frontier == hops[-1].inputs
+    return tuple(hops)

@@ -4,6 +4,7 @@ Applying is a join: facts in any order, repeated or split, give one state. Both 
 cumulative, so a fact that was lost on the way is covered by any later one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shared.events import (
@@ -22,7 +23,7 @@ from shared.events import (
 from shared.slots import Hop, Progress, Removal, SinkState, Slot, keys_of, sink_key, stage_key
 from shared.vectors import Span, TopicPartition, join
 from token_tracker.core.graph import Graph, StageSink
-from token_tracker.core.hops import with_hop, without_passed
+from token_tracker.core.hops import few, with_hop
 from token_tracker.core.losses import settle, united
 
 
@@ -161,8 +162,9 @@ def _set_aside(commit: Commit, result: SinkResult) -> dict[str, list[Span]]:
 def _advance(before: Slot, slot: Slot) -> Applied:
     """Move `reached` of every sink as far as its frontier allows, say what is lost in between, and
     drop hops that all passed."""
-    if slot.definition is None:
-        return Applied(slot=slot, progress=())
+    if slot.definition is None:  # and so nobody knows who reads
+        sinks = _bounded(slot.sinks, dict.fromkeys(slot.sinks, 0))
+        return Applied(slot=replace(slot, sinks=sinks), progress=())
     graph = Graph(slot.definition, slot)
     sinks = {**slot.sinks, **settle(before, graph)}
     progress: list[Progress] = []
@@ -174,12 +176,20 @@ def _advance(before: Slot, slot: Slot) -> Applied:
         sinks[sink.key] = replace(state, reached=reached)
         if state.sequence >= 0:  # else it is only where the sink begins; no batch has brought it
             progress.append(_progress(sink, state, reached))
-    for key, state in sinks.items():
-        # Where no stage reads, all but the last hop are behind those who read.
-        passed = graph.passed.get(key, max(len(state.hops) - 1, 0))
-        if passed:
-            sinks[key] = replace(state, hops=without_passed(state.hops, passed))
+    # Where no stage reads, all but the last hop are behind those who read.
+    passed = {
+        key: graph.passed.get(key, max(len(state.hops) - 1, 0)) for key, state in sinks.items()
+    }
+    sinks = _bounded(sinks, passed)
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
+
+
+def _bounded(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
+    hops = few({key: state.hops for key, state in sinks.items()}, passed)
+    return {
+        key: state if hops[key] == state.hops else replace(state, hops=hops[key])
+        for key, state in sinks.items()
+    }
 
 
 def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset, ...]) -> Progress:

@@ -1,5 +1,5 @@
-"""Decides what a snapshot keeps of a pipeline: its slot, as much of its history as has room, and as
-many of its hops; and when one is due.
+"""Decides what a snapshot keeps of a pipeline: its slot, and as much of its history as has room.
+And when one is due.
 
 A slot of many partitions says each topic id a thousand times, so that its JSON is twenty times what
 it is compressed. Whoever takes over reads many snapshots and unpacks the newest of each pipeline.
@@ -8,7 +8,7 @@ it is compressed. Whoever takes over reads many snapshots and unpacks the newest
 import base64
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from shared.events import Snapshot
@@ -16,17 +16,14 @@ from shared.slots import (
     SLOT_VERSION,
     Entry,
     Saved,
-    SinkState,
     Slot,
     saved_from_json,
     saved_to_json,
 )
-from token_tracker.core.hops import thinned
 
 HISTORY_MAX: Final = 64  # per pipeline; what a rebuilt slot can still tell after a restart
 HISTORY_CHARACTERS_MAX: Final = 200_000  # a message of 1 MB has room for the slot, too
 PACKED_CHARACTERS_MAX: Final = 900_000  # of a message of 1 MB, which is what topics take
-HOPS_MIN: Final = 2  # the first and the newest are always kept
 TAIL_MAX: Final = 2_000  # messages of one partition that a takeover may have to read again
 AGE_MS_MAX: Final = 600_000
 
@@ -59,12 +56,15 @@ class Unsaved:
 
 
 def pack(slot: Slot, history: Sequence[Entry]) -> str:
-    """Without a hop tokens wait for a later one at worst; without a snapshot they wait for ever."""
+    """The whole slot: who begins with it must judge as the tracker did that wrote it. What makes it
+    grow has its limit in `core.hops`.
+
+    A history that does not fit is left out. What is larger without one, as with thousands of
+    partitions times sinks, Kafka does not take: the tracker tries again and goes on meanwhile, and
+    the next one reads all commits since the last snapshot.
+    """
     packed = _packed(slot, _newest(history))
-    while len(packed) > PACKED_CHARACTERS_MAX and any(_spare(s) for s in slot.sinks.values()):
-        slot = replace(slot, sinks={key: _thinner(state) for key, state in slot.sinks.items()})
-        packed = _packed(slot, _newest(history))
-    return packed
+    return packed if len(packed) <= PACKED_CHARACTERS_MAX else _packed(slot, ())
 
 
 def unpack(snapshot: Snapshot) -> Saved:
@@ -79,14 +79,6 @@ def unpack(snapshot: Snapshot) -> Saved:
 def _packed(slot: Slot, history: tuple[Entry, ...]) -> str:
     text = saved_to_json(Saved(slot=slot, history=history))
     return base64.b64encode(zlib.compress(text.encode())).decode()
-
-
-def _spare(state: SinkState) -> bool:
-    return len(state.hops) > HOPS_MIN
-
-
-def _thinner(state: SinkState) -> SinkState:
-    return replace(state, hops=thinned(state.hops)) if _spare(state) else state
 
 
 def _newest(history: Sequence[Entry]) -> tuple[Entry, ...]:
