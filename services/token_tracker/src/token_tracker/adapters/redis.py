@@ -40,8 +40,7 @@ if slot == '' then return 'written' end
 if rebuilt == '1' then
   for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
 end
-redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark)
-redis.call('HDEL', KEYS[1], 'finder')
+redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark, 'finder', '')
 redis.call('HINCRBY', KEYS[1], 'version', 1)
 local i = 11
 while i < #ARGV do
