@@ -20,6 +20,8 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"[\w./-]+\.(py|yaml|yml|avsc|md|toml|lock|in|properties|html)")
+DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
+STATUS = re.compile(r"(Accepted|Superseded by \[\d+\]\(\S+\)), \d{4}-\d\d-\d\d\.")
 SYMBOL = re.compile(r"(\w+(?:\.\w+)+)(?:\(\))?")
 
 
@@ -50,10 +52,26 @@ def test_every_named_file_and_symbol_exists(document: Path) -> None:
     assert not missing, f"{document.name} names what is not there"
 
 
-def test_every_decision_has_its_three_parts() -> None:
-    for document in sorted((ROOT / "docs/adr").glob("*.md")):
-        headings = re.findall(r"^## (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+def test_every_decision_has_its_status_and_its_three_parts() -> None:
+    for document in DECISIONS:
+        text = document.read_text(encoding="utf-8")
+        assert STATUS.fullmatch(text.splitlines()[2]), document.name
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
         assert headings == ["Context", "Decision", "Consequences"], document.name
+
+
+@pytest.mark.parametrize("folder", ["docs", "docs/adr"])
+def test_every_page_stands_in_the_index_once(folder: str) -> None:
+    index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (ROOT / folder).glob("*.md")} - {"README.md"}
+    listed = [link for link in LINK.findall(index) if "/" not in link]
+    assert sorted(listed) == sorted(pages)
+
+
+def test_the_index_calls_decisions_by_their_titles() -> None:
+    index = (ROOT / "docs/adr/README.md").read_text(encoding="utf-8")
+    titles = [page.read_text(encoding="utf-8").splitlines()[0] for page in DECISIONS]
+    assert not [title for title in titles if f"[{title.removeprefix('# ')}](" not in index]
 
 
 def _code(document: Path) -> Iterator[str]:
