@@ -36,7 +36,7 @@ def reply(id: str) -> Reply:
 
 def test_now_is_known_only_when_all_that_stands_there_was_handed_over(servers: Servers) -> None:
     topic = f"follow-{uuid.uuid4().hex[:8]}"
-    create_missing(make_admin(servers.kafka).client, [NewTopic(topic, 2, 1)])
+    create_missing(make_admin(servers.kafka), [NewTopic(topic, 2, 1)])
     producer = make_producer(servers.kafka)
     taken: list[str] = []
     held = threading.Event()
@@ -62,7 +62,7 @@ def test_now_is_known_only_when_all_that_stands_there_was_handed_over(servers: S
 def test_the_end_of_a_transaction_is_nothing_to_wait_for(servers: Servers) -> None:
     """It takes an offset, and no reader is ever given it; what was aborted neither."""
     topic = f"follow-{uuid.uuid4().hex[:8]}"
-    create_missing(make_admin(servers.kafka).client, [NewTopic(topic, 1, 1)])
+    create_missing(make_admin(servers.kafka), [NewTopic(topic, 1, 1)])
     producer = make_producer(servers.kafka, **{"transactional.id": topic})
     producer.init_transactions(WAIT_S)
     taken: list[str] = []
@@ -93,7 +93,7 @@ def test_readiness_names_the_topic_whose_follower_stands_still(
     monkeypatch.setattr("shared.follower.LAG_INTERVAL_S", 0.1)
     monkeypatch.setattr("shared.follower.LAG_S_MAX", 0.3)
     topic = f"follow-{uuid.uuid4().hex[:8]}"
-    create_missing(make_admin(servers.kafka).client, [NewTopic(topic, 1, 1)])
+    create_missing(make_admin(servers.kafka), [NewTopic(topic, 1, 1)])
     held = threading.Event()
 
     def accept(message: Reply) -> None:

@@ -63,6 +63,7 @@ def _transactions(begins: str, what: str) -> KafkaGrant:
 READER: Final = "waybill-reader"
 FOLLOWER: Final = "waybill-follower"
 NEVER_JOINED: Final = "clients name a group also where they read by themselves"
+CREATION: Final = "topics of new pipelines; that one is gone is asked by way of it (below)"
 
 KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
     "setup": (
@@ -121,8 +122,8 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=INPUTS, why="stages"),
         _grant("Read", "Write", topic=OUTPUTS, why="sinks, and stages behind them"),
         _transactions(f"{PREFIX}/", "a batch with its fence, a change with its definition"),
-        _grant("Create", topic=INPUTS, why="topics of new pipelines", need="to create topics"),
-        _grant("Create", topic=OUTPUTS, why="topics of new pipelines", need="to create topics"),
+        _grant("Create", topic=INPUTS, why=CREATION, need="to create topics"),
+        _grant("Create", topic=OUTPUTS, why=CREATION, need="to create topics"),
     ),
     "status": (
         _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),

@@ -3,10 +3,13 @@
 Driver errors become `Retryable` here and in `shared.kafka`, and nowhere else.
 """
 
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -17,6 +20,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (
     AdminClient,
+    ClusterMetadata,
     ConsumerGroupDescription,
     ListOffsetsResultInfo,
     NewTopic,
@@ -30,7 +34,9 @@ from shared.kafka_errors import REFUSED, said
 
 ADMIN_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 2.0
+RENEWAL_S: Final = 20.0  # no request takes longer
 SILENT = 0  # the lowest syslog level
+UNANSWERED: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT})
 OLD_LEADER = frozenset(
     {
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -39,7 +45,22 @@ OLD_LEADER = frozenset(
     }
 )
 ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
+# What the controller says of a new topic only after it has looked whether there is one of that name
+# (ReplicationControlManager, and ZkAdminManager before Kafka 4).
+NOT_THERE: Final = frozenset(
+    {
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.TOPIC_EXCEPTION,  # another name is too like it: `a.b` and `a_b`
+    }
+)
+MAY_NOT_ASK: Final = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
 URL_SAFE = str.maketrans("+/", "-_")
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -53,27 +74,49 @@ class TopicIdentity:
 def make_admin(kafka: Kafka) -> "KafkaAdmin":
     # Every call says what went wrong; what librdkafka prints beside that helps nobody.
     cluster = cluster_of(kafka)
-    return KafkaAdmin(AdminClient({**cluster.client_options(), "log_level": SILENT}), cluster)
+    return KafkaAdmin(
+        lambda: AdminClient({**cluster.client_options(), "log_level": SILENT}), cluster
+    )
 
 
 class KafkaAdmin:
-    """Questions about topics. Every call has a time-out and raises Retryable when it passes."""
+    """Questions about topics. Every call has a time-out and raises Retryable when it passes.
 
-    def __init__(self, client: AdminClient, cluster: KafkaCluster) -> None:
-        self.client = client
+    A client that got no answer is replaced. One that heard of a cluster without brokers, as a
+    single broker tells it that did not answer its controller for some seconds, may find none ever
+    after (librdkafka 2.10 to 2.16).
+    """
+
+    def __init__(self, make: Callable[[], AdminClient], cluster: KafkaCluster) -> None:
+        self.client = make()
         self.cluster = cluster
+        self._make = make
+        self._last: AdminClient | None = None
+        """Kept, because a client that goes leaves those without an answer who still wait for it."""
+        self._renewed_at = -RENEWAL_S
+        self._lock = threading.Lock()
+
+    def ask(
+        self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]"
+    ) -> "Mapping[K, Future[T]]":
+        """The answers to come; give each question a time-out of less than `RENEWAL_S`."""
+        client = self.client
+        asked = question(client)
+        for answer in asked.values():
+            answer.add_done_callback(partial(self._heard, client))
+        return asked
 
     def reachable(self) -> str | None:
         """None when a broker answers, else what is wrong; a readiness check."""
         try:
-            self.client.list_topics(timeout=READY_TIMEOUT_S)
+            self._metadata()
         except KafkaException as error:
             return str(error.args[0].str())
         return None
 
     def cluster_id(self) -> str:
         try:
-            return str(self.client.list_topics(timeout=READY_TIMEOUT_S).cluster_id)
+            return str(self._metadata().cluster_id)
         except KafkaException as error:
             raise Retryable(f"kafka: {error.args[0].str()}") from error
 
@@ -85,18 +128,24 @@ class KafkaAdmin:
         """Whether the controller, who makes and deletes topics, has none of that name.
 
         A broker that was away, or stands alone, has not heard of every topic. Nothing is made. Who
-        may not ask is told yes.
+        may not ask is told yes: else a deletion could never be told where only admins create
+        topics. Any other error is no answer, for what counts as deleted is lost for good;
+        `KafkaError.retriable` does not tell them apart, it is False for all that brokers say.
         """
-        asked = self.client.create_topics(
-            [NewTopic(topic, 1)], validate_only=True, request_timeout=ADMIN_TIMEOUT_S
+        wanted = [NewTopic(topic, 1)]
+        asked = self.ask(
+            lambda client: client.create_topics(
+                wanted, validate_only=True, request_timeout=ADMIN_TIMEOUT_S
+            )
         )
         try:
             asked[topic].result()
         except KafkaException as error:
             fault = error.args[0]
-            if fault.code() < 0 or fault.retriable():
+            if fault.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            if fault.code() not in NOT_THERE | MAY_NOT_ASK:
                 raise Retryable(f"topic {topic}: {said(fault)}") from error
-            return bool(fault.code() != KafkaError.TOPIC_ALREADY_EXISTS)
         return True
 
     def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
@@ -104,8 +153,10 @@ class KafkaAdmin:
         names = sorted(set(topics))
         if not names:
             return {}
-        asked = TopicCollection(names)
-        return self.client.describe_topics(asked, request_timeout=ADMIN_TIMEOUT_S)
+        wanted = TopicCollection(names)
+        return self.ask(
+            lambda client: client.describe_topics(wanted, request_timeout=ADMIN_TIMEOUT_S)
+        )
 
     def operations(self, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
         """What we may do with each, in Kafka's words: `Read`. Those that are not there are left
@@ -129,16 +180,19 @@ class KafkaAdmin:
                     found[name] = frozenset(each.name.title().replace("_", "") for each in told)
         return found
 
-    def _ask_topics(self, names: list[str]) -> "dict[str, Future[TopicDescription]]":
-        return self.client.describe_topics(
-            TopicCollection(names),
-            include_authorized_operations=True,
-            request_timeout=ADMIN_TIMEOUT_S,
+    def _ask_topics(self, names: list[str]) -> "Mapping[str, Future[TopicDescription]]":
+        topics = TopicCollection(names)
+        return self.ask(
+            lambda client: client.describe_topics(
+                topics, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
+            )
         )
 
-    def _ask_groups(self, names: list[str]) -> "dict[str, Future[ConsumerGroupDescription]]":
-        return self.client.describe_consumer_groups(
-            names, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
+    def _ask_groups(self, names: list[str]) -> "Mapping[str, Future[ConsumerGroupDescription]]":
+        return self.ask(
+            lambda client: client.describe_consumer_groups(
+                names, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
+            )
         )
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -149,8 +203,9 @@ class KafkaAdmin:
         """As `ends`, of many topics at once and by name, without those that do not answer now."""
         topics = list(topics)
         places = [TopicPartition(topic.name, p) for topic in topics for p in topic.partitions]
-        asked = self.client.list_offsets(
-            dict.fromkeys(places, OffsetSpec.latest()), request_timeout=ADMIN_TIMEOUT_S
+        wanted = dict.fromkeys(places, OffsetSpec.latest())
+        asked = self.ask(
+            lambda client: client.list_offsets(wanted, request_timeout=ADMIN_TIMEOUT_S)
         )
         found: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
         silent: set[str] = set()
@@ -188,19 +243,40 @@ class KafkaAdmin:
     def _ask_offsets(
         self, topic: str, wanted: dict[TopicPartition, OffsetSpec], isolation: IsolationLevel
     ) -> dict[int, int]:
-        futures = self.client.list_offsets(
-            wanted,
-            isolation_level=isolation,
-            request_timeout=ADMIN_TIMEOUT_S,
+        futures = self.ask(
+            lambda client: client.list_offsets(
+                wanted, isolation_level=isolation, request_timeout=ADMIN_TIMEOUT_S
+            )
         )
         return {at.partition: _offset(future, topic) for at, future in futures.items()}
 
     def _find_leaders(self, topic: str) -> None:
         """Without being told to, this client asks the leaders that it has found once for ever."""
         try:
-            self.client.list_topics(topic, timeout=READY_TIMEOUT_S)
+            self._metadata(topic)
         except KafkaException as error:
             raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+
+    def _metadata(self, topic: str | None = None) -> ClusterMetadata:
+        client = self.client
+        try:
+            return client.list_topics(topic, timeout=READY_TIMEOUT_S)
+        except KafkaException as error:
+            self._renew(client, error)
+            raise
+
+    def _heard(self, client: AdminClient, answer: "Future[object]") -> None:
+        error = None if answer.cancelled() else answer.exception()
+        if isinstance(error, KafkaException):
+            self._renew(client, error)
+
+    def _renew(self, client: AdminClient, error: KafkaException) -> None:
+        with self._lock:
+            now = time.monotonic()
+            unanswered = error.args[0].code() in UNANSWERED
+            if unanswered and client is self.client and now >= self._renewed_at + RENEWAL_S:
+                self._last, self.client = client, self._make()
+                self._renewed_at = now
 
 
 def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, TopicIdentity]:

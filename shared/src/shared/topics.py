@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import ConfigResource, NewTopic
 from ruamel.yaml import YAML
 
 from shared.errors import Retryable, UserError
@@ -73,14 +73,14 @@ def create_topics(kafka: Kafka, prefix: str, *, replication: int = 1) -> list[st
         for name, spec in specs.items()
         if name not in present
     ]
-    return create_missing(admin.client, wanted) if wanted else []
+    return create_missing(admin, wanted) if wanted else []
 
 
 def topic_problems(admin: KafkaAdmin, prefix: str) -> Iterator[Problem]:
     """What of our topics that exist is not as we need it; absent ones are somebody's next step."""
     specs = {f"{prefix}.{spec.name}": spec for spec in topic_specs()}
     present = admin.identify(specs)
-    settings = _settings(admin.client, present)
+    settings = _settings(admin, present)
     for name in sorted(present):
         spec, partitions = specs[name], len(present[name].partitions)
         if partitions != spec.partitions:
@@ -97,16 +97,17 @@ def topic_problems(admin: KafkaAdmin, prefix: str) -> Iterator[Problem]:
             yield Problem(message=message, hint=hint)
 
 
-def _settings(client: AdminClient, topics: Iterable[str]) -> dict[str, tuple[str, int]]:
+def _settings(admin: KafkaAdmin, topics: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Cleanup policy and bytes of a segment, by topic. Retryable when Kafka does not tell them."""
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
     if not asked:
         return {}
     found = {}
-    for resource, future in client.describe_configs(asked, request_timeout=ASK_TIMEOUT_S).items():
+    told = admin.ask(lambda client: client.describe_configs(asked, request_timeout=ASK_TIMEOUT_S))
+    for resource, future in told.items():
         try:
-            told = future.result()
-            cleanup, segment = told["cleanup.policy"].value, told["segment.bytes"].value
+            config = future.result()
+            cleanup, segment = config["cleanup.policy"].value, config["segment.bytes"].value
             found[resource.name] = str(cleanup), int(segment)
         except KafkaException as error:
             text = f"the configuration of topic {resource.name}: {error.args[0].str()}"
@@ -117,10 +118,15 @@ def _settings(client: AdminClient, topics: Iterable[str]) -> dict[str, tuple[str
     return found
 
 
-def create_missing(admin: AdminClient, topics: list[NewTopic]) -> list[str]:
+def create_missing(admin: KafkaAdmin, topics: list[NewTopic]) -> list[str]:
     """Their names. UserError when Kafka will never create one, Retryable when it may later."""
     created = []
-    for name, future in admin.create_topics(topics, operation_timeout=CREATE_TIMEOUT_S).items():
+    asked = admin.ask(
+        lambda client: client.create_topics(
+            topics, operation_timeout=CREATE_TIMEOUT_S, request_timeout=CREATE_TIMEOUT_S
+        )
+    )
+    for name, future in asked.items():
         try:
             future.result()
             created.append(name)

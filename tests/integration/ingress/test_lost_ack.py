@@ -5,19 +5,15 @@ A broker of its own whose clients are sent to a road that loses answers.
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import httpx2
 import pytest
 
+from integration.brokers import own_broker
 from integration.conftest import StartService, Surroundings, make_surroundings
-from integration.ingress.lossy import LIST_OFFSETS, PRODUCE, LossyRoad
 from integration.ingress.test_records import Known, make_pipeline, opened
-from local_stack import broker, jars
-from local_stack.folders import make_private
-from local_stack.java import find_java
+from integration.lossy import LIST_OFFSETS, PRODUCE, LossyRoad
 from local_stack.ports import address, pick
-from local_stack.processes import start, stop, wait_ready
 from shared.kafka import make_producer, produce_and_wait, read_to_end
 from shared.kafka_admin import KafkaAdmin, make_admin
 from shared.vectors import Span
@@ -30,31 +26,11 @@ ALWAYS = 1_000_000
 @pytest.fixture(scope="module")
 def road(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LossyRoad]:
     ports = pick({"kafka": 0, "controller": 0})
-    with LossyRoad(ports["kafka"]) as road, _broker(tmp_path_factory, ports, road.port):
+    with (
+        LossyRoad(ports["kafka"]) as road,
+        own_broker(tmp_path_factory, ports, advertised_port=road.port),
+    ):
         yield road
-
-
-@contextmanager
-def _broker(
-    paths: pytest.TempPathFactory, ports: dict[str, int], advertised_port: int
-) -> Iterator[None]:
-    java = find_java()
-    jars.retrieve_all(java=java, progress=lambda progress: None)
-    folder = paths.mktemp("broker")
-    kafka = broker.Broker(
-        java=java,
-        jars=jars.jar_set(jars.KAFKA),
-        folder=folder,
-        port=ports["kafka"],
-        controller_port=ports["controller"],
-        advertised_port=advertised_port,
-    )
-    child = start(broker.spec(kafka), make_private(folder / "logs"))
-    try:
-        wait_ready([child], interrupted=lambda: False, on_ready=lambda child: None)
-        yield
-    finally:
-        stop([child], forced=lambda: True, on_stopped=lambda child, graceful: None)
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def make_pipeline(
     """A pipeline as the stage runner would have written it down."""
     name = f"p{uuid.uuid4().hex[:8]}"
     topic = f"{surroundings.prefix}.{name}.in"
-    create_missing(admin.client, [NewTopic(topic, partitions, 1, config=config or {})])
+    create_missing(admin, [NewTopic(topic, partitions, 1, config=config or {})])
     eventually(lambda: admin.identify([topic]))
     topic_id = admin.identify([topic])[topic].topic_id
     bases = tuple(
@@ -196,7 +196,7 @@ def test_a_recreated_topic_gets_no_token(
     ingress.post(known.path, content='{"order_id": 1}', headers=NDJSON).raise_for_status()
     admin.client.delete_topics([known.topic])[known.topic].result()
     eventually(lambda: not admin.identify([known.topic]))
-    eventually(lambda: create_missing(admin.client, [NewTopic(known.topic, PARTITIONS, 1)]))
+    eventually(lambda: create_missing(admin, [NewTopic(known.topic, PARTITIONS, 1)]))
 
     answer = ingress.post(known.path, content='{"order_id": 2}', headers=NDJSON)
     assert answer.status_code == 503

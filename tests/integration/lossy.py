@@ -1,6 +1,7 @@
 """A way to a broker on which answers can be lost: forwards Kafka's frames, and tampers when told.
 
-Only answers to produce requests and to questions about ends are ever touched.
+Only answers to produce requests and to questions about ends are ever touched. Requests of any kind
+can be kept from it.
 """
 
 import socket
@@ -11,7 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-PRODUCE, LIST_OFFSETS = 0, 2
+PRODUCE, LIST_OFFSETS, BROKER_HEARTBEAT = 0, 2, 63
 PRODUCE_FLEXIBLE = 9  # the version from which lengths are variable
 DUPLICATE_SEQUENCE_NUMBER = 46
 NO_OFFSET = -1
@@ -29,6 +30,7 @@ class LossyRoad:
         self._target = target
         self._lose: dict[int, int] = {PRODUCE: 0, LIST_OFFSETS: 0}
         self._forget = 0
+        self._closed: set[int] = set()
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -60,6 +62,13 @@ class LossyRoad:
         with self._lock:
             self._forget = times
 
+    def close_to(self, kind: int) -> None:
+        """Requests of this kind do not arrive, and nobody is told."""
+        self._closed.add(kind)
+
+    def open_to(self, kind: int) -> None:
+        self._closed.discard(kind)
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
@@ -67,8 +76,18 @@ class LossyRoad:
                 server = socket.create_connection(("127.0.0.1", self._target))
                 self._sockets |= {client, server}
                 asked: Asked = {}
-                self._start(_requests, client, server, asked)
+                self._start(self._requests, client, server, asked)
                 self._start(self._answers, client, server, asked)
+
+    def _requests(self, client: socket.socket, server: socket.socket, asked: Asked) -> None:
+        with suppress(OSError):
+            while frame := _frame(client):
+                kind, version, correlation = HEADER.unpack_from(frame)
+                if kind not in self._closed:
+                    asked[correlation] = (kind, version)
+                    server.sendall(_framed(frame))
+        _cut(client)
+        _cut(server)
 
     def _answers(self, client: socket.socket, server: socket.socket, asked: Asked) -> None:
         with suppress(OSError):
@@ -99,16 +118,6 @@ class LossyRoad:
 
     def _start(self, run: Callable[..., None], *arguments: object) -> None:
         threading.Thread(target=run, args=arguments, daemon=True).start()
-
-
-def _requests(client: socket.socket, server: socket.socket, asked: Asked) -> None:
-    with suppress(OSError):
-        while frame := _frame(client):
-            kind, version, correlation = HEADER.unpack_from(frame)
-            asked[correlation] = (kind, version)
-            server.sendall(_framed(frame))
-    _cut(client)
-    _cut(server)
 
 
 def _frame(source: socket.socket) -> bytes:

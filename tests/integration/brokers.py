@@ -1,0 +1,39 @@
+"""A broker of a module's own, with a road in front of one of its ports."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from local_stack import broker, jars
+from local_stack.folders import make_private
+from local_stack.java import find_java
+from local_stack.processes import start, stop, wait_ready
+
+
+@contextmanager
+def own_broker(
+    paths: pytest.TempPathFactory,
+    ports: dict[str, int],
+    *,
+    advertised_port: int | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Iterator[None]:
+    java = find_java()
+    jars.retrieve_all(java=java, progress=lambda progress: None)
+    folder = paths.mktemp("broker")
+    kafka = broker.Broker(
+        java=java,
+        jars=jars.jar_set(jars.KAFKA),
+        folder=folder,
+        port=ports["kafka"],
+        controller_port=ports["controller"],
+        advertised_port=advertised_port,
+        settings=settings or {},
+    )
+    child = start(broker.spec(kafka), make_private(folder / "logs"))
+    try:
+        wait_ready([child], interrupted=lambda: False, on_ready=lambda child: None)
+        yield
+    finally:
+        stop([child], forced=lambda: True, on_stopped=lambda child, graceful: None)
