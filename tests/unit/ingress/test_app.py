@@ -44,7 +44,7 @@ class World:
         self.registry = Registry(self.directory, self.directory, self.kafka, self.mint)
         self.records = Records(self.registry, self.kafka, self.kafka, self.mint, LIMITS)
         self.tokens = Tokens(self.registry, self.kafka, self.mint)
-        self.commands = Commands(self.registry, self.kafka, self.mint, "waybill.commands")
+        self.commands = Commands(self.registry, self.kafka, self.mint, "waybill")
 
     def write(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Receipt:
         return asyncio.run(self.records.write(name, to, body, "ndjson"))
@@ -113,13 +113,23 @@ def test_where_a_topic_ended_says_nothing_of_the_next_one_of_that_name() -> None
     assert [s.start for s in world.mint.parts[0].spans] == [1, 0]
 
 
-def test_an_end_that_has_gone_back_is_no_floor() -> None:
+@pytest.mark.parametrize("hidden", [False, True], ids=["placed", "without a place"])
+def test_a_partition_that_did_not_grow_by_what_was_written_gives_no_token(hidden: bool) -> None:
+    kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=hidden)
+    world = World(pipeline(source()), kafka=kafka)
+    world.write()
+    kafka.ends_now = {0: 4, 1: 4}
+    with pytest.raises(Retryable, match=r"have no token: orders\.in-0 seems"):
+        world.write()
+
+
+def test_an_end_of_before_the_write_gives_no_token() -> None:
     kafka = FakeKafka(ends_now={0: 7, 1: 3}, hide_offsets=True)
     world = World(pipeline(source()), kafka=kafka)
     world.write()
-    kafka.ends_now = {0: 2, 1: 3}
-    world.write()
-    assert world.mint.parts[0].spans == (span(0, 0, 4), span(1, 3, 4))
+    kafka.later_ends = [{0: 8, 1: 4}]
+    with pytest.raises(Retryable, match=r"have no token: orders\.in-0"):
+        world.write()
 
 
 def test_records_are_written_though_kafka_does_not_say_where_partitions_end() -> None:

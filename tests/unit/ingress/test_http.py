@@ -65,7 +65,7 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
             Merges(RandomMint(RING, FixedClock())),
             body_bytes_max=BODY_BYTES_MAX,
         ),
-        pipelines_router(Commands(known, kafka, mint, "waybill.commands")),
+        pipelines_router(Commands(known, kafka, mint, "waybill")),
     ]
     app = create_app("ingress", routers, Health())
     add_refusals(app)

@@ -84,7 +84,7 @@ def build(
     mint = RandomMint(ring, SystemClock())
     registry = Registry(directory, News(follower), topics, mint)
     records = Records(registry, log, topics, mint, settings.row_limits)
-    commands = Commands(registry, log, mint, settings.topic("commands"))
+    commands = Commands(registry, log, mint, settings.topic_prefix)
     bytes_max = settings.ingress_body_bytes_max
     routers = [
         records_router(records, body_bytes_max=bytes_max),

@@ -20,14 +20,14 @@ ACTOR = "http"  # until callers are told apart
 
 
 class Commands:
-    def __init__(self, registry: Registry, log: Log, mint: Mint, topic: str) -> None:
+    def __init__(self, registry: Registry, log: Log, mint: Mint, prefix: str) -> None:
         self._registry = registry
         self._log = log
         self._mint = mint
-        self._topic = topic
+        self._prefix = prefix
 
     async def apply(self, name: str, manifest: str, request_id: str) -> Operation:
-        declared = parse_manifest(manifest).name
+        declared = parse_manifest(manifest, reserved=self._prefix).name
         if declared != name:
             message = f"the manifest is called {declared!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
@@ -71,7 +71,7 @@ class Commands:
             options=dict(options or {}),
         )
         key = pipeline_key(DEFAULT_TENANT, life.uid)
-        appended = await self._log.append(self._topic, one(encode(command), key))
+        appended = await self._log.append(f"{self._prefix}.commands", one(encode(command), key))
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)
             raise Retryable(f"{action} of {name} was not taken: {missing.reason}")

@@ -9,7 +9,7 @@ from typing import Literal
 from ingress.app.floors import Floors
 from ingress.app.ports import Appended, Log, Mint, Topics
 from ingress.app.registry import Registry
-from ingress.core.births import delivered_spans, part_of, unplaced
+from ingress.core.births import delivered_spans, gone_back, part_of, unplaced
 from ingress.core.demands import Demand
 from ingress.core.inputs import row_rules
 from ingress.core.refusals import Refusal
@@ -112,6 +112,13 @@ class Records:
         except Refusal as refusal:
             detail = f"the records are written, but have no token: {refusal.detail}"
             raise Refusal(refusal.slug, detail, **refusal.members) from refusal
+        back = gone_back(appended.delivered, floors, ends)
+        if back:
+            where = ", ".join(f"{source.topic}-{partition}" for partition in sorted(back))
+            raise Retryable(
+                f"the records are written, but have no token: {where} seems to have lost others, or"
+                " to be created anew; what brokers say of it does not fit together"
+            )
         return delivered_spans(identity.topic_id, appended.delivered, floors, ends)
 
 

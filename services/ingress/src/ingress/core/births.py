@@ -4,6 +4,7 @@ other tokens cover.
 Never talks to Kafka: ends, ids and partitions come in as values.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,19 @@ def unplaced(delivered: Iterable[tuple[int, int]]) -> set[int]:
     return {partition for partition, offset in delivered if offset < 0}
 
 
+def gone_back(
+    delivered: Sequence[tuple[int, int]], floors: Mapping[int, int], ends: Mapping[int, int]
+) -> set[int]:
+    """Partitions that, by what brokers say, did not grow by what was written.
+
+    One that lags tells the id of the topic that was there before, or an end from before another
+    broker had the lead. What a token would cover then may have been read long ago.
+    """
+    records = Counter(partition for partition, _ in delivered)
+    before = {p for p, offset in delivered if 0 <= offset < floors.get(p, 0)}
+    return before | {p for p, end in ends.items() if end < floors.get(p, 0) + records[p]}
+
+
 def delivered_spans(
     topic_id: str,
     delivered: Sequence[tuple[int, int]],
@@ -52,15 +66,14 @@ def delivered_spans(
 ) -> tuple[Span, ...]:
     """Exact where offsets were reported; else, where there is an end, all from the floor to it.
 
-    The floor was the end before the write. One that is not below the end now is none any more.
+    The floor was the end before the write.
     """
     exact = record_spans(
         (topic_id, partition, offset) for partition, offset in delivered if partition not in ends
     )
     upper = tuple(
-        Span(topic_id=topic_id, partition=partition, start=floor if floor < end else 0, end=end)
+        Span(topic_id=topic_id, partition=partition, start=floors.get(partition, 0), end=end)
         for partition, end in ends.items()
-        for floor in (floors.get(partition, 0),)
     )
     return exact + upper
 
