@@ -206,6 +206,24 @@ RECREATED = replace(
 )
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_what_stands_before_the_first_batch_of_a_new_root_is_no_row_of_it(
+    order: tuple[int, ...],
+) -> None:
+    """The fence was moved to where the stage begins there, which is no batch."""
+    moves = [
+        wrote("enrich", {("R", 0): ENDLESS}, {("A", 0): 3}, sequence=1),
+        wrote("enrich", {("R", 0): ENDLESS, ("R2", 0): 0}, {("A", 0): 3}, sequence=2),
+        wrote("enrich", {("R", 0): ENDLESS, ("R2", 0): 2}, {("A", 0): 7}, sequence=3,
+              begins={("A", 0): 4}),
+    ]  # fmt: skip
+    closed = [without(m, [("R", 12, ENDLESS)], reason="topic_recreated") for m in moves]
+    slot = apply(CHAIN, enriched(12, 3))
+    slot = apply(RECREATED, *(closed[n] for n in order), slot=slot, generation=2)
+    slot = apply(without(loaded({("A", 0): 4}), [("A", 3, 4)]), slot=slot, generation=2)
+    assert lost(slot) == {"topic_recreated": [("R", 12, ENDLESS)]}
+
+
 def test_old_and_new_incarnation_of_a_root_are_both_followed() -> None:
     slot = apply(CHAIN, enriched(12, 3), loaded({("A", 0): 3}))
     closed = without(

@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from typing import Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+
+from shared.kafka_admin import KafkaAdmin
 
 Offsets = Mapping[tuple[str, int], int]
 """By topic and partition."""
@@ -17,8 +18,8 @@ TIMEOUT_S: Final = 5.0  # lag is not looked at meanwhile
 
 
 class ConsumerGroups:
-    def __init__(self, client: AdminClient) -> None:
-        self._client = client
+    def __init__(self, admin: KafkaAdmin) -> None:
+        self._admin = admin
 
     def write(self, groups: Mapping[str, Offsets]) -> dict[str, str]:
         """What went wrong, by group; all others stand in Kafka as they are given here."""
@@ -40,7 +41,9 @@ class ConsumerGroups:
         if not wanted:
             return {}
         failed = {}
-        asked = self._client.delete_consumer_groups(wanted, request_timeout=TIMEOUT_S)
+        asked = self._admin.ask(
+            lambda client: client.delete_consumer_groups(wanted, request_timeout=TIMEOUT_S)
+        )
         for group, future in asked.items():
             try:
                 future.result()
@@ -54,5 +57,7 @@ class ConsumerGroups:
             TopicPartition(topic, partition, at) for (topic, partition), at in offsets.items()
         ]
         asked = [ConsumerGroupTopicPartitions(group, places)]
-        futures = self._client.alter_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)
+        futures = self._admin.ask(
+            lambda client: client.alter_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)
+        )
         return futures[group]

@@ -31,7 +31,7 @@ class LagWatch:
 
     def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
         self._admin = admin
-        self._groups = ConsumerGroups(admin.client)
+        self._groups = ConsumerGroups(admin)
         self._prefix = prefix
         self._slots: tuple[Slot, ...] = ()
         self._written: dict[str, Offsets] = {}

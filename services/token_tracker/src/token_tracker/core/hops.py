@@ -50,9 +50,10 @@ def few(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]
 
 
 def _follows(known: Hop, hop: Hop) -> bool:
-    if known.inputs == hop.inputs:  # the fence was moved alone
-        return known.sequence > hop.sequence
-    return covers(to_vector(known.inputs), to_vector(hop.inputs))
+    """Where only the fence was moved both have taken the same, though one of them may name more: a
+    topic that was created anew, and of which nothing was taken yet."""
+    taken, other = to_vector(known.inputs), to_vector(hop.inputs)
+    return covers(taken, other) and (known.sequence > hop.sequence or not covers(other, taken))
 
 
 def _least(left: Hop, right: Hop) -> Hop:
