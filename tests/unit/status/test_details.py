@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from shared.slots import Progress
+from shared.vectors import ENDLESS
 from status.app.details import NEWEST, find_batch
 from status.app.ports import Sight
 from status.core.views import PipelineKey, View
@@ -24,9 +25,9 @@ class OneLook:
         return await self.store.newest(pipeline, sink, NEWEST)
 
 
-def found(store: FakeStore, end: int) -> int | None:
+def found(store: FakeStore, end: int, *, partition: int = 0) -> int | None:
     sight: Sight = OneLook(store)
-    batch = asyncio.run(find_batch(store, sight, KEY, LOAD, {(TOPIC, 0): end}))
+    batch = asyncio.run(find_batch(store, sight, KEY, LOAD, {(TOPIC, partition): end}))
     return None if batch is None else batch.batch_id
 
 
@@ -55,6 +56,16 @@ def test_what_was_forgotten_is_not_guessed() -> None:
     assert found(store, 1020) == 101
     assert found(FakeStore(), 1) is None
     assert found(store_of(0, 3), 999) is None
+
+
+@pytest.mark.parametrize("later", [0, 2 * NEWEST])
+def test_the_batch_that_closed_a_topic_brought_what_nobody_named(later: int) -> None:
+    store = store_of(0, 1)
+    store.histories[LOAD] += [
+        progress(number, ENDLESS, before=20 if number == 2 else ENDLESS)
+        for number in range(2, later + 3)
+    ]
+    assert found(store, 9, partition=5) == 2
 
 
 def test_old_batches_take_few_questions() -> None:

@@ -108,6 +108,24 @@ def test_a_partition_that_nobody_named_is_lost_with_its_topic() -> None:
     assert judge(claim(new), view(content)).kind == Kind.IN_PROGRESS
 
 
+@pytest.mark.parametrize("partition", [0, 1, 5])
+def test_what_holds_nothing_is_complete_when_its_topic_is_gone(partition: int) -> None:
+    """Retention had removed all records, in a partition perhaps that no stage had named."""
+    nothing = claim(span(9, 9, partition))
+    content = closed()
+    lagging = replace(content.sinks[LOAD], reached=offsets(5, 0))
+    open_still = replace(content, sinks={**content.sinks, LOAD: lagging})
+    assert judge(nothing, view(open_still)).kind == Kind.IN_PROGRESS
+    assert judge(nothing, view(content)).kind == Kind.COMPLETE
+    assert judge(nothing, view(deleted(open_still))).kind == Kind.LOST
+    assert judge(nothing, view(deleted(content))).kind == Kind.COMPLETE
+
+
+def deleted(content: Slot) -> Slot:
+    assert content.definition is not None
+    return replace(content, definition=replace(content.definition, deleted=True))
+
+
 def test_an_old_topic_that_nobody_has_closed_is_still_in_progress() -> None:
     content = restarted(slot(copy=(5,), lake=(5,)))
     assert judge(claim(span(3, 5)), view(content)).kind == Kind.COMPLETE

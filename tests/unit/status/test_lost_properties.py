@@ -14,7 +14,7 @@ from shared.slots import SinkState, Slot, slot_from_json, slot_to_json
 from shared.tokens import Part
 from shared.vectors import Span
 from status.core.judge import Claim, judge
-from status.core.outcomes import FINAL, Kind
+from status.core.outcomes import FINAL, Judgement, Kind
 from status.core.views import Stamp, View, reading_of, view_of
 from strategies import patiently
 from token_tracker.core import apply_fact
@@ -58,13 +58,17 @@ def flows(
 def told(view: View, row: Place) -> Kind:
     """Of a token for one record."""
     topic_id, partition, offset = row
-    span = Span(topic_id=topic_id, partition=partition, start=offset, end=offset + 1)
-    part = Part(pipeline_id="00" * 8, generation=1, spans=(span,))
-    claim = Claim(pipeline=(TENANT, UID), name="orders", parts=(part,))
-    judgement = judge(claim, view)
+    judgement = judged(view, topic_id, partition, offset, offset + 1)
     for lost in judgement.lost:
         assert (lost.partition, lost.start, lost.end) == (partition, offset, offset + 1)
     return judgement.kind
+
+
+def judged(view: View, topic_id: str, partition: int, start: int, end: int) -> Judgement:
+    span = Span(topic_id=topic_id, partition=partition, start=start, end=end)
+    part = Part(pipeline_id="00" * 8, generation=1, spans=(span,))
+    claim = Claim(pipeline=(TENANT, UID), name="orders", parts=(part,))
+    return judge(claim, view)
 
 
 def view_on(slot: Slot) -> View:
@@ -156,3 +160,13 @@ def test_partitions_that_nobody_named_are_lost_with_their_topic(flow: Flow) -> N
     for topic_id, _, _ in flow.roots():
         kind = told(view, (topic_id, 7, 0))
         assert kind == (Kind.IN_PROGRESS if topic_id in current else Kind.LOST)
+
+
+@patiently
+@given(flows(), st.sampled_from([0, 1, 7]), st.integers(0, ROOT_END))
+def test_what_holds_nothing_ends_with_its_topic(flow: Flow, partition: int, end: int) -> None:
+    flow.drain(at_once=ROOT_END)
+    view = view_on(apply_all(flow.facts))
+    current = {i.topic_id for stage in flow.definition().stages for i in stage.inputs}
+    for topic_id in {topic_id for topic_id, _, _ in flow.roots()} - current:
+        assert judged(view, topic_id, partition, end, end).kind == Kind.COMPLETE

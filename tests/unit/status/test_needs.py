@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.slots import Slot
-from shared.vectors import Span
+from shared.vectors import ENDLESS, Span
 from status.core.judge import Claim, judge
 from status.core.needs import Index, alike, needs_of
 from unit.status.fakes import COPY, ENRICH, LOAD, claim, life, losing, slot, span, view
@@ -87,6 +87,7 @@ def test_nothing_is_remembered_of_whoever_has_gone() -> None:
         slot(lake=(5, 4), lifecycle=life("Stopped")),
         slot(lake=(5, 3)),
         slot(lake=(5, 4, 1)),
+        slot(lake=(ENDLESS, 4)),
         losing(slot(lake=(5, 4)), LOAD, "topic_deleted", span(5, 9)),
     ],
 )

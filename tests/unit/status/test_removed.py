@@ -6,7 +6,7 @@ from shared.events import Definition, InputDefinition, SinkDefinition, StageDefi
 from shared.slots import Removal, SinkState, Slot
 from status.core.judge import judge
 from status.core.outcomes import Kind
-from unit.status.fakes import COPY, LOAD, claim, losing, offsets, slot, span, view
+from unit.status.fakes import COPY, ENRICH, LOAD, claim, losing, offsets, slot, span, view
 
 
 def parted(content: Slot) -> tuple[Definition, StageDefinition, StageDefinition]:
@@ -94,6 +94,66 @@ def test_what_was_lost_before_a_token_was_born_in_a_sink_that_is_gone_is_not_its
     content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
     younger = claim(span(3, 5), generation=2)
     assert judge(younger, view(without_load(content))).kind == Kind.COMPLETE
+
+
+def test_what_a_sink_lost_with_its_topic_is_told_when_its_reader_is_removed() -> None:
+    """Not to a token that waited for the reader, and the reader had it: it was complete."""
+    content = slot(enriched=(9,), copy=(9,), lake=(5,))
+    content = losing(content, ENRICH, "sink_topic_recreated", span(0, 9))
+    assert judge(claim(span(3, 5)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 8)), view(content)).kind == Kind.IN_PROGRESS
+
+    gone = view(without_load(content))
+    assert judge(claim(span(3, 5)), gone).kind == Kind.COMPLETE
+    waited = judge(claim(span(3, 8)), gone).lost
+    assert [(e.reason, e.start, e.end) for e in waited] == [("sink_topic_recreated", 5, 8)]
+    younger = judge(claim(span(3, 5), generation=2), gone).lost
+    assert [(e.reason, e.start, e.end) for e in younger] == [("sink_topic_recreated", 3, 5)]
+
+
+def test_what_one_sink_of_a_reader_had_does_not_make_up_for_the_other() -> None:
+    """A token waited for both, so that it was complete with both or not at all."""
+    content = slot(enriched=(9,), copy=(9,), lake=(5,))
+    content = losing(content, ENRICH, "sink_topic_recreated", span(0, 9))
+    definition, enrich, load = parted(content)
+    second = replace(load.sinks[0], name="second")
+    both = replace(load, sinks=(*load.sinks, second))
+    sinks = {**content.sinks, "load/second@1": SinkState(reached=offsets(3))}
+    content = replace(content, sinks=sinks)
+    together = replace(content, definition=replace(definition, stages=(enrich, both)))
+    assert judge(claim(span(0, 3)), view(together)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 5)), view(together)).kind == Kind.IN_PROGRESS
+
+    gone = without_load(together)
+    assert judge(claim(span(0, 3)), view(gone)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 5)), view(gone)).kind == Kind.LOST
+
+
+def test_who_read_a_topic_last_must_have_had_what_is_gone() -> None:
+    """One that was removed before it was not waited for any more; nor does it make up for it."""
+    content = slot(enriched=(9,), copy=(9,), lake=(5,))
+    content = losing(content, ENRICH, "sink_topic_recreated", span(0, 9))
+    definition, enrich, load = parted(content)
+    again = replace(load, name="again")
+    for first, last, kind in ((load, again, Kind.LOST), (again, load, Kind.COMPLETE)):
+        one_by_one = replace(
+            content,
+            generation=3,
+            definition=replace(definition, stages=(enrich,)),
+            removals=(
+                Removal(generation=2, stages=(first,)),
+                Removal(generation=3, stages=(last,)),
+            ),
+            sinks={**content.sinks, "again/lake@1": SinkState(reached=offsets(3))},
+        )
+        assert judge(claim(span(3, 5)), view(one_by_one)).kind == kind
+
+
+def test_what_a_reader_lost_on_its_way_stays_told_though_it_is_past_it() -> None:
+    content = losing(
+        slot(enriched=(9,), copy=(9,), lake=(9,)), ENRICH, "topic_recreated", span(3, 5)
+    )
+    assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.LOST
 
 
 def test_with_no_sink_left_the_outcome_is_what_it_was() -> None:

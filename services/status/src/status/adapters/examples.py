@@ -65,6 +65,7 @@ PIPELINE: Final[JsonObject] = {
     "attempt": 0,
     "next_attempt_at": None,
     "error": None,
+    "sql_guard": "strict",
     "inputs": [
         {
             "name": "orders",
@@ -122,6 +123,7 @@ EVENTS: Final[JsonObject] = {
             "attempt": 0,
             "next_attempt_at": None,
             "run_id": "8f14e45fceea167a5a36dedd4bea2543",
+            "sql_guard": "strict",
         }
     ]
 }

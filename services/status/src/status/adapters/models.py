@@ -11,6 +11,7 @@ BLOCKED_BY = (
     "stage_stopped | stage_failed | runner_silent | recovering | blocked_by_open_transaction"
     " | no_spark_executor"
 )
+SQL_GUARD = "strict | trusted, which takes any query; by the runner that spoke last"
 LOST_REASONS = (
     "before_start | topic_recreated | topic_deleted | retention_passed | sink_topic_recreated"
     " | sink_removed | pipeline_deleted"
@@ -179,6 +180,7 @@ class PipelineAnswer(SummaryAnswer):
     attempt: int = Field(description="starts that failed in a row")
     next_attempt_at: Moment | None
     error: FailureAnswer | None
+    sql_guard: str | None = Field(description=SQL_GUARD)
     inputs: list[InputAnswer]
     stages: list[StageDetailAnswer]
     graph: GraphAnswer
@@ -198,6 +200,7 @@ class EventAnswer(_Answer):
     attempt: int
     next_attempt_at: Moment | None
     run_id: str
+    sql_guard: str = Field(description=SQL_GUARD)
 
 
 class EventsAnswer(_Answer):

@@ -2,7 +2,7 @@
 
 from shared.events import to_vector
 from shared.slots import Progress
-from shared.vectors import Vector, covers
+from shared.vectors import Vector, passes
 from status.app.ports import Sight, SlotStore
 from status.core.views import PipelineKey
 
@@ -27,9 +27,9 @@ async def find_batch(
             found, high = progress, middle
         else:
             low = middle + 1
-    forgotten = covers(to_vector(found.before), wanted)  # an older batch did it
+    forgotten = passes(to_vector(found.before), wanted)  # an older batch did it
     return None if forgotten else found
 
 
 def _covers(progress: Progress, wanted: Vector) -> bool:
-    return covers(to_vector(progress.reached), wanted)
+    return passes(to_vector(progress.reached), wanted)

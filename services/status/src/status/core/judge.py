@@ -18,9 +18,10 @@ from shared.events import (
 )
 from shared.slots import Removal, keys_of, sink_key, stage_key
 from shared.tokens import Part
-from shared.vectors import Span, TopicPartition, Vector, covers, ends, join
+from shared.vectors import Span, TopicPartition, Vector, covers, ends, join, passes
 from status.core.losses import Asked, left_of, losses, misses
 from status.core.outcomes import Judgement, Kind, SinkJudgement, StageJudgement
+from status.core.readers import as_read
 from status.core.uniting import unite
 from status.core.views import PipelineKey, View
 
@@ -65,16 +66,17 @@ def _shares(part: Part) -> Iterator[_Share]:
 
 
 def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
-    if view.fault is not None or view.definition is None:
+    definition = view.definition
+    if view.fault is not None or definition is None:
         return _unknown(claim, view.fault or "no_definition")
     if share.generation > view.generation:
         return _unknown(claim, "generation_behind")
-    found = _judge(claim, share, view, view.definition, ended=_ended_by(view.definition))
+    view = as_read(view, definition, _removals(share, view), share.generation)
+    found = _judge(claim, share, view, definition, ended=_ended_by(definition))
     for removal in reversed(_removals(share, view)):  # the last that left nothing to wait for
         if found is None:
-            stages = (*view.definition.stages, *removal.stages)
-            definition = replace(view.definition, stages=stages)
-            found = _judge(claim, share, view, definition, ended="sink_removed")
+            before = replace(definition, stages=(*definition.stages, *removal.stages))
+            found = _judge(claim, share, view, before, ended="sink_removed")
     return found or _unknown(claim, "nothing_required")
 
 
@@ -261,7 +263,7 @@ def _sink(
         name=sink.name,
         required=_last(sink, wanted.generation, definition),
         wanted=goal,
-        covered=covers(reached, goal),
+        covered=passes(reached, goal),
         vacuous=covers(wanted.bases, goal),
         lost=any(misses(span, reached, missing) for span in wanted.spans),
         coming=tuple(left for span in wanted.spans for left in left_of(span, reached, missing)),

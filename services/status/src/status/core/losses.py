@@ -7,7 +7,17 @@ sinks are enough, and what all of them have reached is never lost.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from shared.vectors import Span, Vector, beyond, merge_spans, overlap, without
+from shared.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    beyond,
+    gone_topics,
+    merge_spans,
+    overlap,
+    without,
+)
 from status.core.outcomes import Lost
 from status.core.views import Missing, View
 
@@ -76,8 +86,13 @@ def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Tol
 
 def _never(each: Asked, required: Sequence[str], view: View) -> Span:
     """What some required sink had not reached when the pipeline ended for the token."""
-    arrived = min(view.reached.get(key, {}).get(each.span.key, 0) for key in required)
+    arrived = min(_arrived(each.span.key, view.reached.get(key, {})) for key in required)
     return _span(each.span, max(each.span.start, arrived), each.span.end)
+
+
+def _arrived(place: TopicPartition, reached: Vector) -> int:
+    """Nobody may have named this partition of a topic that is gone: it is passed all the same."""
+    return ENDLESS if place[0] in gone_topics(reached) else reached.get(place, 0)
 
 
 def _lost(each: Asked, told: Iterable[Told]) -> Iterator[Lost]:

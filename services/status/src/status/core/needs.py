@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import replace
 
-from shared.vectors import TopicPartition, covers
+from shared.vectors import TopicPartition, Vector, covers, gone_topics
 from status.core.judge import Claim
 from status.core.views import View
 
@@ -37,10 +37,16 @@ def alike(view: View, before: View) -> bool:
     return (
         replace(view, reached=before.reached) == before
         and view.reached.keys() == before.reached.keys()
-        and all(
-            reached.keys() == before.reached[sink].keys() and covers(reached, before.reached[sink])
-            for sink, reached in view.reached.items()
-        )
+        and all(_farther(reached, before.reached[sink]) for sink, reached in view.reached.items())
+    )
+
+
+def _farther(reached: Vector, before: Vector) -> bool:
+    """Place by place. Who passes a topic that is gone passes partitions that nobody named."""
+    return (
+        reached.keys() == before.keys()
+        and covers(reached, before)
+        and gone_topics(reached) == gone_topics(before)
     )
 
 

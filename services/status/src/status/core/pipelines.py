@@ -78,6 +78,7 @@ class Detail(Summary):
     attempt: int
     next_attempt_at: int | None
     error: LifecycleError | None
+    sql_guard: str | None
     inputs: tuple[InputDetail, ...]
     stages: tuple[StageDetail, ...]
     graph: Graph
@@ -120,6 +121,7 @@ def detail_of(record: PipelineRecord, reading: Reading | None) -> Detail:
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
         error=newest.error if newest is not None else None,
+        sql_guard=newest.sql_guard if newest is not None else None,
         inputs=tuple(_inputs(record)),
         stages=tuple(_stage(stage, slot) for stage in record.stages),
         graph=graph_of(record.stages),

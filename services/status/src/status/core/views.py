@@ -2,13 +2,15 @@
 known for sure is a fault of the view, and no outcome but `unknown` comes of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.events import Definition, to_vector
 from shared.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
 from shared.slots import NON_FINAL_AGE_MS_MAX, Removal, SinkState, Slot
-from shared.vectors import ENDLESS, Span, TopicPartition, Vector
+from shared.vectors import ENDLESS, Span, TopicPartition, Vector, beyond
+
+WITH_ITS_TOPIC: Final = "sink_topic_recreated"  # what a sink held; who reads there may have it
 
 PipelineKey = tuple[str, str]
 """Tenant and uid."""
@@ -64,6 +66,18 @@ class Missing:
             topic_id=topic_id, partition=partition, start=reached.get(place, 0), end=ENDLESS
         )
         return (*known, (reason, rest))
+
+    def where_unread(self, read: Vector) -> "Missing":
+        """The same; but what went with the sink's topic only where it was not `read` before."""
+        spans = {
+            place: tuple(
+                (reason, left)
+                for reason, span in told
+                for left in (beyond([span], read) if reason == WITH_ITS_TOPIC else [span])
+            )
+            for place, told in self.spans.items()
+        }
+        return replace(self, spans=spans)
 
 
 NOTHING: Final = Missing()
