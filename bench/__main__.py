@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.contest import Contest, Result, measure
+from bench.guard import G1
 from bench.ingress import R4, R5
 from bench.latency import R1, R2
 from bench.rebuild import R15
@@ -20,7 +21,9 @@ from bench.tokens import R11
 from bench.tracker import R10
 from bench.waking import R7, R9
 
-CONTESTS = {contest.key: contest for contest in (R1, R2, R3, R4, R5, R7, R9, R10, R11, R15, R16)}
+CONTESTS = {
+    contest.key: contest for contest in (R1, R2, R3, R4, R5, R7, R9, R10, R11, R15, R16, G1)
+}
 ROUNDS = 5
 FOLDER = Path(".bench")
 

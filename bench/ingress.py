@@ -52,7 +52,7 @@ def order(number: int) -> bytes:
 def ready_ingress(around: Surroundings) -> Iterator[str]:
     """Ingress, with a pipeline that nobody runs."""
     admin = make_admin(around.kafka)
-    create_missing(admin.client, [NewTopic(TOPIC, PARTITIONS, 1)])
+    create_missing(admin, [NewTopic(TOPIC, PARTITIONS, 1)])
     known: dict[str, TopicIdentity] = {}
     while TOPIC not in known:  # what was created a moment ago may not be told of yet
         known = admin.identify([TOPIC])

@@ -97,7 +97,7 @@ def pyspark(around: Surroundings, profile: Literal["plain", "tuned"]) -> Iterato
     name = f"{profile}-{uuid.uuid4().hex[:8]}"
     way = Way(source=f"{name}.in", target=f"{name}.out")
     topics = [NewTopic(topic, PARTITIONS, 1) for topic in (way.source, way.target)]
-    create_missing(make_admin(around.kafka).client, topics)
+    create_missing(make_admin(around.kafka), topics)
     spec = SparkSpec(
         profile=profile,
         kafka=around.kafka,

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 import redis
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from bench.contest import Contest, Turns
 from bench.facts import Facts
@@ -19,6 +19,7 @@ from bench.load import place_of, request
 from bench.peers import echo
 from bench.surroundings import Surroundings, await_ready, peer, service
 from shared.kafka import make_consumer, make_producer, produce_and_wait
+from shared.kafka_admin import make_admin
 from shared.topics import create_missing
 
 COMMITS = 50  # in each turn of R7
@@ -79,8 +80,7 @@ class RoundTrip:
 
     def __init__(self, around: Surroundings, stack: ExitStack) -> None:
         self._topic = "bench.roundtrip"
-        admin = AdminClient({"bootstrap.servers": around.kafka})
-        create_missing(admin, [NewTopic(self._topic, 1, 1)])
+        create_missing(make_admin(around.kafka), [NewTopic(self._topic, 1, 1)])
         self._producer = make_producer(around.kafka)
         self._consumer: Consumer = make_consumer(around.kafka, "roundtrip")
         stack.callback(self._consumer.close)

@@ -4,6 +4,7 @@ import json
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import redis
@@ -20,6 +21,11 @@ from waybill import Client, Invalid, Outcome, PipelineFailed, Position
 WAIT_S = 90.0
 POLL_S = 0.05
 Produce = Callable[[str, dict[str, object]], Position]
+
+
+def place_of(words: str, text: str) -> tuple[int, int]:
+    before = text[: text.index(words)]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +54,51 @@ def test_an_sql_error_names_its_place_and_what_would_have_worked(client: Client)
     assert failed.state == "failed"
     (fault,) = failed.errors
     assert fault.path == "stages.0.steps.0.sql"
-    assert fault.line == manifest[: manifest.index("amount * 0.2")].count("\n") + 1
+    assert (fault.line, fault.column) == place_of("amunt", manifest.replace("amount *", "amunt *"))
     assert "amunt" in fault.message
     assert "amount" in str(fault.hint)
     assert client.pipeline(pipeline.name).phase == "Failed"
+
+
+ATTACKS = {
+    "SELECT reflect('java.lang.System', 'getenv', 'PATH') AS a FROM orders": "it runs Java code",
+    "SELECT TRANSFORM (order_id) USING 'cat' AS (a STRING) FROM orders": "TRANSFORM … USING",
+    "SELECT * FROM text.`/etc/passwd`": "names have one part here",
+    "INSERT OVERWRITE DIRECTORY '{folder}' USING csv SELECT 1 AS a": "this is a command",
+    "ADD JAR '/tmp/some.jar'": "this is a command",
+    "SELECT * FROM catalog.raw.others": "names have one part here",
+    "SELECT * FROM IDENTIFIER('or' || 'ders')": "IDENTIFIER",
+    "SELECT repeat(customer, 1000000) AS a FROM orders": "10000",
+    "SELECT rlike(customer, customer) AS a FROM orders": "constant",
+    "SELECT current_user() AS a FROM orders": "it tells of the machine",
+    "SELECT rand() AS a FROM orders": "when a batch is run again",
+    "SELECT raise_error(customer) AS a FROM orders": "it ends the pipeline",
+}
+"""What is said of each."""
+
+
+def test_attacks_are_refused_with_their_places_and_other_pipelines_go_on(
+    client: Client, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    manifest, attacked = orders_manifest()
+    queries = [attack.format(folder=tmp_path / "made") for attack in ATTACKS]
+    steps = "".join(
+        f"      - name: bad_{number}\n        sql: |\n          {query}\n"
+        for number, query in enumerate(queries)
+    )
+    text = manifest.replace("    steps:\n", f"    steps:\n{steps}")
+
+    operation = client.apply(text)
+    failed = client.operation(operation.id, wait_s=WAIT_S)
+
+    assert failed.state == "failed"
+    for query, said, fault in zip(queries, ATTACKS.values(), failed.errors, strict=True):
+        assert said in f"{fault.message} {fault.hint}"
+        assert fault.line == place_of(query, text)[0]
+    assert client.pipeline(attacked.name).phase == "Failed"
+    assert [*tmp_path.iterdir()] == []
+    token = client.send(pipeline.name, "orders", [order(1)]).token
+    assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
 
 
 def test_a_stopped_pipeline_holds_its_tokens_and_completes_them_when_started(

@@ -76,7 +76,7 @@ SELECT array(1, 2, 3) AS a, tags[0] AS b, element_at(tags, 1) AS c, try_element_
 SELECT array_contains(tags, 'a') AS a, array_position(tags, 'a') AS b, array_distinct(tags) AS c, array_remove(tags, 'a') AS d, array_sort(tags) AS e, sort_array(tags, false) AS f FROM orders
 SELECT array_union(tags, array('x')) AS a, array_intersect(tags, array('x')) AS b, array_except(tags, array('x')) AS c, arrays_overlap(tags, array('x')) AS d, array_compact(tags) AS e FROM orders
 SELECT slice(tags, 1, 2) AS a, flatten(array(tags, tags)) AS b, array_join(tags, ',') AS c, array_max(tags) AS d, array_min(tags) AS e, reverse(tags) AS f, array_append(tags, 'x') AS g FROM orders
-SELECT sequence(1, 10) AS a, sequence(10, 1, -3) AS b, array_repeat('x', 3) AS c, arrays_zip(tags, tags) AS d, array_insert(tags, 1, 'x') AS e FROM orders
+SELECT sequence(1, 10) AS a, sequence(10, 1, -3) AS b, array_repeat('x', 3) AS c, arrays_zip(tags, array(1)) AS d, array_insert(tags, 1, 'x') AS e FROM orders
 SELECT map('a', 1, 'b', 2) AS a, map('a', 1)['a'] AS b, map_keys(map('a', 1)) AS c, map_values(map('a', 1)) AS d, map_entries(map('a', 1)) AS e FROM orders
 SELECT map_from_arrays(array('a'), array(1)) AS a, map_concat(map('a', 1), map('b', 2)) AS b, map_contains_key(map('a', 1), 'a') AS c, str_to_map('a:1,b:2', ',', ':') AS d FROM orders
 SELECT struct(order_id, customer) AS a, named_struct('x', order_id) AS b, struct(order_id AS y).y AS c, (order_id, customer) AS d FROM orders

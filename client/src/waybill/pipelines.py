@@ -104,6 +104,7 @@ class Pipeline:
     attempt: int = 0
     next_attempt_at: datetime | None = None
     error: PipelineFailure | None = None
+    sql_guard: str | None = None
     inputs: tuple[PipelineInput, ...] = ()
     stages: tuple[PipelineStage, ...] = ()
     manifest: str | None = None
@@ -128,6 +129,7 @@ class Pipeline:
             attempt=fields.whole_or_none("attempt") or 0,
             next_attempt_at=fields.moment_or_none("next_attempt_at"),
             error=None if error is None else PipelineFailure.read(error),
+            sql_guard=fields.text_or_none("sql_guard"),
             inputs=tuple(PipelineInput.read(item) for item in fields.objects("inputs")),
             stages=tuple(PipelineStage.read(stage) for stage in fields.objects("stages")),
             manifest=fields.text_or_none("manifest"),

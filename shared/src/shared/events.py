@@ -10,6 +10,8 @@ from typing import Literal
 from shared.vectors import TopicPartition, Vector, join
 
 FieldMap = dict[str, str]
+SqlGuard = Literal["strict", "trusted"]
+"""Whether queries are judged by the lists of what is allowed; commands are refused by both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +124,7 @@ class SinkDefinition:
     since: int  # the generation with which it came: a name that returns is another sink
     bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
     retired: tuple[str, ...] = ()  # ids that its topic had before
-    renewed: int = 0  # the generation with which its topic was created anew, the last time
-    moved: int = 0  # the same, where no stage tells what went with that topic
+    moved: int = 0  # the generation with which its topic was created anew, the last time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +238,7 @@ class LifecycleEvent:
     next_at: int | None
     at: int
     blocked_by: str | None = None
+    sql_guard: SqlGuard = "strict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +274,7 @@ class Fence:
     at: int
     set_aside: tuple[SetAside, ...] = ()
     batches: int = 0  # how many it took in turn with the stage's other sinks
+    lifecycle_id: str = ""  # of the topic in which `epoch` counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

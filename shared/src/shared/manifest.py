@@ -18,11 +18,12 @@ from shared.yaml_source import YamlSource
 
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
 TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
-TABLE_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
+TABLE_PATTERN = r"^[a-z][a-z0-9_]{0,127}\.[a-z][a-z0-9_]{0,127}$"  # they become folders
 IN_WORDS = {
     NAME_PATTERN: "lower-case letters, digits, - and _, a letter first, at most 63",
     TOPIC_PATTERN: "letters, digits, ., - and _, at most 249",
-    TABLE_PATTERN: "namespace.table, each of lower-case letters, digits and _, a letter first",
+    TABLE_PATTERN: "namespace.table, each of at most 128 lower-case letters, digits and _, a letter"
+    " first",
 }
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
 MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000}
@@ -78,7 +79,7 @@ class IcebergSink(_Strict):
 
 class Sink(_Strict):
     name: Name
-    source: str | None = Field(default=None, alias="from")
+    source: Name | None = Field(default=None, alias="from")
     kafka: KafkaSink | None = None
     iceberg: IcebergSink | None = None
 
@@ -175,14 +176,19 @@ class Manifest(_Strict):
         )
 
 
-def parse_manifest(text: str) -> Manifest:
-    """The manifest in `text`; UserError with every problem and its place otherwise."""
+def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
+    """The manifest in `text`; UserError with every problem and its place otherwise.
+
+    Topics whose names begin with `reserved` and a dot are Waybill's own.
+    """
     source = YamlSource.read(text)
     try:
         manifest = Manifest.model_validate(source.value)
     except ValidationError as error:
         raise UserError(_located(source, error)) from error
-    problems = [source.place(problem, path) for path, problem in _graph_problems(manifest)]
+    problems = [
+        source.place(problem, path) for path, problem in _graph_problems(manifest, reserved)
+    ]
     if problems:
         raise UserError(problems)
     return manifest
@@ -214,7 +220,7 @@ def _located(source: YamlSource, error: ValidationError) -> list[Problem]:
         elif item["type"] == "missing":
             message = f"{path[-1]!r} is missing"
         elif item["type"] == "string_pattern_mismatch":
-            message = f"{item['input']!r} cannot stand here"
+            message = f"{item['input']!r:.80} cannot stand here"
             hint = IN_WORDS.get(item["ctx"]["pattern"], "")
         problems.append(source.place(Problem(message=message, hint=hint), path))
     return problems
@@ -242,11 +248,11 @@ def _known_keys(path: tuple[str | int, ...]) -> str:
 Located = tuple[tuple[str | int, ...], Problem]
 
 
-def _graph_problems(manifest: Manifest) -> list[Located]:
+def _graph_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     found = [
         *_schema_problems(manifest),
         *_name_problems(manifest),
-        *_topic_problems(manifest),
+        *_topic_problems(manifest, reserved),
         *_source_problems(manifest),
     ]
     # With a name that means two things, a cycle may be no more than a consequence.
@@ -292,12 +298,17 @@ def _name_problems(manifest: Manifest) -> list[Located]:
     return found
 
 
-def _topic_problems(manifest: Manifest) -> list[Located]:
+def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     """A topic is one input or one sink's: else how far it has been written would have no answer."""
     found: list[Located] = []
     owner: dict[str, str] = {}
 
     def claim(topic: str, user: str, path: tuple[str | int, ...]) -> None:
+        for start, whose in (("__", "Kafka"), (f"{reserved}.", "Waybill")):
+            if topic.startswith(start):
+                message = f"topic {topic!r} is one of {whose}'s own"
+                hint = f"take a name that does not begin with {start}"
+                found.append((path, Problem(message=message, hint=hint)))
         if topic in owner:
             message = f"topic {topic!r} is already that of {owner[topic]}"
             found.append((path, Problem(message=message, hint="give each its own topic")))

@@ -31,6 +31,7 @@ GaugeName = Literal[
     "waybill_ready",
     "waybill_waiters",
     "waybill_pipelines",
+    "waybill_sql_guard_trusted",
     "waybill_pipeline_phase",
     "waybill_pipeline_blocked",
     "waybill_driver_attempts",
@@ -210,6 +211,11 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         services=RUNNER,
         says="Pipelines that this runner holds.",
         worry="0 in all runners while pipelines exist.",
+    ),
+    "waybill_sql_guard_trusted": Metric(
+        services=RUNNER,
+        says="1 where queries are trusted (WAYBILL_STAGE_RUNNER_SQL_GUARD), else 0.",
+        worry="1 where others than its operators may apply a manifest.",
     ),
     "waybill_pipeline_phase": Metric(
         services=RUNNER,

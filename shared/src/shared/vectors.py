@@ -41,6 +41,11 @@ def gone_topics(vector: Vector) -> frozenset[str]:
     return frozenset(topic_id for (topic_id, _), end in vector.items() if end == ENDLESS)
 
 
+def passes(vector: Vector, wanted: Vector) -> bool:
+    """As `covers`, but a topic that is gone is behind `vector` in all its partitions."""
+    return covers(vector, wanted) or covers(vector, wanted, gone_topics(vector))
+
+
 def join(left: Vector, right: Vector) -> dict[TopicPartition, int]:
     """The farther of the two, partition by partition."""
     return {key: max(left.get(key, 0), right.get(key, 0)) for key in left.keys() | right.keys()}

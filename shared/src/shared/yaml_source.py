@@ -7,6 +7,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
+from ruamel.yaml.reader import ReaderError
 
 from shared.errors import UserError
 from shared.events import Problem
@@ -20,6 +21,7 @@ class YamlSource:
     """A parsed document that can still say where each part of it stands."""
 
     value: Any
+    lines: tuple[str, ...] = ()
 
     @staticmethod
     def read(text: str) -> "YamlSource":
@@ -37,6 +39,12 @@ class YamlSource:
             hint = "indent with spaces: YAML takes no tabs" if "'\\t'" in message else ""
             problem = Problem(message=message, hint=hint, line=line, column=column)
             raise UserError([problem]) from error
+        except ReaderError as error:
+            before = text[: error.position]
+            line, column = before.count("\n") + 1, error.position - before.rfind("\n")
+            message = f"not YAML: the character U+{error.character:04X} is not taken"
+            problem = Problem(message=message, line=line, column=column)
+            raise UserError([problem]) from error
         except YAMLError as error:
             raise UserError([Problem(message=f"not YAML: {error}")]) from error
         except TypeError as error:  # all that the parser says of {a: 1}: 2
@@ -45,10 +53,13 @@ class YamlSource:
             raise UserError([Problem(message=message, hint=hint)]) from error
         if not isinstance(value, dict):
             raise UserError([Problem(message="the document is not a mapping of keys to values")])
-        return YamlSource(value=value)
+        return YamlSource(value=value, lines=tuple(text.splitlines()))
 
     def place(self, problem: Problem, path: tuple[str | int, ...]) -> Problem:
-        """`problem` with the line and column of the deepest part of `path` that stands here."""
+        """`problem` with the line and column of the deepest part of `path` that stands here.
+
+        One that has a line and a column means the text at `path`, and these count in it.
+        """
         at, mark = self.value, (0, 0)
         for part in path:
             lines = getattr(at, "lc", None)
@@ -60,7 +71,22 @@ class YamlSource:
                 break
             at = at[part]
         dotted = ".".join(str(part) for part in path)
-        return replace(problem, line=mark[0] + 1, column=mark[1] + 1, path=dotted)
+        message = problem.message
+        if problem.line is not None and problem.column is not None and isinstance(at, str):
+            inside = self._inside(at, mark, problem.line - 1)
+            if inside is not None:
+                mark = inside[0], inside[1] + problem.column - 1
+            else:
+                message += f" (line {problem.line}, column {problem.column} of that text)"
+        return replace(problem, message=message, line=mark[0] + 1, column=mark[1] + 1, path=dotted)
+
+    def _inside(self, text: str, mark: tuple[int, int], number: int) -> tuple[int, int] | None:
+        """Where that line of a text begins here; None if it is written otherwise, as with `>`."""
+        below = self.lines[mark[0]][mark[1]] in "|>"
+        line, wanted = mark[0] + below + number, text.splitlines()[number]
+        written = self.lines[line] if line < len(self.lines) else ""
+        column = written.find(wanted, 0 if below or number else mark[1])
+        return None if column < 0 else (line, column)
 
 
 def _refuse_expansion(text: str) -> None:

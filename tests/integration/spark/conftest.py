@@ -15,6 +15,7 @@ from stage_runner import driver
 from stage_runner.driver.jvm import JvmOptions, start_jvm
 from stage_runner.driver.session import open_session, spark_conf
 
+CANARY = "a secret of the driver"
 RawFrame = Callable[[Sequence[tuple[str, int, int, bytes | None]]], DataFrame]
 
 
@@ -32,10 +33,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory, class_archive: None) -> Iter
     before = dict(os.environ)
     # A JVM that cannot use the archive does not start: else it would be slow without a word.
     os.environ["JAVA_TOOL_OPTIONS"] += " -Xshare:on"
+    os.environ["WAYBILL_KAFKA_PASSWORD"] = CANARY
     conf = spark_conf("local[2]", "tests", warehouse=folder / "warehouse")
     jvm = start_jvm(options, conf)
     try:
-        session = open_session()
+        session = open_session({"spark.authenticate.secret": CANARY})
         yield session
         session.stop()
     finally:

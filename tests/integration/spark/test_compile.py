@@ -9,6 +9,7 @@ from integration.spark.manifests import KAFKA_SINK, make_manifest
 from shared.errors import UserError
 from shared.events import Problem
 from shared.manifest import parse_manifest
+from stage_runner.driver.allowed import allowed
 from stage_runner.driver.compile import compile_pipeline
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "orders.yaml"
@@ -50,13 +51,13 @@ COMMANDS = [
 
 def refused(spark: SparkSession, *steps: str, **options: tuple[str, ...]) -> Problem:
     with pytest.raises(UserError) as raised:
-        compile_pipeline(spark, make_manifest(*steps, **options))
+        compile_pipeline(spark, make_manifest(*steps, **options), allowed())
     assert len(raised.value.problems) == 1
     return raised.value.problems[0]
 
 
 def test_columns_of_the_example_follow_from_its_sql(spark: SparkSession) -> None:
-    enrich, load = compile_pipeline(spark, parse_manifest(EXAMPLE.read_text()))
+    enrich, load = compile_pipeline(spark, parse_manifest(EXAMPLE.read_text()), allowed())
     enriched = (
         "`order_id` bigint, `customer` string, `amount` decimal(10,2), `placed_at` timestamp,"
         " `tax` decimal(12,3)"
@@ -72,12 +73,12 @@ def test_columns_of_the_example_follow_from_its_sql(spark: SparkSession) -> None
 
 @pytest.mark.parametrize("sql", TAKEN)
 def test_query_over_single_rows_is_taken(spark: SparkSession, sql: str) -> None:
-    assert compile_pipeline(spark, make_manifest(sql))
+    assert compile_pipeline(spark, make_manifest(sql), allowed())
 
 
 def test_step_may_read_an_earlier_step(spark: SparkSession) -> None:
     first, second = "SELECT order_id AS id FROM orders", "SELECT id + 1 AS next FROM step_0"
-    (compiled,) = compile_pipeline(spark, make_manifest(first, second))
+    (compiled,) = compile_pipeline(spark, make_manifest(first, second), allowed())
     assert compiled.columns == {"lake": "`next` bigint"}
 
 
@@ -109,40 +110,57 @@ def test_files_of_the_machine_cannot_be_read(spark: SparkSession, sql: str) -> N
 
 def test_unknown_column_is_named_with_its_place_and_the_likeliest(spark: SparkSession) -> None:
     problem = refused(spark, "SELECT order_id,\n  amout FROM orders")
-    assert problem.message == "no column is called `amout` (line 2, column 3 of the SQL)"
+    assert problem.message == "no column is called `amout`"
+    assert (problem.line, problem.column) == (2, 3)
     assert problem.hint.startswith("did you mean 'amount'? columns: ")
     assert problem.path == "stages.0.steps.0.sql"
 
 
 def test_unknown_view_is_named_with_those_that_are_known(spark: SparkSession) -> None:
     problem = refused(spark, "SELECT order_id FROM orders", "SELECT * FROM ordrs")
-    assert problem.message == "no view is called `ordrs` (line 1, column 15 of the SQL)"
+    assert problem.message == "no view is called `ordrs`"
+    assert (problem.line, problem.column) == (1, 15)
     assert problem.hint == "did you mean 'orders'? views here: orders, others, step_0"
     assert problem.path == "stages.0.steps.1.sql"
 
 
 def test_syntax_error_has_its_place(spark: SparkSession) -> None:
     problem = refused(spark, "SELECT a b c FROM orders")
-    assert problem.message == "syntax error at or near 'c' (line 1, column 12 of the SQL)"
+    assert problem.message == "syntax error at or near 'c'"
+    assert (problem.line, problem.column) == (1, 12)
+
+
+def test_all_texts_that_are_refused_are_named_at_once(spark: SparkSession) -> None:
+    steps = "SELECT uuid() AS a FROM orders", "SELECT a b c FROM step_0", "SELECT 1 FROM step_1"
+    with pytest.raises(UserError) as raised:
+        compile_pipeline(spark, make_manifest(*steps), allowed())
+    first, second = raised.value.problems
+    assert (first.path, second.path) == ("stages.0.steps.0.sql", "stages.0.steps.1.sql")
 
 
 def test_other_complaints_of_spark_lose_their_codes(spark: SparkSession) -> None:
     problem = refused(spark, "SELECT amount + tags AS x FROM orders")
     assert problem.message.startswith('Cannot resolve "(amount + tags)"')
-    assert problem.message.endswith("(line 1, column 8 of the SQL)")
+    assert (problem.line, problem.column) == (1, 8)
     assert "SQLSTATE" not in problem.message
     assert "[" not in problem.message
 
 
 def test_unknown_function_is_named(spark: SparkSession) -> None:
-    assert refused(spark, "SELECT foo(amount) AS x FROM orders").message == (
-        "no function is called `foo` (line 1, column 8 of the SQL)"
-    )
+    problem = refused(spark, "SELECT foo(amount) AS x FROM orders")
+    assert problem.message == "no function is called `foo`"
+    assert (problem.line, problem.column) == (1, 8)
 
 
 def test_column_that_stands_twice_is_refused(spark: SparkSession) -> None:
     problem = refused(spark, "SELECT amount, customer AS AMOUNT FROM orders")
     assert problem.message == "column 'AMOUNT' stands twice"
+    assert problem.path == "stages.0.sinks.0"
+
+
+def test_struct_with_two_fields_of_one_name_is_refused(spark: SparkSession) -> None:
+    problem = refused(spark, "SELECT arrays_zip(tags, tags) AS twice FROM orders")
+    assert problem.message == "a column holds a struct that has two fields of one name"
     assert problem.path == "stages.0.sinks.0"
 
 

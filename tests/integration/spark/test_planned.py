@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from stage_runner.core.rows import KEY, VALUE
+from stage_runner.driver.allowed import allowed
 from stage_runner.driver.compile import RAW_COLUMNS, CompiledStage, compile_pipeline
 
 QUERY = "SELECT order_id, customer, amount * 2 AS twice FROM orders WHERE amount > 1"
@@ -71,7 +72,7 @@ def stream(spark: SparkSession, raw_frame: RawFrame, tmp_path: Path) -> Stream:
 
 
 def make_stage(spark: SparkSession, steps: Sequence[str], sinks: tuple[str, ...]) -> CompiledStage:
-    (compiled,) = compile_pipeline(spark, make_manifest(*steps, sinks=sinks))
+    (compiled,) = compile_pipeline(spark, make_manifest(*steps, sinks=sinks), allowed())
     return compiled
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from stage_runner.core.rows import KEY, VALUE
+from stage_runner.driver.allowed import allowed
 from stage_runner.driver.compile import CompiledStage, compile_pipeline
 from stage_runner.driver.decode import DecodedInput, MalformedRecord, decode, refuse_malformed
 from stage_runner.driver.sizes import RecordSizes
@@ -30,7 +31,7 @@ EXTREMES = [
 
 
 def make_stage(spark: SparkSession, *steps: str, sinks: tuple[str, ...]) -> CompiledStage:
-    (compiled,) = compile_pipeline(spark, make_manifest(*steps, sinks=sinks))
+    (compiled,) = compile_pipeline(spark, make_manifest(*steps, sinks=sinks), allowed())
     return compiled
 
 

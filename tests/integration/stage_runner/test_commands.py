@@ -12,11 +12,12 @@ from builders import make_command, make_record
 from containers import Servers
 from integration.conftest import Surroundings, make_surroundings
 from integration.topics import create_anew
+from shared import own_topics
 from shared.clock import SystemClock
 from shared.events import PipelineRecord
 from shared.kafka_admin import make_admin
-from shared.own_topics import OwnTopics
-from stage_runner.adapters.ownership import Ownership
+from shared.own_topics import OwnTopics, TopicCreatedAnew
+from stage_runner.adapters.ownership import Ownership, watched_topics
 from stage_runner.adapters.publisher import KafkaPublisher
 from stage_runner.adapters.transactions import PartitionProducer
 from stage_runner.app import Runner
@@ -59,7 +60,7 @@ def carried_out(around: Surroundings) -> int:
 
 
 def topics_of(around: Surroundings) -> OwnTopics:
-    return OwnTopics(make_admin(around.kafka), [f"{around.prefix}.commands"])
+    return watched_topics(make_admin(around.kafka), around.prefix)
 
 
 def test_no_command_of_a_topic_that_was_created_anew_counts_as_done(around: Surroundings) -> None:
@@ -71,6 +72,20 @@ def test_no_command_of_a_topic_that_was_created_anew_counts_as_done(around: Surr
 
     create_anew(around, "commands")
     assert carried_out(around) == -1
+
+
+@pytest.mark.parametrize("topic", ["commands", "commits"])
+def test_a_runner_ends_when_a_topic_that_it_wrote_for_is_another(
+    around: Surroundings, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    """The next one says all definitions, which the new topic of commits does not hold."""
+    monkeypatch.setattr(own_topics, "CHECK_INTERVAL_S", 0.0)
+    topics = topics_of(around)
+    topics.id_of(f"{around.prefix}.{topic}")
+    topics.check()
+    create_anew(around, topic)
+    with pytest.raises(TopicCreatedAnew, match=f"{around.prefix}.{topic} was created anew"):
+        topics.check()
 
 
 def test_what_was_answered_is_known_to_the_runner_that_comes_next(around: Surroundings) -> None:

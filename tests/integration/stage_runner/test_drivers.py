@@ -15,9 +15,11 @@ from integration.waiting import eventually
 from shared.errors import Retryable
 from stage_runner.adapters import groups
 from stage_runner.adapters.drivers import SCRATCH, SPEC, DriverProcesses, Ended
+from stage_runner.ports import Lease
 from stage_runner.settings import StageRunnerSettings
 
 WAIT_S = 30.0
+LEASE = Lease(epoch=1, lifecycle_id="L1")
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_a_process_that_does_not_end_is_told_of_and_waited_for(
     monkeypatch.setattr(groups, "SAY_S", 0.05)
     monkeypatch.setattr(groups, "_members", lambda group: [] if held.is_set() else [group])
     drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
-    drivers.start(make_record(), epoch=1, closing=False)
+    drivers.start(make_record(), LEASE)
     drivers.stop(UID, force=True)
     eventually(lambda: "processes do not end" in caplog.text, within_s=WAIT_S)
     assert drivers.events.empty()
@@ -80,12 +82,12 @@ def test_a_folder_that_cannot_be_written_is_tried_again(folder: Path) -> None:
     (folder / SPEC).mkdir()
     drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
     with pytest.raises(Retryable, match="cannot be written"):
-        drivers.start(make_record(), epoch=1, closing=False)
+        drivers.start(make_record(), LEASE)
 
 
 def test_a_killed_driver_leaves_nothing_in_any_temp_folder(folder: Path) -> None:
     drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
-    drivers.start(make_record(), epoch=1, closing=False)
+    drivers.start(make_record(), LEASE)
     (scratch,) = (folder / SCRATCH).iterdir()
     (scratch / "blockmgr-1").mkdir()
     drivers.stop(UID, force=True)
@@ -107,7 +109,7 @@ def test_what_drivers_of_a_killed_runner_left_is_removed_but_not_what_one_uses(
 
 def start_and_end_driver(folder: Path) -> None:
     drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
-    drivers.start(make_record(), epoch=1, closing=False)
+    drivers.start(make_record(), LEASE)
     drivers.stop(UID, force=True)
     assert isinstance(drivers.events.get(timeout=WAIT_S), Ended)
 

@@ -30,7 +30,7 @@ def admin(surroundings: Surroundings) -> KafkaAdmin:
 @pytest.fixture
 def target(surroundings: Surroundings, admin: KafkaAdmin) -> KafkaSinkTarget:
     topic = f"out-{uuid.uuid4().hex[:8]}"
-    create_missing(admin.client, [NewTopic(topic, PARTITIONS, 1)])
+    create_missing(admin, [NewTopic(topic, PARTITIONS, 1)])
     eventually(lambda: _topic_id(admin, topic))
     return KafkaSinkTarget(
         kafka=surroundings.kafka,

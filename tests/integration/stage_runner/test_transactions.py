@@ -23,7 +23,7 @@ class Voices:
         self.kafka = servers.kafka
         self.topic = f"said-{uuid.uuid4().hex[:8]}"
         admin = make_admin(self.kafka)
-        create_missing(admin.client, [NewTopic(self.topic, 1, 1)])
+        create_missing(admin, [NewTopic(self.topic, 1, 1)])
         eventually(lambda: admin.identify([self.topic]) and self._readable())
 
     def owner(self) -> PartitionProducer:

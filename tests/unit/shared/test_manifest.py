@@ -77,6 +77,44 @@ def test_mistake_of_a_newcomer_is_told_in_words(
 
 
 @pytest.mark.parametrize(
+    ("old", "path"),
+    [
+        ("name: [orders]", "name"),
+        ("- name: [orders]", "inputs.0.name"),
+        ("topic: [orders.in]", "inputs.0.kafka.topic"),
+        ("- name: [enrich]", "stages.0.name"),
+        ("{name: [enriched], sql", "stages.0.steps.0.name"),
+        ("{name: [enriched_topic]", "stages.0.sinks.0.name"),
+        ("topic: [orders.enriched]", "stages.0.sinks.0.kafka.topic"),
+        ("from: [enriched]", "stages.0.sinks.0.from"),
+        ("table: [raw.orders]", "stages.1.sinks.0.iceberg.table"),
+    ],
+)
+@pytest.mark.parametrize("value", ["../../etc/passwd", "a/../b", "..", "x" * 300, "a b"])
+def test_what_may_become_a_path_is_a_short_and_plain_name(old: str, path: str, value: str) -> None:
+    """`old` stands in the example, with brackets around what is replaced."""
+    before, _, rest = old.partition("[")
+    name, _, behind = rest.partition("]")
+    assert f"{before}{name}{behind}" in EXAMPLE
+    text = EXAMPLE.replace(f"{before}{name}{behind}", f"{before}{value}{behind}", 1)
+    found = problems_of(text)
+    assert path in {problem.path for problem in found}
+    assert all(len(problem.message) < 200 for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("topic", "whose"), [("waybill.commits", "Waybill"), ("__consumer_offsets", "Kafka")]
+)
+@pytest.mark.parametrize("old", ["orders.in", "orders.enriched"])
+def test_topic_that_others_need_is_refused(old: str, topic: str, whose: str) -> None:
+    with pytest.raises(UserError) as raised:
+        parse_manifest(EXAMPLE.replace(old, topic), reserved="waybill")
+    (problem,) = raised.value.problems
+    assert problem.message == f"topic {topic!r} is one of {whose}'s own"
+    assert (problem.line, problem.column) == place_of(topic, EXAMPLE.replace(old, topic))
+
+
+@pytest.mark.parametrize(
     ("old", "new", "path", "hint"),
     [
         ("stages:", "stagse:", "stagse", "did you mean 'stages'?"),

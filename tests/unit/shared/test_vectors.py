@@ -22,6 +22,7 @@ from shared.vectors import (
     meet,
     merge_spans,
     overlap,
+    passes,
     record_spans,
     without,
 )
@@ -82,6 +83,8 @@ def test_topic_that_is_gone_is_behind_everybody() -> None:
     assert gone_topics(closed) == {"A"}
     assert covers(closed, {("A", 7): 9, ("B", 0): 5}, gone_topics(closed))
     assert not covers(closed, {("A", 7): 9, ("B", 0): 6}, gone_topics(closed))
+    assert passes(closed, {("A", 7): 9, ("B", 0): 5})
+    assert not passes(closed, {("A", 7): 9, ("B", 0): 6})
 
 
 @patiently

@@ -51,6 +51,40 @@ def test_place_is_that_of_the_deepest_part_that_is_there(
 @pytest.mark.parametrize(
     ("text", "place"),
     [
+        ("sql: SELECT a FROM b\n", (1, 13)),
+        ("sql: 'SELECT a FROM b'\n", (1, 14)),
+        ('steps: [{name: SELECT, sql: "SELECT a FROM b"}]\n', (1, 37)),
+        ("sql: |\n  SELECT a FROM b\n", (2, 10)),
+        ("sql: |-  # of one line\n\n\n    SELECT a FROM b\n", (4, 12)),
+        ("sql:\n  SELECT a FROM b\n", (2, 10)),
+    ],
+)
+def test_place_in_a_text_is_that_in_the_document(text: str, place: tuple[int, int]) -> None:
+    source = YamlSource.read(text)
+    steps = source.value.get("steps")
+    path: tuple[str | int, ...] = ("steps", 0, "sql") if steps else ("sql",)
+    value = steps[0]["sql"] if steps else source.value["sql"]
+    line = value[: value.index("a FROM")].count("\n") + 1
+    problem = source.place(Problem(message="wrong", line=line, column=8), path)
+    assert (problem.line, problem.column, problem.message) == (*place, "wrong")
+
+
+def test_later_line_of_a_text_has_its_own_place() -> None:
+    source = YamlSource.read("a: 1\nsql: |\n  SELECT x\n  FROM x\n")
+    problem = source.place(Problem(message="wrong", line=2, column=6), ("sql",))
+    assert (problem.line, problem.column) == (4, 8)
+
+
+@pytest.mark.parametrize("text", ["sql: >\n  SELECT x\n  FROM x\n", 'sql: "SELECT\\tx"\n'])
+def test_place_in_a_text_that_is_written_otherwise_is_told_beside_its_own(text: str) -> None:
+    problem = YamlSource.read(text).place(Problem(message="wrong", line=1, column=8), ("sql",))
+    assert (problem.line, problem.column) == (1, 6)
+    assert problem.message == "wrong (line 1, column 8 of that text)"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
         ("a: &x 1\n", (1, 4)),
         ("a: 1\nb: *x\n", (2, 4)),
         ("a: !!int 1\n", (1, 4)),
@@ -63,6 +97,13 @@ def test_what_expands_is_refused(text: str, place: tuple[int, int]) -> None:
     problem = refused(text)
     assert (problem.line, problem.column) == place
     assert "write the value out" in problem.message
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x07", "\x1b", "\x7f", "\ufffe"])
+def test_character_of_control_is_refused_with_its_place(character: str) -> None:
+    problem = refused(f"a: 1\nb: x{character}y\n")
+    assert problem.message == f"not YAML: the character U+{ord(character):04X} is not taken"
+    assert (problem.line, problem.column) == (2, 5)
 
 
 def test_large_document_is_refused_before_it_is_parsed() -> None:

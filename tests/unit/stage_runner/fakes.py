@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 from shared.errors import Retryable
-from shared.events import Command, Definition, PipelineRecord, Problem
+from shared.events import Command, Definition, PipelineRecord, Problem, StageDefinition
 from shared.own_topics import OwnTopics
 from stage_runner.app import Runner
 from stage_runner.core.moves import Answer, DriverEnded, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.states import PipelineState
+from stage_runner.ports import Lease
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 UID = "uid"
@@ -48,6 +49,7 @@ class World:
     away: bool = False
     mute: bool = False  # Kafka takes nothing that is said
     specs: list[PipelineRecord] = field(default_factory=list)
+    closed: tuple[StageDefinition, ...] = ()
     now: int = 1_000
     waited: int = 0
 
@@ -73,9 +75,9 @@ class World:
         if definition is not None:
             self.definitions.append(definition)
 
-    def claim(self, record: PipelineRecord) -> int:
+    def claim(self, record: PipelineRecord) -> Lease:
         self.claims += 1
-        return self.claims
+        return Lease(epoch=self.claims, lifecycle_id="L1")
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self.phases.append(state.phase)
@@ -91,9 +93,12 @@ class World:
         self.generations.append(generation)
         self.problems += answer.errors
 
-    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
-        (self.closing if closing else self.started).append(epoch)
+    def start(
+        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+    ) -> None:
+        (self.closing if closing else self.started).append(lease.epoch)
         self.specs.append(record)
+        self.closed = closing
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
         self.stopped.append(pipeline_uid)

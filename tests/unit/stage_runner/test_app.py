@@ -142,7 +142,7 @@ def test_a_clock_that_is_set_back_makes_nothing_wait(world: World) -> None:
 
 
 def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -> None:
-    """With the definition that held it; and again, if the runner dies in between."""
+    """By a driver that knows all the rest; and again, if the runner dies in between."""
     runner = running(world)
     before = world.records[-1]
     change = command(2, manifest=WITHOUT_LOAD)
@@ -151,8 +151,8 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
     runner.act()
     assert world.records == [before]
     assert world.closing == [2]
-    assert [stage.name for stage in world.specs[-1].stages] == ["load"]
-    assert world.specs[-1].manifest == before.manifest
+    assert [stage.name for stage in world.closed] == ["load"]
+    assert world.specs[-1] == before
 
     second = runner_in(world)
     second.adopt(before)

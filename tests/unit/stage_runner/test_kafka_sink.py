@@ -27,6 +27,7 @@ class Broker:
     def __init__(self) -> None:
         self.ends: dict[str, int] = {"old": 5}
         self.topic_id: str | None = "old"
+        self.known_to_controller = False
         self.between: Callable[[], None] = lambda: None
 
     def identify(self, topics: Iterable[str]) -> Mapping[str, TopicIdentity]:
@@ -35,6 +36,9 @@ class Broker:
         if found is None:
             return {}
         return {"t": TopicIdentity(name="t", topic_id=found, partitions=(0,))}
+
+    def absent(self, topic: str) -> bool:
+        return not self.known_to_controller and self.topic_id is None
 
     def stable_ends(self, topic: str, partitions: Iterable[int]) -> Mapping[int, int]:
         found = self.topic_id
@@ -80,4 +84,11 @@ def test_nothing_is_visible_in_a_topic_that_goes_while_it_is_looked_at(
 def test_what_has_gone_before_is_no_fault_that_passes(sink: KafkaSink, broker: Broker) -> None:
     broker.delete()
     with pytest.raises(StageStopped, match="gone"):
+        sink.await_visible(FENCE)
+
+
+def test_a_broker_that_lags_is_not_believed(sink: KafkaSink, broker: Broker) -> None:
+    broker.delete()
+    broker.known_to_controller = True
+    with pytest.raises(Retryable, match="the controller has it"):
         sink.await_visible(FENCE)

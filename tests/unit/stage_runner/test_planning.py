@@ -287,39 +287,14 @@ def test_all_sinks_have_part_from_where_the_last_came(
 def test_sink_whose_topic_was_created_anew_says_since_when(
     manifest: Manifest, defined: tuple[StageDefinition, ...]
 ) -> None:
-    """What nobody was told of is gone with the topic. A stage that reads it tells itself."""
+    """What nobody was told of is gone with the topic, whether a stage reads there or not."""
     anew = {**TOPICS, "orders.enriched": TopicState(topic_id="A2", starts={0: 0}, ends={0: 0})}
     alone = manifest.model_copy(update={"stages": manifest.stages[:1]})
-    before = make_record(stages=defined[:1], generation=4)
+    for each in (alone, manifest):
+        before = make_record(stages=defined[: len(each.stages)], generation=4)
+        stages = define(each, anew, before)
+        assert stages[0].sinks[0].moved == 5
 
-    (enrich,) = define(alone, anew, before)
-
-    assert enrich.sinks[0].moved == 5
-    again = make_record(stages=(enrich,), generation=5)
-    assert define(alone, anew, again)[0].sinks[0].moved == 5
-    assert define(manifest, anew, make_record(stages=defined))[0].sinks[0].moved == 0
-
-
-def test_what_a_reader_told_of_a_topic_that_is_gone_is_told_by_its_sink_when_the_reader_goes(
-    manifest: Manifest, defined: tuple[StageDefinition, ...]
-) -> None:
-    anew = {**TOPICS, "orders.enriched": TopicState(topic_id="A2", starts={0: 0}, ends={0: 0})}
-    alone = manifest.model_copy(update={"stages": manifest.stages[:1]})
-    with_reader = define(manifest, anew, make_record(stages=defined, generation=4))
-    assert with_reader[0].sinks[0].moved == 0
-
-    later = define(manifest, anew, make_record(stages=with_reader, generation=5))
-    (enrich,) = define(alone, anew, make_record(stages=later, generation=6))
-
-    assert enrich.sinks[0].moved == 5
-
-
-def test_reader_that_came_later_does_not_tell_for_those_before_it(
-    manifest: Manifest, defined: tuple[StageDefinition, ...]
-) -> None:
-    anew = {**TOPICS, "orders.enriched": TopicState(topic_id="A2", starts={0: 0}, ends={0: 0})}
-    later = replace(defined[1], sinks=(replace(defined[1].sinks[0], since=3),))
-
-    stages = define(manifest, anew, make_record(stages=(defined[0], later), generation=4))
-
-    assert stages[0].sinks[0].moved == 5
+        again = define(each, anew, make_record(stages=stages, generation=5))
+        assert again[0].sinks[0].moved == 5
+    assert define(manifest, TOPICS, make_record(stages=defined))[0].sinks[0].moved == 0

@@ -10,6 +10,7 @@ from stage_runner.adapters.publisher import KafkaPublisher
 from stage_runner.adapters.transactions import Outgoing
 from stage_runner.core.moves import Answer
 from stage_runner.core.states import PipelineState
+from stage_runner.ports import Lease
 from unit.stage_runner.fakes import SameTopics
 
 RECORD = make_record()
@@ -68,7 +69,8 @@ def test_what_a_driver_waits_for_stays_in_the_history() -> None:
 
 
 def test_the_epoch_is_where_the_claim_stands() -> None:
-    assert publisher(Producer()).claim(RECORD) == 7
+    lease = publisher(Producer()).claim(RECORD)
+    assert lease == Lease(epoch=7, lifecycle_id="id of waybill.lifecycle")
 
 
 def test_people_read_the_next_attempt_on_the_clock_that_they_have() -> None:

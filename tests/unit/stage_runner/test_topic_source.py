@@ -8,8 +8,11 @@ from pyspark.sql import SparkSession
 
 from shared.errors import Retryable
 from shared.kafka_admin import KafkaAdmin, TopicIdentity
+from stage_runner.driver import topics
 from stage_runner.driver.sizes import RecordSizes
 from stage_runner.driver.topics import TopicSource
+
+WANTED = {"a": "id of a", "b": "id of b"}
 
 
 class Cluster:
@@ -32,12 +35,25 @@ class Cluster:
         return topic not in self._topics
 
 
+class Brokers:
+    """Those of a topic `a`, which is told with these ids, one behind the other."""
+
+    def __init__(self, *ids: str) -> None:
+        self._ids = list(ids)
+        self.asked = 0
+
+    def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        topic_id = self._ids[min(self.asked, len(self._ids) - 1)]
+        self.asked += 1
+        return {"a": TopicIdentity(name="a", topic_id=topic_id, partitions=(0,))}
+
+
 class Session:
     def newSession(self) -> "Session":  # noqa: N802 - Spark's name
         return self
 
 
-def source(cluster: Cluster, *, absent_s: float = 0.0) -> TopicSource:
+def source(cluster: Cluster | Brokers, *, absent_s: float = 0.0) -> TopicSource:
     return TopicSource(
         cast(KafkaAdmin, cluster),
         cast(SparkSession, Session()),
@@ -51,15 +67,41 @@ def source(cluster: Cluster, *, absent_s: float = 0.0) -> TopicSource:
 
 def test_a_topic_that_nobody_knows_is_absent() -> None:
     cluster = Cluster([{"a"}], {"a"})
-    assert source(cluster).ids(["a", "b"]) == {"a": "id of a"}
+    assert source(cluster).ids(WANTED) == {"a": "id of a"}
 
 
 def test_a_broker_that_lags_is_not_believed() -> None:
     cluster = Cluster([{"a"}], {"a", "b"})
     with pytest.raises(Retryable, match="topic b: the controller has it"):
-        source(cluster).ids(["a", "b"])
+        source(cluster).ids(WANTED)
 
 
 def test_a_broker_may_learn_of_a_topic_in_the_meantime() -> None:
     cluster = Cluster([set(), {"a"}], set())
-    assert source(cluster, absent_s=60.0).ids(["a"]) == {"a": "id of a"}
+    assert source(cluster, absent_s=60.0).ids({"a": "id of a"}) == {"a": "id of a"}
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "ABSENT_POLL_S", 0.01)
+    monkeypatch.setattr(topics, "OTHER_ID_S", 0.1)
+
+
+@pytest.mark.usefixtures("soon")
+def test_one_answer_of_a_broker_that_lags_makes_no_topic_another_one() -> None:
+    """It may tell an id from before the pipeline, which no definition knows."""
+    with pytest.raises(Retryable, match="topic a: brokers do not agree"):
+        source(Brokers("before", "now"), absent_s=60.0).ids({"a": "now"})
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_topic_is_another_one_when_its_id_is_not_told_any_more() -> None:
+    brokers = Brokers("anew")
+    assert source(brokers, absent_s=60.0).ids({"a": "now"}) == {"a": "anew"}
+    assert brokers.asked > 2
+
+
+def test_an_id_as_it_was_is_asked_for_once() -> None:
+    brokers = Brokers("now")
+    assert source(brokers, absent_s=60.0).ids({"a": "now"}) == {"a": "now"}
+    assert brokers.asked == 1

@@ -116,3 +116,12 @@ def test_describe_says_what_the_last_batch_was(server: ScriptedServer, command: 
     server.answer("GET", PATH, Reply(json={**PIPELINE, "stages": [stage]}))
     expected = "last batch 12 at 2026-11-21T09:00:00.634Z, 3 rows, iceberg snapshot 61502"
     assert expected in command("describe", "orders").stdout
+
+
+@pytest.mark.parametrize(("guard", "told"), [("strict", False), ("trusted", True)])
+def test_describe_says_where_queries_are_trusted(
+    server: ScriptedServer, command: Command, guard: str, *, told: bool
+) -> None:
+    server.answer("GET", PATH, Reply(json={**PIPELINE, "sql_guard": guard}))
+    lines = command("describe", "orders").stdout.splitlines()
+    assert any(line.startswith("SQL guard:   trusted: ") for line in lines) is told

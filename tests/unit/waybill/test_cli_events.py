@@ -77,3 +77,14 @@ def test_a_stream_that_breaks_is_taken_up_behind_the_last_event(
 def test_an_unknown_pipeline_is_an_error(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", PATH, problem(404, "there is no pipeline 'orders'"))
     assert command("events", "orders", "--follow").exit_code == 1
+
+
+def test_a_claim_says_where_queries_are_trusted(server: ScriptedServer, command: Command) -> None:
+    claims = [
+        {**RUNNING, "kind": "claim", "reason": "", "sql_guard": guard}
+        for guard in ("strict", "trusted")
+    ]
+    server.answer("GET", PATH, Reply(json={"items": claims}))
+    strict, trusted = command("events", "orders").stdout.splitlines()
+    assert strict.split()[1:] == ["claimed"]
+    assert trusted.split()[1:] == ["claimed,", "SQL", "guard:", "trusted"]

@@ -1,7 +1,7 @@
 """A checkpoint in a folder, two sinks of plain Python, and topics that a test may change."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -17,6 +17,7 @@ from waybill.spark.fencing import LaterSink, StageInput
 from waybill.spark.pieces import Ranges, in_pieces
 from waybill.spark.sinks import Written
 from waybill.spark.stage import TrackedStage
+from waybill.spark.stopping import StageStopped
 
 NO_FRAME = cast(DataFrame, None)  # only handed on to `to_rows`, which is a fake here
 TOPIC = "orders.in"
@@ -32,6 +33,7 @@ class ListSink:
     rows: int = 0
     failing: set[int] = field(default_factory=set)
     hidden: bool = False
+    gone: StageStopped | None = None
     since: int = 1
     moved: int = 0
 
@@ -50,6 +52,8 @@ class ListSink:
         return Written(fence=fence, version={"v": len(self.fences)})
 
     def await_visible(self, fence: Fence) -> bool:
+        if self.gone is not None:
+            raise self.gone
         return not self.hidden
 
     def close(self) -> None:
@@ -82,10 +86,23 @@ class Bench:
     bytes_max: int = 100
     sizes: dict[int, int] = field(default_factory=dict)
     """Of records that have more than one byte, by offset."""
+    lifecycle_id: str = "L1"
+    claims: int = 0
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
 
-    def stage(self, *, reads: str = "T1") -> TrackedStage:
+    def claim(self) -> Identity:
+        """Of the next driver: its claim stands behind all that were before it."""
+        self.claims += 1
+        return Identity(
+            tenant="t",
+            pipeline_uid="u",
+            generation=self.generation,
+            epoch=self.claims,
+            lifecycle_id=self.lifecycle_id,
+        )
+
+    def stage(self, *, reads: str = "T1", identity: Identity | None = None) -> TrackedStage:
         """As after a start of the driver, before its query; `reads` is the id in its definition."""
         self.commits.clear()
         source = StageInput(
@@ -93,7 +110,7 @@ class Bench:
         )
         stage = TrackedStage(
             "load",
-            identity=Identity(tenant="t", pipeline_uid="u", generation=self.generation, epoch=1),
+            identity=identity or self.claim(),
             inputs=(source,),
             sinks=tuple(s for s in (self.first, self.second) if s.name in self.sinks),
             later=self.later,
@@ -132,7 +149,7 @@ class Bench:
     def now_ms(self) -> int:
         return 5
 
-    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+    def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
         return {} if self.topic_id is None else {TOPIC: self.topic_id}
 
     def starts(self, topic: str) -> Mapping[int, int]:

@@ -7,7 +7,6 @@ import pytest
 
 from shared.events import Range, to_vector
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
-from waybill.spark.commits import Identity
 from waybill.spark.fencing import LaterSink, StageInput
 from waybill.spark.ledger import Ledger
 from waybill.spark.stopping import StageStopped
@@ -131,7 +130,7 @@ def closed(bench: Bench, *, generation: int) -> None:
         bench.first,
         stage="load",
         inputs=(StageInput(name="orders", topic=TOPIC, topic_id="T1", bases={0: 0}),),
-        identity=Identity(tenant="t", pipeline_uid="u", generation=generation, epoch=2),
+        identity=replace(bench.claim(), generation=generation),
         emit=bench.commits.append,
         clock=bench,
     )

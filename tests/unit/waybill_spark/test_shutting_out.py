@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Retryable
-from shared.events import Commit
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, ListSink
-from waybill.spark.commits import Identity
 from waybill.spark.fencing import StageInput
 from waybill.spark.ledger import Ledger
-from waybill.spark.sinks import Written
+from waybill.spark.sinks import SinkSuperseded, Written
 from waybill.spark.stopping import StageStopped
 
 
@@ -45,37 +43,41 @@ def test_every_sink_is_claimed_before_any_fence_is_read(bench: Bench) -> None:
 
 def test_closing_moves_the_fence_also_where_nothing_was_written(bench: Bench) -> None:
     """A table lets a driver commit whose fence stands where it has seen it, if only at none."""
-    told: list[Commit] = []
-    ledger = Ledger(
-        bench.first,
-        stage="load",
-        inputs=(),
-        identity=Identity(tenant="t", pipeline_uid="u", generation=1, epoch=2),
-        emit=told.append,
-        clock=bench,
-    )
-
     for closings in (1, 2):
-        ledger.read()
-        ledger.shut()
+        close(bench, bench.first)
         assert [fence.sequence for fence in bench.first.fences] == [*range(closings)]
-        assert len(told) == closings
+        assert len(bench.commits) == closings
     assert bench.first.rows == 0
+
+
+def test_a_driver_that_begins_late_writes_nothing_where_a_later_one_has_closed(
+    bench: Bench,
+) -> None:
+    """It was claimed by a runner that was cut off before it started it."""
+    late = bench.claim()
+    close(bench, bench.second)
+
+    with pytest.raises(SinkSuperseded, match="a later claim"):
+        bench.stage(identity=late)
+
+    bench.stage()  # of a later one, where the sink stays after all
+
+
+def test_claims_in_a_lifecycle_topic_that_was_created_anew_are_not_late(bench: Bench) -> None:
+    """Its offsets begin again."""
+    bench.claims = 500
+    bench.run(0, end=3)
+    bench.claims, bench.lifecycle_id = 0, "L2"
+
+    bench.run(1, end=6)
+
+    assert bench.first.ranges == [(0, 3), (3, 6)]
 
 
 def test_a_sink_that_was_only_closed_makes_no_fence_of_another_missing(bench: Bench) -> None:
     """It was to be removed, and the change was overtaken by one that keeps it."""
     for _ in (1, 2):
-        ledger = Ledger(
-            bench.second,
-            stage="load",
-            inputs=(StageInput(name="orders", topic=TOPIC, topic_id="T1", bases={0: 0}),),
-            identity=Identity(tenant="t", pipeline_uid="u", generation=1, epoch=2),
-            emit=bench.commits.append,
-            clock=bench,
-        )
-        ledger.read()
-        ledger.shut()
+        close(bench, bench.second)
 
     bench.stage()
 
@@ -96,3 +98,17 @@ def test_what_one_sink_alone_sets_aside_makes_no_fence_of_another_missing(bench:
     bench.first.fences.append(replace(taken, sequence=2, batches=2))
     with pytest.raises(StageStopped, match="checkpoint_diverged"):
         bench.stage()
+
+
+def close(bench: Bench, sink: ListSink) -> None:
+    """As the driver of a deletion, or of a change that removes the sink."""
+    ledger = Ledger(
+        sink,
+        stage="load",
+        inputs=(StageInput(name="orders", topic=TOPIC, topic_id="T1", bases={0: 0}),),
+        identity=bench.claim(),
+        emit=bench.commits.append,
+        clock=bench,
+    )
+    ledger.read()
+    ledger.shut()

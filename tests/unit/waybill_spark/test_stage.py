@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Retryable
-from unit.waybill_spark.bench import NO_FRAME, Bench
+from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill.spark.stopping import StageClosed, StageStopped
 
 
@@ -72,6 +72,21 @@ def test_nothing_is_written_when_the_topic_is_another_one_now(bench: Bench) -> N
 
     assert bench.first.rows == 0
     assert bench.commits[-1].set_aside[0].reason == "topic_recreated"
+
+
+def test_nothing_is_written_while_brokers_tell_different_ids(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read may be of the new topic, though the second broker has not heard of it yet."""
+    stage = bench.stage()
+    bench.plan(0, 4)
+    answers = iter([{TOPIC: "T2"}, {TOPIC: "T1"}])
+    monkeypatch.setattr(bench, "ids", lambda wanted: next(answers))
+
+    with pytest.raises(Retryable, match="brokers do not agree"):
+        stage.process(NO_FRAME, 0)
+
+    assert bench.first.rows == 0
 
 
 def test_a_longer_range_under_the_same_batch_id_is_no_repetition(bench: Bench) -> None:

@@ -22,6 +22,7 @@ OBSTACLES = {
     ),
 }
 """What a driver may wait for: why, and what to do."""
+TRUSTED = "trusted: any query is taken here, also one that runs Java or reads files"
 
 
 def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
@@ -67,6 +68,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Reason", pipeline.reason or ""),
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", "" if pipeline.since is None else pipeline.since.isoformat(timespec="seconds")),
+        ("SQL guard", TRUSTED if pipeline.sql_guard == "trusted" else ""),
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),
     ]

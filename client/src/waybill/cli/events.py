@@ -94,7 +94,9 @@ def _tell(event: Fields, output: Output) -> None:
         return
     kind, phase = event.text("kind"), event.text("phase")
     moved = f"{event.text_or_none('phase_from') or ''} -> {phase}".strip()
-    what = {"transition": moved, "claim": "claimed"}.get(kind, _obstacle(event))
+    trusted = event.text_or_none("sql_guard") == "trusted"
+    claimed = "claimed, SQL guard: trusted" if trusted else "claimed"
+    what = {"transition": moved, "claim": claimed}.get(kind, _obstacle(event))
     render.data([render.words(event.text("at"), f"{what:<24}", event.text_or_none("reason") or "")])
     failure = event.object_or_none("error")
     if failure is not None and kind == "transition":

@@ -33,6 +33,7 @@ class Identity:
     pipeline_uid: str
     generation: int
     epoch: int
+    lifecycle_id: str = ""  # of the topic in which `epoch` counts
 
 
 def message_of(commit: Commit, identity: Identity, now_ms: int) -> tuple[str, bytes]:

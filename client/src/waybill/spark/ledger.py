@@ -1,6 +1,6 @@
 """What one sink of a stage holds, as its fence says, and the one way to move and report it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -8,7 +8,7 @@ import pyarrow as pa
 from shared.clock import Clock
 from shared.events import Commit, Fence, Range, SetAside, SinkResult, from_vector, to_vector
 from shared.failpoints import reach
-from shared.vectors import Vector, join
+from shared.vectors import TopicPartition, Vector, join
 from waybill.spark.commits import Identity
 from waybill.spark.fencing import (
     AlreadyDone,
@@ -21,7 +21,7 @@ from waybill.spark.fencing import (
     taken,
 )
 from waybill.spark.settling import left_out, union, went_with_topic
-from waybill.spark.sinks import Sink, Written
+from waybill.spark.sinks import Sink, SinkSuperseded, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Ledger:
     ) -> None:
         self.sink = sink
         self.later = later
-        self._stage = stage
+        self.stage = stage
         self._inputs = inputs
         self._bases = bases_of(inputs)
         self._identity = identity
@@ -68,14 +68,22 @@ class Ledger:
         self._written: Written | None = None
         self.hidden = False
         """Whether readers cannot see yet, and so nobody was told, what stands in the sink."""
+        self._gone = False
+        """Whether the topic of the sink is no more, so that nothing there will ever be seen."""
 
     @property
     def fence(self) -> Fence | None:
         return self._written.fence if self._written is not None else None
 
     def read(self) -> None:
-        """Take the newest fence from the sink, after every sink of the stage was claimed."""
+        """Take the newest fence from the sink, after every sink of the stage was claimed.
+
+        Raises SinkSuperseded if a driver of a later claim has moved it: this one was started too
+        late, as by a runner that was cut off, and what it would go on with may be closed.
+        """
         self._written = self.sink.last()
+        if self._late():
+            raise SinkSuperseded(f"sink {self.sink.name}: its fence is of a later claim")
 
     def held(self) -> Vector:
         """Below this the sink holds everything, or it was set aside."""
@@ -147,7 +155,8 @@ class Ledger:
     @property
     def bereft(self) -> bool:
         """Whether what the sink holds went with its topic, and nobody has said so yet."""
-        return self.fence is not None and self.fence.generation < self.sink.moved
+        fence = self.fence
+        return fence is not None and (self._gone or fence.generation < self.sink.moved)
 
     def give_up(self, generation: int | None = None) -> None:
         """Move the fence alone and report it; before that, what is gone with its topic is lost."""
@@ -155,12 +164,14 @@ class Ledger:
         found = went_with_topic(self._inputs, self._bases, fence) if fence else ()
         self.set_aside(found, generation)
 
-    def shut(self) -> None:
+    def shut(self, *, gone: bool = False) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.
 
         One that has written nothing yet is shut out by a first fence. It keeps its generation: if
-        the sink stays after all, the stage has not gone on in it.
+        the sink stays after all, the stage has not gone on in it. `gone`: its topic went before it.
+        Nobody sees there any more what it took; but who has read it there may have it.
         """
+        self._gone = gone
         before = self.fence
         self.give_up(self._identity.generation if before is None else before.generation)
 
@@ -173,7 +184,7 @@ class Ledger:
             return
         fence = self._written.fence
         committed_at = fence.at if committed_at is None else committed_at
-        self.hidden = not self.sink.await_visible(fence)
+        self.hidden = not (self._gone or self.sink.await_visible(fence))
         if self.hidden:
             return
         result = SinkResult(
@@ -188,7 +199,7 @@ class Ledger:
         )
         self._emit(
             Commit(
-                stage=self._stage,
+                stage=self.stage,
                 sequence=fence.sequence,
                 lineage=fence.lineage,
                 epoch=fence.epoch,
@@ -203,19 +214,27 @@ class Ledger:
             )
         )
 
+    def _late(self) -> bool:
+        """Whether the claim of this driver is older than that of the one that moved the fence."""
+        fence, own = self.fence, self._identity
+        return (
+            fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch
+        )
+
     def _next(self, ends: Vector, batch: Batch) -> Fence:
         """The fence behind the present one, without rows yet."""
         before = self.fence
         return Fence(
             tenant=self._identity.tenant,
             pipeline_uid=self._identity.pipeline_uid,
-            stage=self._stage,
+            stage=self.stage,
             sink=self.sink.name,
             sequence=before.sequence + 1 if before is not None else 0,
             generation=self._identity.generation,
             lineage=batch.lineage,
             batch_id=batch.batch_id,
             epoch=self._identity.epoch,
+            lifecycle_id=self._identity.lifecycle_id,
             inputs=batch.ranges,
             frontier=from_vector(join(self.held(), ends)),
             outputs=before.outputs if before is not None else (),
@@ -227,3 +246,20 @@ class Ledger:
 
     def _reach(self, edge: str) -> None:
         reach(f"{self._identity.pipeline_uid}.{self.sink.name}.{edge}")
+
+
+def where_to_begin(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
+    """Where the sinks of the stage stand, for one that came when it had begun; None for any other.
+
+    Also for one that was there and lost its fence.
+    """
+    begun = [other for other in stage if other.fence is not None]
+    if ledger.fence is not None or ledger.later is None or not begun:
+        return None
+    since = ledger.later.since
+    if any(other.went_on_in(since) for other in begun):
+        return None
+    stand: dict[TopicPartition, int] = {}
+    for other in begun:
+        stand = join(stand, other.held())
+    return stand

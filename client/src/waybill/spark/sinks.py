@@ -10,7 +10,7 @@ from shared.events import Fence
 
 
 class SinkSuperseded(Exception):
-    """Another writer has moved the fence since it was read: this driver must end."""
+    """Another writer has moved the fence since it was read, or came later: this driver must end."""
 
 
 class SinkUnreachable(Retryable):

@@ -18,7 +18,7 @@ from shared.clock import Clock
 from shared.errors import Retryable
 from shared.events import Commit
 from shared.failpoints import reach
-from shared.vectors import TopicPartition, join
+from shared.vectors import TopicPartition
 from waybill.spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill.spark.commits import Identity
 from waybill.spark.fencing import (
@@ -29,7 +29,7 @@ from waybill.spark.fencing import (
     Write,
     batch_runs,
 )
-from waybill.spark.ledger import BEFORE_ALL, Batch, Ledger
+from waybill.spark.ledger import BEFORE_ALL, Batch, Ledger, where_to_begin
 from waybill.spark.pieces import Ranges, in_steps
 from waybill.spark.resuming import GoOn, resume
 from waybill.spark.settling import Looks, TopicLook, losses, stop_of
@@ -45,8 +45,9 @@ Rows = Mapping[str, pa.Table]
 class Source(Protocol):
     """The topics that a stage reads, outside of its query. Each call raises Retryable."""
 
-    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Id by name; a topic that does not exist is absent, and surely so."""
+    def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+        """Id by name of topics that had those of `wanted`. Surely so, where it is another one, and
+        where a topic is left out because it does not exist."""
 
     def starts(self, topic: str) -> Mapping[int, int]:
         """The first offset that each partition still holds."""
@@ -211,9 +212,10 @@ class TrackedStage:
 
     def _check_topics(self) -> None:
         """After the rows are read: a topic re-created in between gave rows of another topic."""
-        present = self._source.ids(source.topic for source in self._inputs)
-        if any(present.get(source.topic) != source.topic_id for source in self._inputs):
+        wanted = self._topic_ids()
+        if self._source.ids(wanted) != wanted:
             _raise_first(self._settle())
+            raise Retryable(f"brokers do not agree on the topics of stage {self.name}")
 
     def _settle(self) -> list[StageStopped]:
         looks = self._looks()
@@ -247,12 +249,12 @@ class TrackedStage:
         return sorted(self._ledgers, key=lambda each: each.fence is not None)
 
     def _looks(self) -> Looks:
-        ids = self._source.ids(source.topic for source in self._inputs)
+        wanted = self._topic_ids()
+        ids = self._source.ids(wanted)
         for source in self._inputs:
             if ids.get(source.topic) in source.retired:
                 message = f"topic {source.topic}: a broker tells an id that it had before"
                 raise Retryable(message)
-        wanted = {source.topic: source.topic_id for source in self._inputs}
         return {
             topic: TopicLook(
                 topic_id=topic_id,
@@ -260,6 +262,9 @@ class TrackedStage:
             )
             for topic, topic_id in ids.items()
         }
+
+    def _topic_ids(self) -> dict[str, str]:
+        return {source.topic: source.topic_id for source in self._inputs}
 
     def _planned(self) -> Planned | None:
         try:
@@ -293,14 +298,9 @@ class TrackedStage:
     def _begin_later_sinks(self) -> None:
         """One that came to a stage which had begun; none that was there and lost its fence."""
         for ledger in self._ledgers:
-            begun = [other for other in self._ledgers if other.fence is not None]
-            if ledger.fence is None and ledger.later is not None and begun:
-                since = ledger.later.since
-                if not any(other.went_on_in(since) for other in begun):
-                    stand: dict[TopicPartition, int] = {}
-                    for other in begun:
-                        stand = join(stand, other.held())
-                    ledger.begin_at(stand)
+            stand = where_to_begin(ledger, self._ledgers)
+            if stand is not None:
+                ledger.begin_at(stand)
 
     def _refuse_missing_fences(self) -> None:
         """A sink without a fence has been written from nowhere: that must be the truth."""

@@ -58,7 +58,8 @@ def _spawn(
     folder: Path, chosen: str, environment: Mapping[str, str], writing: int, log: Path
 ) -> int:
     """By posix_spawn: the supervisor is to outlive us, so there is nothing to hold on to."""
-    command = [sys.executable, "-m", "local_stack.detached", str(folder.resolve()), chosen]
+    module = "local_stack.detached"
+    command = [sys.executable, "-P", "-m", module, str(folder.resolve()), chosen]
     mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -73,7 +73,7 @@ def spec(service: Service, port: int, shared: Mapping[str, str]) -> ChildSpec:
         name=service.name,
         version=version("waybill-local"),
         address=address(port),
-        command=(sys.executable, "-m", service.module),
+        command=(sys.executable, "-P", "-m", service.module),  # the folder is a stranger's
         environment=shared,
         wrong=_probe(port),
         ready_timeout_s=READY_TIMEOUT_S,

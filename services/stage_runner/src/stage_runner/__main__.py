@@ -24,7 +24,7 @@ from shared.version import VERSION
 from stage_runner.adapters.commands import CommandQueue
 from stage_runner.adapters.drivers import DriverProcesses
 from stage_runner.adapters.loop import Loop
-from stage_runner.adapters.ownership import Ownership
+from stage_runner.adapters.ownership import Ownership, watched_topics
 from stage_runner.adapters.publisher import KafkaPublisher
 from stage_runner.adapters.rehearsal import rehearsal
 from stage_runner.adapters.topics import KafkaTopics
@@ -44,12 +44,16 @@ def main() -> int:
     settings = read_settings(StageRunnerSettings)
     logs.configure("stage_runner", settings.log_format)
     logger.info("starting", extra={"version": VERSION, "port": settings.stage_runner_port})
+    trusted = settings.stage_runner_sql_guard == "trusted"
+    metrics.gauge("waybill_sql_guard_trusted", int(trusted))
+    if trusted:
+        logger.warning("queries are trusted: SQL may run Java and read files")
     keys = keys_in_force(settings.api_keys_file)
     admin = make_admin(settings.kafka_cluster())
     require_access(admin, "stage_runner", settings.topic_prefix)
     drivers = DriverProcesses(settings)
     drivers.sweep()
-    topics = OwnTopics(admin, [settings.topic("commands")])
+    topics = watched_topics(admin, settings.topic_prefix)
     ownership = Ownership(
         admin.cluster,
         topics,
@@ -109,7 +113,9 @@ def make_runner(
     clock = SystemClock()
     return Runner(
         KafkaTopics(admin, prefix=prefix, replication=settings.stage_runner_replication),
-        KafkaPublisher(producer, topics, prefix, run_id, clock),
+        KafkaPublisher(
+            producer, topics, prefix, run_id, clock, sql_guard=settings.stage_runner_sql_guard
+        ),
         drivers,
         clock,
     )

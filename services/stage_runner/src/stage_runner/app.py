@@ -231,10 +231,10 @@ class Runner:
                 assert_never(action)
 
     def _start_driver(self, state: PipelineState, closing: PipelineRecord | None) -> None:
-        record = closing or state.record
-        epoch = self._publisher.claim(record)
-        self._epochs[record.pipeline_uid] = epoch
-        self._drivers.start(record, epoch, closing=closing is not None)
+        record = state.record
+        lease = self._publisher.claim(record)
+        self._epochs[record.pipeline_uid] = lease.epoch
+        self._drivers.start(record, lease, closing=closing.stages if closing is not None else ())
         reason = "closing" if closing is not None else state.reason.split(" ")[0]
         metrics.count("waybill_driver_starts_total", pipeline=record.name, reason=reason)
 

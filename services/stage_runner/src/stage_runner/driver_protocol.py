@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from shared.events import LifecycleError, Problem, StageDefinition
+from shared.events import LifecycleError, Problem, SqlGuard, StageDefinition
 
 
 class SparkPlace(BaseModel):
@@ -29,6 +29,7 @@ class DriverSpec(BaseModel):
     pipeline: str
     generation: int
     epoch: int
+    lifecycle_id: str
     run_id: str
     manifest: str
     stages: tuple[StageDefinition, ...]
@@ -42,8 +43,9 @@ class DriverSpec(BaseModel):
     spark: SparkPlace
     batch_bytes_max: int
     topic_absent_s: float
-    closing: bool = False
-    """Run no stage: claim every sink, report what it holds, and exit with 0 when all is told."""
+    sql_guard: SqlGuard
+    closing: tuple[StageDefinition, ...] = ()
+    """Run no stage: claim these sinks, report what they hold, and exit with 0 when all is told."""
 
 
 class DriverEvent(BaseModel):

@@ -1,12 +1,21 @@
 """What the runner needs of the world: topics, a voice in Kafka, and driver processes."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from shared.events import Definition, PipelineRecord
+from shared.events import Definition, PipelineRecord, StageDefinition
 from stage_runner.core.moves import Answer
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.states import PipelineState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Where the claim of a driver stands, and in which topic: a later one stands behind it."""
+
+    epoch: int
+    lifecycle_id: str
 
 
 class PartitionLost(Exception):
@@ -32,8 +41,8 @@ class Publisher(Protocol):
     def change(self, record: PipelineRecord, definition: Definition | None) -> None:
         """What is wanted, and what follows from it for tokens."""
 
-    def claim(self, record: PipelineRecord) -> int:
-        """Announce that a driver is about to run; the lease's epoch."""
+    def claim(self, record: PipelineRecord) -> Lease:
+        """Announce that a driver is about to run."""
 
     def phase(self, state: PipelineState, phase_from: str) -> None: ...
 
@@ -49,8 +58,12 @@ class Publisher(Protocol):
 class Drivers(Protocol):
     """Driver processes by pipeline uid. None of these waits for a driver to start or end."""
 
-    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
+    def start(
+        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+    ) -> None:
         """Only after every process of an earlier driver of this pipeline is gone.
+
+        `closing`: run no stage of `record`, but close these of its sinks.
 
         Raises Retryable.
         """

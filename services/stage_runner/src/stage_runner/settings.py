@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
+from shared.events import SqlGuard
 from shared.settings import ServiceSettings
 
 MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")
@@ -34,6 +35,10 @@ class StageRunnerSettings(ServiceSettings):
         default=64 << 20,  # a heap of 1 GB holds a piece several times over
         ge=1,
         description="records that a driver takes at once; a larger batch is taken in pieces",
+    )
+    stage_runner_sql_guard: SqlGuard = Field(
+        default="strict",
+        description="trusted: no lists of what SQL may hold; commands are refused all the same",
     )
     stage_runner_topic_absent_s: float = Field(
         default=30.0,

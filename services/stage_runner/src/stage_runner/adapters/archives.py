@@ -17,13 +17,19 @@ def class_path(jars: Path) -> list[Path]:
     assert found is not None
     assert found.origin is not None
     bundled = Path(found.origin).parent / "jars"
-    return [*sorted(bundled.glob("*.jar")), *sorted(jars.glob("*.jar"))]
+    return [*sorted(bundled.glob("*.jar")), *sorted(jars.absolute().glob("*.jar"))]
+
+
+def program(java: Path) -> Path:
+    """Where that Java is; as it was given, if it is nowhere: whoever starts it says so."""
+    found = shutil.which(java)
+    return java if found is None else Path(found).absolute()
 
 
 def archive_of(folder: Path, java: Path, class_path: Sequence[Path]) -> Path:
     """Where the archive for this Java with these jars is, or would be."""
-    program = Path(shutil.which(java) or java).resolve()
-    return folder / f"{_place(class_path)}{_digest(map(_version, (program, *class_path)))}.jsa"
+    files = (program(java).resolve(), *class_path)
+    return folder.absolute() / f"{_place(class_path)}{_digest(map(_version, files))}.jsa"
 
 
 def remove_older(archive: Path, class_path: Sequence[Path]) -> None:

@@ -20,9 +20,10 @@ from typing import Final
 from pydantic import ValidationError
 
 from shared.errors import Retryable
-from shared.events import PipelineRecord
+from shared.events import PipelineRecord, StageDefinition
 from stage_runner.adapters.groups import emptied, end_group, groups_with, signal_group
 from stage_runner.driver_protocol import DriverEvent, DriverSpec, SparkPlace
+from stage_runner.ports import Lease
 from stage_runner.settings import StageRunnerSettings
 
 logger = logging.getLogger(__name__)
@@ -57,9 +58,11 @@ class DriverProcesses:
         self._settings = settings
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
+    def start(
+        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+    ) -> None:
         folder = self._folder(record.pipeline_uid)
-        spec = self._spec(record, epoch, run_id=uuid.uuid4().hex, closing=closing)
+        spec = self._spec(record, lease, run_id=uuid.uuid4().hex, closing=closing)
         spec_path = folder / SPEC
         _end_left(folder)
         try:
@@ -71,7 +74,7 @@ class DriverProcesses:
         reader, writer = os.pipe()
         with (folder / "driver.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "stage_runner.driver", str(spec_path)],
+                [sys.executable, "-P", "-m", "stage_runner.driver", str(spec_path)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -138,7 +141,12 @@ class DriverProcesses:
         return self._settings.stage_runner_state_folder.resolve() / pipeline_uid
 
     def _spec(
-        self, record: PipelineRecord, epoch: int, *, run_id: str, closing: bool
+        self,
+        record: PipelineRecord,
+        lease: Lease,
+        *,
+        run_id: str,
+        closing: tuple[StageDefinition, ...],
     ) -> DriverSpec:
         settings = self._settings
         return DriverSpec(
@@ -146,7 +154,8 @@ class DriverProcesses:
             pipeline_uid=record.pipeline_uid,
             pipeline=record.name,
             generation=record.generation,
-            epoch=epoch,
+            epoch=lease.epoch,
+            lifecycle_id=lease.lifecycle_id,
             run_id=run_id,
             manifest=record.manifest,
             stages=record.stages,
@@ -160,6 +169,7 @@ class DriverProcesses:
             spark=_spark_place(settings),
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
             topic_absent_s=settings.stage_runner_topic_absent_s,
+            sql_guard=settings.stage_runner_sql_guard,
             closing=closing,
         )
 

@@ -8,6 +8,7 @@ from shared import codec
 from shared.errors import InvalidMessage
 from shared.events import PipelineRecord, Reply
 from shared.kafka import position_of, read_to_end
+from shared.kafka_admin import KafkaAdmin
 from shared.kafka_cluster import Kafka
 from shared.own_topics import OwnTopics
 from stage_runner.app import Runner
@@ -58,6 +59,13 @@ class Ownership:
 
     def check(self) -> str | None:
         return None if self._runners is not None else "waiting for partitions of the commands topic"
+
+
+def watched_topics(admin: KafkaAdmin, prefix: str) -> OwnTopics:
+    """In another topic of commands none was carried out yet; in another of commits no definition
+    stands, and the runner that comes next says them again; in another of lifecycle the epochs of
+    drivers begin again."""
+    return OwnTopics(admin, [f"{prefix}.{name}" for name in ("commands", "commits", "lifecycle")])
 
 
 def _placed(record: PipelineRecord, commands_id: str) -> PipelineRecord:

@@ -13,12 +13,14 @@ from shared.events import (
     LifecycleEvent,
     PipelineRecord,
     Reply,
+    SqlGuard,
     pipeline_key,
 )
 from shared.own_topics import OwnTopics
 from stage_runner.adapters.transactions import Outgoing
 from stage_runner.core.moves import Answer
 from stage_runner.core.states import EventKind, PipelineState, Saying
+from stage_runner.ports import Lease
 
 
 class Voice(Protocol):
@@ -28,13 +30,21 @@ class Voice(Protocol):
 
 class KafkaPublisher:
     def __init__(
-        self, producer: Voice, topics: OwnTopics, prefix: str, run_id: str, clock: Clocks
+        self,
+        producer: Voice,
+        topics: OwnTopics,
+        prefix: str,
+        run_id: str,
+        clock: Clocks,
+        *,
+        sql_guard: SqlGuard = "strict",
     ) -> None:
         self._producer = producer
         self._topics = topics
         self._prefix = prefix
         self._run_id = run_id
         self._clock = clock
+        self._sql_guard = sql_guard
 
     def change(self, record: PipelineRecord, definition: Definition | None) -> None:
         commands_id = self._topics.id_of(f"{self._prefix}.commands")
@@ -50,10 +60,11 @@ class KafkaPublisher:
             messages.append(self._to("commits", fact))
         self._producer.send(messages)
 
-    def claim(self, record: PipelineRecord) -> int:
+    def claim(self, record: PipelineRecord) -> Lease:
+        lifecycle_id = self._topics.id_of(f"{self._prefix}.lifecycle")
         event = self._event(PipelineState(record=record), "claim", None)
         (epoch,) = self._producer.send([self._to("lifecycle", event)])
-        return epoch
+        return Lease(epoch=epoch, lifecycle_id=lifecycle_id)
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
         event = self._event(state, "transition", phase_from)
@@ -95,8 +106,13 @@ class KafkaPublisher:
     def _event(
         self, state: PipelineState, kind: EventKind, phase_from: str | None
     ) -> LifecycleEvent:
-        at, now = self._clock.now_ms(), self._clock.monotonic_ms()
-        return state.event(kind, phase_from, Saying(run_id=self._run_id, at=at, now=now))
+        said = Saying(
+            run_id=self._run_id,
+            at=self._clock.now_ms(),
+            now=self._clock.monotonic_ms(),
+            sql_guard=self._sql_guard,
+        )
+        return state.event(kind, phase_from, said)
 
     def _to(
         self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat | Reply

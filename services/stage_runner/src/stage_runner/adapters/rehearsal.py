@@ -45,7 +45,7 @@ def _start(settings: StageRunnerSettings) -> subprocess.Popen[bytes]:
     )
     with (folder / "rehearsal.log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "stage_runner.driver.rehearsal", *map(str, paths)],
+            [sys.executable, "-P", "-m", "stage_runner.driver.rehearsal", *map(str, paths)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -42,7 +42,7 @@ class KafkaTopics:
         ]
         if not missing:
             return self._states(present, wanted)
-        create_missing(self._admin.client, missing)
+        create_missing(self._admin, missing)
         return self._await_new(wanted)
 
     def _refuse_without_rights(self, wanted: Mapping[str, TopicPlan]) -> None:

@@ -98,19 +98,16 @@ def define(
         same = [s for s in mine if (s.name, s.target) == (sink.name, sink.target)]
         ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
         topic_id = topics[sink.kafka.topic].topic_id if sink.kafka else None
-        renewed = bool(same) and topic_id != same[0].topic_id
-        return SinkDefinition(
+        new = SinkDefinition(
             name=sink.name,
             kind=sink.kind,
             target=sink.target,
             topic_id=topic_id,
             terminal=sink.kafka is None or sink.kafka.topic not in read,
-            since=same[0].since if same else generation,
-            bases=same[0].bases if same else ends,
-            retired=_retired(same[0], renewed=renewed) if same else (),
-            renewed=generation if renewed else same[0].renewed if same else 0,
-            moved=same[0].moved if same else 0,
+            since=generation,
+            bases=ends,
         )
+        return _going_on(same[0], new) if same else new
 
     stages = tuple(
         StageDefinition(
@@ -121,7 +118,7 @@ def define(
         )
         for stage in manifest.stages_in_order()
     )
-    return _with_whole(_with_moved(stages), known, topics, generation)
+    return _with_whole(stages, known, topics, generation)
 
 
 def _with_whole(
@@ -156,27 +153,15 @@ def _with_whole(
     )
 
 
-def _retired(before: SinkDefinition, *, renewed: bool) -> tuple[str, ...]:
-    was = before.topic_id
-    return (*before.retired, was) if renewed and was is not None else before.retired
-
-
-def _with_moved(stages: tuple[StageDefinition, ...]) -> tuple[StageDefinition, ...]:
-    """Say since when nobody tells what went with a topic that was created anew.
-
-    A stage that has read it since there was anything in it tells what it has missed, until it goes.
-    """
-
-    def moved(sink: SinkDefinition) -> int:
-        for stage in stages if sink.retired else ():
-            read = any(sink.retired[-1] in source.retired for source in stage.inputs)
-            if read and any(known.since <= sink.since for known in stage.sinks):
-                return sink.moved
-        return sink.renewed
-
-    return tuple(
-        replace(s, sinks=tuple(replace(sink, moved=moved(sink)) for sink in s.sinks))
-        for s in stages
+def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
+    """A sink that was there before, perhaps in another topic of that name than there is `now`."""
+    gone = () if before.topic_id in (None, now.topic_id) else (before.topic_id,)
+    return replace(
+        now,
+        since=before.since,
+        bases=before.bases,
+        retired=(*before.retired, *gone),
+        moved=now.since if gone else before.moved,
     )
 
 

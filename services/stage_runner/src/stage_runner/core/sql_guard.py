@@ -3,10 +3,12 @@
 First as it was parsed, before Spark sees anything of it; then as it was analyzed.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from shared.suggestions import hint_of_names
 from stage_runner.core.sql_trees import Node, NotUnderstood, Way, nodes_of
 
 TEXT_CHARACTERS_MAX: Final = 20_000
@@ -14,7 +16,7 @@ NODES_MAX: Final = 400
 EXPRESSIONS_MAX: Final = 5_000
 DEPTH_MAX: Final = 64
 JOINS_MAX: Final = 20
-UNIONS_MAX: Final = 100
+UNIONS_MAX: Final = 60  # in a row they are as many levels
 EXPLODES_MAX: Final = 10
 SIZE_MAX: Final = 10_000
 PATTERN_CHARACTERS_MAX: Final = 1_000
@@ -34,7 +36,7 @@ PATTERNS: Final = {
 """Functions and classes with regular expressions, and which arguments those are."""
 OPAQUE: Final = frozenset({
     "evalContext", "evalMode", "escapeChar", "value", "data", "groupingSetIndexes", "hint", "delay",
-    "patterns", "options", "windowSpec",
+    "patterns", "options", "windowSpec", "ioschema",
 })  # fmt: skip
 """Fields that Spark does not write down and that hold no tree: modes, constants, names."""
 GENERATOR_PARTS: Final = {"product-class", "funcName"}  # others are a database and a catalog
@@ -72,11 +74,13 @@ class Refused:
 class Names:
     allowed: frozenset[str]
     refused: Mapping[str, Refused]
+    any: bool = False
+    """Whether every name is taken, of however many parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """The lists. Kinds are classes below Spark's package."""
+    """The lists. Kinds are classes below Spark's package; if not `bounded`, any size is taken."""
 
     functions: Names
     tables: Names
@@ -85,6 +89,11 @@ class Allowed:
     analyzed: frozenset[str]
     executed: frozenset[str]
     """Beside the analyzed ones, in what runs."""
+    bounded: bool = True
+
+    @property
+    def depth_max(self) -> int:
+        return DEPTH_MAX if self.bounded else sys.maxsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +119,10 @@ def objection_to_parsed(
     """`windows` brings what a `WINDOW` clause defines, as trees; `views` may be read, and what the
     query itself names with `WITH`."""
     try:
-        nodes = [*nodes_of(tree, DEPTH_MAX)]
+        nodes = [*nodes_of(tree, allowed.depth_max)]
         for node in [*nodes]:
             for number, each in enumerate(windows(node.way) if WINDOWS in node.fields else ()):
-                nodes += nodes_of(each, DEPTH_MAX, (*node.way, (WINDOWS, number)))
+                nodes += nodes_of(each, allowed.depth_max, (*node.way, (WINDOWS, number)))
         return _first(nodes, allowed, views)
     except NotUnderstood as error:
         return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
@@ -126,7 +135,7 @@ def objection_to_analyzed(
 ) -> Objection | None:
     kinds = allowed.analyzed | allowed.expressions | (allowed.executed if runs else frozenset())
     try:
-        for node in nodes_of(tree, DEPTH_MAX * 4):
+        for node in nodes_of(tree, allowed.depth_max * 4):
             _check_kind(node, kinds, allowed)
     except NotUnderstood as error:
         return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
@@ -143,8 +152,8 @@ def _first(nodes: list[Node], allowed: Allowed, views: frozenset[str]) -> Object
         _check_kind(node, kinds, allowed)
         _check_fields(node)
         _check_names(node, allowed, relations)
-        _check_patterns(node)
-    _check_counts(nodes, allowed)
+    if allowed.bounded:
+        _check_bounds(nodes, allowed)
     return None
 
 
@@ -180,7 +189,7 @@ def _check_names(node: Node, allowed: Allowed, relations: Names) -> None:
 
 def _check_name(node: Node, name: str | None, names: Names, what: str) -> None:
     wanted = (name or "").lower()
-    if wanted in names.allowed:
+    if names.any or wanted in names.allowed:
         return
     refused = names.refused.get(wanted)
     if refused is not None:
@@ -188,7 +197,8 @@ def _check_name(node: Node, name: str | None, names: Names, what: str) -> None:
     if name is None or "," in name:
         shown = (name or "").replace(", ", ".")
         raise _Refusal(f"{what} {shown} is not taken: names have one part here", node)
-    raise _Refusal(f"no {what} is called `{name}`", node)
+    hint = hint_of_names(name, sorted(names.allowed), f"{what}s here")
+    raise _Refusal(f"no {what} is called `{name}`", node, hint)
 
 
 def _with_names(node: Node) -> Iterator[str]:
@@ -211,7 +221,9 @@ def _check_patterns(node: Node) -> None:
                 raise _Refusal(f"{message} at most", node)
 
 
-def _check_counts(nodes: list[Node], allowed: Allowed) -> None:
+def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
+    for node in nodes:
+        _check_patterns(node)
     plans = [node for node in nodes if node.kind in allowed.parsed]
     _check_count(plans, "nodes", NODES_MAX)
     _check_count(

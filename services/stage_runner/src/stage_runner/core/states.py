@@ -7,7 +7,7 @@ wait. What people read is made of them where it is said.
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from shared.events import Command, LifecycleError, LifecycleEvent, PipelineRecord, Problem
+from shared.events import Command, LifecycleError, LifecycleEvent, PipelineRecord, Problem, SqlGuard
 from shared.lifecycle import Phase
 from stage_runner.core.moves import Action, Announce, Answer
 
@@ -22,6 +22,7 @@ class Saying:
     run_id: str
     at: int
     now: int
+    sql_guard: SqlGuard = "strict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,7 @@ class PipelineState:
             next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
             blocked_by=self.blocked_by,
             at=said.at,
+            sql_guard=said.sql_guard,
         )
 
 

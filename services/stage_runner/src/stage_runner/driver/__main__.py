@@ -20,6 +20,7 @@ from shared.kafka_admin import make_admin
 from shared.manifest import parse_manifest, place
 from shared.process import shutdown_on_signals
 from shared.settings import read_settings
+from stage_runner.driver.allowed import allowed
 from stage_runner.driver.app import RunningStage, Surroundings, begin
 from stage_runner.driver.blocking import OpenTransactions
 from stage_runner.driver.closing import commits_topic, report_last
@@ -72,13 +73,14 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         pipeline_uid=spec.pipeline_uid,
         generation=spec.generation,
         epoch=spec.epoch,
+        lifecycle_id=spec.lifecycle_id,
     )
     if spec.closing:
         report_last(spec, admin, producer, identity, clock)
         return
     spark = _open_spark(spec, stack)
     stop = stack.enter_context(shutdown_on_signals())  # after Spark, which takes SIGINT for itself
-    compiled = compile_pipeline(spark, parse_manifest(spec.manifest))
+    compiled = compile_pipeline(spark, parse_manifest(spec.manifest), allowed(spec.sql_guard))
     logger.info("pipeline is compiled", extra={"stages": len(compiled)})
     emitter = CommitEmitter(producer, commits_topic(spec), identity, clock)
     around = Surroundings(
@@ -124,7 +126,7 @@ def _open_spark(spec: DriverSpec, stack: ExitStack) -> SparkSession:
     jvm = start_jvm(options, conf)
     stack.callback(jvm.stop)
     logger.info("java runs")
-    spark = open_spark(place, properties)
+    spark = open_spark(place, properties, spec.sql_guard)
     logger.info("spark session is open")
     return spark
 
@@ -151,7 +153,9 @@ def _stage(
 def _tell_failure(spec: DriverSpec, error: Exception) -> None:
     stage = error.stage if isinstance(error, StageFailed) else None
     cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
-    problems = place(cause.problems, spec.manifest) if isinstance(cause, UserError) else ()
+    if isinstance(cause, UserError):
+        cause = UserError(place(cause.problems, spec.manifest))
+    problems = cause.problems if isinstance(cause, UserError) else ()
     _tell(DriverEvent(kind="failed", problems=problems, error=describe(cause, stage)))
 
 

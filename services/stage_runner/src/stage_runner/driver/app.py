@@ -72,11 +72,7 @@ class RunningStage:
             identity=around.identity,
             inputs=self._inputs,
             sinks=sinks,
-            later={
-                sink.name: LaterSink(since=sink.since, bases=to_vector(sink.bases))
-                for sink in definition.sinks
-                if sink.bases
-            },
+            later=later_sinks(definition),
             checkpoint=Checkpoint(self._folder),
             source=TopicSource(
                 around.admin,
@@ -180,6 +176,14 @@ def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
         )
         for i in definition.inputs
     )
+
+
+def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
+    return {
+        sink.name: LaterSink(since=sink.since, bases=to_vector(sink.bases))
+        for sink in definition.sinks
+        if sink.bases
+    }
 
 
 def checkpoint_folder(root: Path, stage: StageDefinition, inputs: tuple[StageInput, ...]) -> Path:

@@ -5,20 +5,22 @@ not end lost.
 """
 
 import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from confluent_kafka import Producer
 
 from shared.clock import Clock
-from shared.errors import Retryable
-from shared.events import Commit, StageDefinition
+from shared.errors import Retryable, UserError
+from shared.events import Commit, Problem, StageDefinition
 from shared.kafka import produce_and_wait
 from shared.kafka_admin import KafkaAdmin
-from shared.manifest import Stage, parse_manifest
-from stage_runner.driver.app import stage_inputs
+from shared.manifest import parse_manifest
+from stage_runner.driver.app import later_sinks, stage_inputs
 from stage_runner.driver.sinks import open_sinks
 from stage_runner.driver_protocol import DriverSpec
 from waybill.spark.commits import Identity, message_of
-from waybill.spark.ledger import Ledger
+from waybill.spark.ledger import Ledger, where_to_begin
 from waybill.spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -31,10 +33,10 @@ def commits_topic(spec: DriverSpec) -> str:
 def report_last(
     spec: DriverSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
 ) -> None:
-    """Claim each sink that is defined, so that no earlier driver writes there any more, and report
-    what it holds. The manifest may name others, which stay.
+    """Claim each sink that goes, so that no earlier driver writes there any more, and report what
+    it holds.
 
-    Returns when Kafka has every report; raises Retryable.
+    Returns when Kafka has every report; raises Retryable, or UserError if it may not go yet.
     """
 
     def emit(commit: Commit) -> None:
@@ -42,27 +44,61 @@ def report_last(
         produce_and_wait(producer, commits_topic(spec), key, value)
 
     stages = {stage.name: stage for stage in parse_manifest(spec.manifest).stages}
-    for definition in spec.stages:
-        stage = _only(stages[definition.name], definition)
-        for sink in open_sinks(spec, admin, stage, definition, schemas={}):
-            ledger = Ledger(
+
+    def ledgers(definition: StageDefinition) -> list[Ledger]:
+        stage, later = stages[definition.name], later_sinks(definition)
+        return [
+            Ledger(
                 sink,
                 stage=stage.name,
                 inputs=stage_inputs(definition),
+                later=later.get(sink.name),
                 identity=identity,
                 emit=emit,
                 clock=clock,
             )
-            sink.claim()
+            for sink in open_sinks(spec, admin, stage, definition, schemas={})
+        ]
+
+    for definition in spec.closing:
+        refuse_before_begun(ledgers(definition), ledgers(staying(definition, spec.stages)))
+    for definition in spec.closing:
+        for ledger in ledgers(definition):
+            ledger.sink.claim()
             ledger.read()
             _report(ledger)
-            sink.close()
+            ledger.sink.close()
 
 
-def _only(stage: Stage, definition: StageDefinition) -> Stage:
-    named = {sink.name for sink in definition.sinks}
-    sinks = tuple(sink for sink in stage.sinks if sink.name in named)
-    return stage.model_copy(update={"sinks": sinks})
+def staying(going: StageDefinition, stages: Iterable[StageDefinition]) -> StageDefinition:
+    """The stage of `going` with its other sinks only; none if it goes itself."""
+    gone = {sink.name for sink in going.sinks}
+    (whole,) = (stage for stage in stages if stage.name == going.name)
+    return replace(whole, sinks=tuple(sink for sink in whole.sinks if sink.name not in gone))
+
+
+def refuse_before_begun(going: Sequence[Ledger], staying: Sequence[Ledger]) -> None:
+    """Where a sink that came later begins, those before it tell: one must have begun when they go.
+
+    It cannot begin here: its table is made by the first driver that has Spark. Reads only, so that
+    all is as it was when the change is refused.
+    """
+    if not staying or any(ledger.later is None for ledger in staying):
+        return  # one that came with the stage tells the others
+    for ledger in (*going, *staying):
+        ledger.sink.claim()
+        ledger.read()
+    if any(ledger.fence is not None for ledger in staying):
+        return
+    waiting = [each.sink.name for each in staying if where_to_begin(each, going) is not None]
+    if waiting:
+        stage, gone = staying[0].stage, ", ".join(ledger.sink.name for ledger in going)
+        message = (
+            f"plan_incompatible: stage {stage} would lose {gone}, and {', '.join(waiting)} has not"
+            " begun: it begins where the others stand, when the pipeline starts"
+        )
+        hint = "start the pipeline, and apply the change again when it has run"
+        raise UserError([Problem(message=message, hint=hint)])
 
 
 def _report(ledger: Ledger) -> None:
@@ -70,5 +106,7 @@ def _report(ledger: Ledger) -> None:
         ledger.shut()
     except StageStopped as gone:
         logger.warning("sink is gone", extra={"sink": ledger.sink.name, "reason": str(gone)})
+        if ledger.fence is not None:  # else it is a table that nobody ever made
+            ledger.shut(gone=True)
     if ledger.hidden:
         raise Retryable(f"sink {ledger.sink.name}: an open transaction hides what was written")

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from shared.errors import Retryable, UserError
-from shared.events import Problem
+from shared.events import Problem, SqlGuard
 from stage_runner.driver.session import open_session
 from stage_runner.driver_protocol import SparkPlace
 
@@ -63,10 +63,12 @@ def cluster_conf(place: SparkPlace, jars: Path, properties: Mapping[str, str]) -
     }
 
 
-def open_spark(place: SparkPlace, properties: Mapping[str, str]) -> SparkSession:
+def open_spark(
+    place: SparkPlace, properties: Mapping[str, str], sql_guard: SqlGuard
+) -> SparkSession:
     """Spark itself asks a standalone master three times, 20 s each, and then only stops."""
     try:
-        return open_session(properties)
+        return open_session(properties, sql_guard)
     except Py4JError as error:
         if not is_cluster(place.master):
             raise

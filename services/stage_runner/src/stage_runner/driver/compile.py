@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
-from pyspark.errors import AnalysisException, ParseException, PySparkTypeError
+from pyspark.errors import AnalysisException, PySparkTypeError, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
@@ -19,11 +19,11 @@ from shared.errors import UserError
 from shared.events import Problem
 from shared.manifest import Manifest, Sink, Stage
 from stage_runner.core.rows import KEY, VALUE
+from stage_runner.core.sql_guard import Allowed
 from stage_runner.driver.decode import DecodedInput, decode, refuse_malformed
 from stage_runner.driver.guard import (
     refuse_analyzed,
     refuse_executed,
-    refuse_files,
     refuse_parsed,
     refuse_stateful,
     sql_problem,
@@ -42,6 +42,7 @@ class CompiledStage:
     inputs: tuple[DecodedInput, ...]
     columns: dict[str, str]
     schemas: dict[str, pa.Schema]
+    lists: Allowed
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
     _judged: set[str] = field(default_factory=set, compare=False)
 
@@ -77,15 +78,14 @@ class CompiledStage:
         tables = {}
         for view in self._views():
             wanted = self._wanted(raw, view)
-            self._judge(view, wanted._jdf.queryExecution())
-            refuse_files(wanted._jdf.queryExecution())
+            self._judge(view, wanted._jdf.queryExecution(), at_rest=True)
             tables[view] = self._collected(wanted, wanted._jdf.queryExecution)
         return self._tables(tables)
 
-    def _judge(self, what: str, execution: JavaObject) -> None:
+    def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
         """Each kind of plan once: the check has seen another one than those that run."""
         if what not in self._judged:
-            refuse_executed(execution)
+            refuse_executed(execution, self.lists, at_rest=at_rest)
             self._judged.add(what)
 
     def _views(self) -> list[str]:
@@ -109,8 +109,14 @@ class CompiledStage:
         }
 
 
-def compile_pipeline(spark: SparkSession, manifest: Manifest) -> tuple[CompiledStage, ...]:
-    """All stages in the order of their data; UserError with the place in the manifest if not."""
+def compile_pipeline(
+    spark: SparkSession, manifest: Manifest, lists: Allowed
+) -> tuple[CompiledStage, ...]:
+    """All stages in the order of their data; UserError with the place in the manifest if not.
+
+    `lists`: what their queries may hold.
+    """
+    refuse_texts(spark, manifest, lists)
     columns = {i.name: i.columns for i in manifest.inputs}
     topics = {i.name: i.kafka.topic for i in manifest.inputs}
     topics |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
@@ -125,18 +131,28 @@ def compile_pipeline(spark: SparkSession, manifest: Manifest) -> tuple[CompiledS
             )
             for name in stage.inputs
         )
-        compiled.append(_compile_stage(spark, manifest, stage, inputs))
+        compiled.append(_compile_stage(spark, manifest, stage, inputs, lists))
         columns |= compiled[-1].columns
     return tuple(compiled)
 
 
 def _compile_stage(
-    spark: SparkSession, manifest: Manifest, stage: Stage, inputs: tuple[DecodedInput, ...]
+    spark: SparkSession,
+    manifest: Manifest,
+    stage: Stage,
+    inputs: tuple[DecodedInput, ...],
+    lists: Allowed,
 ) -> CompiledStage:
     at = manifest.stages.index(stage)
     session = spark.newSession()
     raw = _streaming_raw(session)
-    _register(session, raw, inputs, stage, at)
+    views = [source.name for source in inputs]
+    for source in inputs:
+        _stand_in(decode(raw, source)).createOrReplaceTempView(source.name)
+    for number, step in enumerate(stage.steps):
+        path = f"stages.{at}.steps.{number}.sql"
+        analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
+        views.append(step.name)
     columns, schemas = {}, {}
     for k, sink in enumerate(stage.sinks):
         frame = session.table(stage.source_of(sink))
@@ -144,7 +160,7 @@ def _compile_stage(
         _refuse_key(frame, sink, path=f"stages.{at}.sinks.{k}.kafka.key")
         columns[sink.name] = _ddl(frame)
         schemas[sink.name] = _schema(frame, path=f"stages.{at}.sinks.{k}")
-    return CompiledStage(stage=stage, inputs=inputs, columns=columns, schemas=schemas)
+    return CompiledStage(stage=stage, inputs=inputs, columns=columns, schemas=schemas, lists=lists)
 
 
 def _streaming_raw(spark: SparkSession) -> DataFrame:
@@ -154,35 +170,48 @@ def _streaming_raw(spark: SparkSession) -> DataFrame:
     return rate.select(*(F.lit(None).cast(kind).alias(name) for name, kind in fields))
 
 
+def _stand_in(decoded: DataFrame) -> DataFrame:
+    """A stream with the same columns: how records are decoded is judged once, with what runs, and
+    not again with each query."""
+    rate = decoded.sparkSession.readStream.format("rate").load()
+    return rate.select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in decoded.schema))
+
+
 def _register(
-    spark: SparkSession,
-    raw: DataFrame,
-    inputs: tuple[DecodedInput, ...],
-    stage: Stage,
-    at: int | None = None,
+    spark: SparkSession, raw: DataFrame, inputs: tuple[DecodedInput, ...], stage: Stage
 ) -> None:
-    """Views for inputs and steps in `spark`; with `at`, steps are checked to be stateless."""
+    """Views for inputs and steps, whose queries have been taken."""
     for source in inputs:
         decode(raw, source).createOrReplaceTempView(source.name)
-    views = [source.name for source in inputs]
-    for number, step in enumerate(stage.steps):
-        if at is None:
-            frame = spark.sql(step.sql)
-        else:
-            frame = check_query(spark, step.sql, views, path=f"stages.{at}.steps.{number}.sql")
-        frame.createOrReplaceTempView(step.name)
-        views.append(step.name)
+    for step in stage.steps:
+        spark.sql(step.sql).createOrReplaceTempView(step.name)
 
 
-def check_query(spark: SparkSession, sql: str, views: Sequence[str], *, path: str) -> DataFrame:
-    """The query over streaming views of `spark`, analyzed; UserError where it is not taken."""
+def refuse_texts(spark: SparkSession, manifest: Manifest, lists: Allowed) -> None:
+    """Every query that must not come before Spark's analysis, and all of them at once."""
+    problems: list[Problem] = []
+    for at, stage in enumerate(manifest.stages):
+        views = [*stage.inputs]
+        for number, step in enumerate(stage.steps):
+            try:
+                refuse_parsed(spark, step.sql, f"stages.{at}.steps.{number}.sql", views, lists)
+            except UserError as error:
+                problems += error.problems
+            views.append(step.name)
+    if problems:
+        raise UserError(problems)
+
+
+def analyzed(
+    spark: SparkSession, sql: str, views: Sequence[str], lists: Allowed, *, path: str
+) -> DataFrame:
+    """The query over streaming views of `spark`, if its text is taken; UserError if it is not."""
     try:
-        refuse_parsed(spark, sql, path, views)
         frame = spark.sql(sql)
-        refuse_stateful(frame, path)
-        refuse_analyzed(frame, path)
-    except (AnalysisException, ParseException) as error:
+    except AnalysisException as error:
         raise UserError([sql_problem(error, path, views)]) from error
+    refuse_stateful(frame, path)
+    refuse_analyzed(frame, path, lists)
     return frame
 
 
@@ -204,7 +233,13 @@ def _refuse_columns(frame: DataFrame, path: str) -> None:
 
 def _schema(frame: DataFrame, path: str) -> pa.Schema:
     try:
-        return to_arrow_schema(frame.schema, timestamp_utc=True)
+        return to_arrow_schema(
+            frame.schema, error_on_duplicated_field_names_in_struct=True, timestamp_utc=True
+        )
+    except UnsupportedOperationException as error:
+        message = "a column holds a struct that has two fields of one name"
+        hint = "name them: named_struct('a', …, 'b', …)"
+        raise UserError([Problem(message=message, path=path, hint=hint)]) from error
     except PySparkTypeError as error:
         known = error.getMessageParameters() or {}
         message = f"a column has the type {known.get('data_type', '')}, which no sink takes"

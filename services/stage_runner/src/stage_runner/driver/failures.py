@@ -1,14 +1,21 @@
 """What a driver's failure means: who must act, and what to do."""
 
-from typing import Literal
+import re
+from typing import Final, Literal
+
+from pyspark.errors import PySparkException
 
 from shared.errors import Retryable, UserError
-from shared.events import LifecycleError
+from shared.events import LifecycleError, Problem
 from stage_runner.driver.cluster import ClusterUnavailable
 from stage_runner.driver.decode import MalformedRecord
+from stage_runner.driver.guard import in_a_sentence
 from waybill.spark.checkpoint import CheckpointDamaged
 from waybill.spark.sinks import SinkSuperseded, SinkUnreachable
 from waybill.spark.stopping import StageStopped
+
+VALUE: Final = re.compile("22(?!000)")
+"""The class of SQL states that tell of a value; 22000 is what sources say of their records."""
 
 Domain = Literal["user", "external", "internal"]
 
@@ -35,7 +42,12 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
             return _error(domain, str(failure), failure.hint, stage, retryable=failure.retryable)
         case UserError():
             hints = "; ".join(problem.hint for problem in failure.problems if problem.hint)
-            return _error("user", str(failure), hints, stage, retryable=False)
+            said = "; ".join(_with_place(problem) for problem in failure.problems)
+            return _error("user", said, hints, stage, retryable=False)
+        case PySparkException() if VALUE.match(failure.getSqlState() or ""):
+            hint = "use try_… in the query, or a WHERE; a stage cannot skip a record yet"
+            said = f"the query ends at a value: {in_a_sentence(failure)}"
+            return _error("user", said, hint, stage, retryable=False)
         case CheckpointDamaged():
             hint = "the next start goes on where the sinks stand"
             return _error("internal", str(failure), hint, stage, retryable=True)
@@ -53,6 +65,12 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
             return _error(
                 "internal", f"{type(failure).__name__}: {text}", hint, stage, retryable=True
             )
+
+
+def _with_place(problem: Problem) -> str:
+    if problem.line is None:
+        return problem.message
+    return f"{problem.message} (line {problem.line}, column {problem.column})"
 
 
 def _error(

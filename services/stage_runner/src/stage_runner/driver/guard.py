@@ -3,12 +3,15 @@ complaints in words that name the fix. Runs no SQL."""
 
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaClass, JavaObject, JVMView
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark import SparkContext
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from shared.errors import UserError
@@ -17,11 +20,11 @@ from shared.suggestions import hint_of_names
 from stage_runner.core.sql_guard import (
     TEXT_CHARACTERS_MAX,
     WINDOWS,
+    Allowed,
     objection_to_analyzed,
     objection_to_parsed,
 )
 from stage_runner.core.sql_trees import Way
-from stage_runner.driver.allowed import allowed
 
 LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 QUERY_HINT: Final = "write SELECT …, or WITH … SELECT …"
@@ -30,7 +33,7 @@ STATELESS: Final = frozenset({
     "Project", "Filter", "SubqueryAlias", "View", "Union", "Generate", "Expand", "LocalRelation",
     "OneRowRelation", "CollectMetrics", "StreamingRelation", "StreamingRelationV2", "LogicalRDD",
     "StreamingExecutionRelation", "WithCTE", "CTERelationDef", "CTERelationRef", "LateralJoin",
-    "PipeOperator",
+    "PipeOperator", "Sample", "ScriptTransformation",
 })  # fmt: skip
 COMMANDS: Final = frozenset({
     "Call", "UnresolvedExecuteImmediate", "InsertIntoDir", "WriteToStreamStatement",
@@ -41,54 +44,51 @@ IN_SQL: Final = {
     "Distinct": "DISTINCT (or UNION without ALL)", "Deduplicate": "DISTINCT",
     "GlobalLimit": "LIMIT", "LocalLimit": "LIMIT", "Offset": "OFFSET",
     "Tail": "LIMIT", "Sort": "ORDER BY", "Window": "a window function", "Join": "JOIN",
-    "Except": "EXCEPT", "Intersect": "INTERSECT", "Sample": "TABLESAMPLE",
-    "ScriptTransformation": "TRANSFORM", "Repartition": "a repartition hint",
-    "RepartitionByExpression": "DISTRIBUTE BY", "LogicalRelation": "a table that is no view here",
+    "Except": "EXCEPT", "Intersect": "INTERSECT",
 }  # fmt: skip
 KAFKA_RELATION: Final = "org.apache.spark.sql.kafka010.KafkaRelation"
 POSITION: Final = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
 CLASS: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
 
 
-def refuse_parsed(spark: SparkSession, sql: str, path: str, views: Sequence[str]) -> None:
+def refuse_parsed(
+    spark: SparkSession, sql: str, path: str, views: Sequence[str], lists: Allowed
+) -> None:
     """What must not come before Spark's analysis, which carries out commands, and evaluates some
     constants."""
-    if len(sql) > TEXT_CHARACTERS_MAX:
+    if lists.bounded and len(sql) > TEXT_CHARACTERS_MAX:
         message = f"the query has {len(sql)} characters, {TEXT_CHARACTERS_MAX} at most are taken"
         raise _problem(message, path, "cut it into steps")
-    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+    try:
+        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+    except ParseException as error:
+        raise UserError([sql_problem(error, path, views)]) from error
     objection = objection_to_parsed(
-        tree_of(plan), lambda way: windows_at(plan, way), allowed(), frozenset(views)
+        tree_of(plan), lambda way: windows_at(plan, way), lists, frozenset(views)
     )
     if objection is None:
         return
+    message, hint = objection.message, objection.hint
     if _is_command(plan):
-        raise _problem("a step is a query, this is a command", path, QUERY_HINT)
-    hint = objection.hint
-    if objection.message.startswith("no view"):
-        hint = hint_of_names(objection.message.split("`")[1], views, "views here")
-    raise _problem(objection.message + _place(node_at(plan, objection.way)), path, hint)
+        message, hint = "a step is a query, this is a command", QUERY_HINT
+    raise _problem(message, path, hint, node_at(plan, objection.way))
 
 
-def refuse_analyzed(frame: DataFrame, path: str) -> None:
+def refuse_analyzed(frame: DataFrame, path: str, lists: Allowed) -> None:
     """What the analysis has made of it, judged again."""
     plan = frame._jdf.queryExecution().analyzed()
-    objection = objection_to_analyzed(tree_of(plan), allowed())
+    objection = objection_to_analyzed(tree_of(plan), lists)
     if objection is not None:
-        raise _problem(objection.message, path, objection.hint)
+        raise _problem(objection.message, path, objection.hint, node_at(plan, objection.way))
 
 
-def refuse_executed(execution: JavaObject) -> None:
-    """And what really runs: the check has seen another plan."""
+def refuse_executed(execution: JavaObject, lists: Allowed, *, at_rest: bool) -> None:
+    """And what really runs: the check has seen another plan. What is read `at_rest` is a topic."""
     plan = execution.analyzed()
-    objection = objection_to_analyzed(tree_of(plan), allowed(), runs=True)
+    objection = objection_to_analyzed(tree_of(plan), lists, runs=True)
     if objection is not None:
         raise _problem(objection.message, "stages", objection.hint)
-
-
-def refuse_files(execution: JavaObject) -> None:
-    """What reads anything but topics, where records are read at rest."""
-    for leaf in _listed(execution.analyzed().collectLeaves()):
+    for leaf in _listed(plan.collectLeaves()) if at_rest else ():
         if leaf.nodeName().startswith("LogicalRelation"):
             source = leaf.relation().getClass().getName()
             if source != KAFKA_RELATION:
@@ -98,23 +98,21 @@ def refuse_files(execution: JavaObject) -> None:
 def refuse_stateful(frame: DataFrame, path: str) -> None:
     if not frame.isStreaming:
         message = "the query reads none of the stage's inputs"
-        raise UserError(
-            [Problem(message=message, path=path, hint="select from an input or a step")]
-        )
+        raise _problem(message, path, "select from an input or a step")
     for node in _nodes(frame._jdf.queryExecution().analyzed()):
         name = node.nodeName()
         if name not in STATELESS:
             what = IN_SQL.get(name, name)
             message = f"{what} is not taken: a stage looks at one row at a time"
-            raise UserError([Problem(message=message, path=path, hint=ROWS_HINT)])
+            raise _problem(message, path, ROWS_HINT, node)
 
 
 def sql_problem(error: PySparkException, path: str, views: Sequence[str]) -> Problem:
-    """`error` with the place in the SQL, and what would have worked."""
+    """`error` with its line and column in the SQL, and what would have worked."""
     found = POSITION.search(str(error))
-    place = f" (line {found[1]}, column {int(found[2]) + 1} of the SQL)" if found else ""
+    line, column = (int(found[1]), int(found[2]) + 1) if found else (None, None)
     message, hint = _in_our_words(error, views)
-    return Problem(message=message + place, path=path, hint=hint)
+    return Problem(message=message, path=path, hint=hint, line=line, column=column)
 
 
 def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, str]:
@@ -130,18 +128,15 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
             return f"no view is called {wanted}", hint_of_names(
                 wanted.strip("`"), views, "views here"
             )
-        case "UNRESOLVED_ROUTINE":
-            hint = "Spark's built-in functions are known, no others"
-            return f"no function is called {named.get('routineName', '')}", hint
         case "PARSE_SYNTAX_ERROR":
             return f"syntax error at or near {named.get('error', '')}", QUERY_HINT
         case "INVALID_SUBQUERY_EXPRESSION":
             return "a subquery over an input is not taken", ROWS_HINT
         case _:
-            return _text(error), ""
+            return in_a_sentence(error), ""
 
 
-def _text(error: PySparkException) -> str:
+def in_a_sentence(error: PySparkException) -> str:
     """The first sentence of Spark's text, without its class, its SQL state and its plan."""
     first = str(error).strip().split("\n\n")[0].split(" SQLSTATE:")[0]
     lines = [line.strip() for line in first.splitlines() if line.strip()]
@@ -180,23 +175,45 @@ def _field(node: JavaObject, name: str) -> JavaObject:
 
 
 def tree_of(plan: JavaObject) -> object:
-    """All of a plan in one call: walking it would take thousands."""
+    """All of a plan at once: walking it would take thousands of calls. Compressed, because what is
+    longer than one segment of TCP waits 40 ms for the rest."""
+    java = _java_of(SparkContext._jvm)
+    written = java.to_bytes()
     try:
-        return json.loads(plan.toJSON())
+        java.json.writeValue(java.compressed(written), plan.jsonValue())
+        return json.loads(zlib.decompress(written.toByteArray()))
     except (Py4JJavaError, RecursionError):
         return None  # which is no tree
 
 
-def _place(node: JavaObject) -> str:
+class _Java(NamedTuple):
+    json: JavaObject
+    compressed: JavaClass
+    to_bytes: JavaClass
+
+
+@lru_cache(maxsize=1)
+def _java_of(jvm: JVMView) -> _Java:
+    """What writes as `toJSON` does, and where to: to look them up takes longer than to use them."""
+    methods = getattr(getattr(jvm.org.json4s.jackson, "JsonMethods$"), "MODULE$")
+    return _Java(
+        json=methods.mapper(),
+        compressed=jvm.java.util.zip.DeflaterOutputStream,
+        to_bytes=jvm.java.io.ByteArrayOutputStream,
+    )
+
+
+def _problem(message: str, path: str, hint: str, node: JavaObject | None = None) -> UserError:
+    line, column = (None, None) if node is None else _place(node)
+    return UserError([Problem(message=message, path=path, hint=hint, line=line, column=column)])
+
+
+def _place(node: JavaObject) -> tuple[int, int]:
+    """Line and column in the SQL, whose beginning is told of a node that has none."""
     origin = node.origin()
     if origin.line().isEmpty() or origin.startPosition().isEmpty():
-        return ""
-    line, column = origin.line().get(), origin.startPosition().get() + 1
-    return f" (line {line}, column {column} of the SQL)"
-
-
-def _problem(message: str, path: str, hint: str) -> UserError:
-    return UserError([Problem(message=message, path=path, hint=hint)])
+        return 1, 1
+    return origin.line().get(), origin.startPosition().get() + 1
 
 
 def _is_command(plan: JavaObject) -> bool:

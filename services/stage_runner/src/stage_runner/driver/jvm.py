@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import Final
 
 from shared.errors import Retryable
-from stage_runner.adapters.archives import archive_of, class_path
+from stage_runner.adapters.archives import archive_of, class_path, program
 from stage_runner.driver.parent import die_with_parent
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 20.0
 POLL_S: Final = 0.01
 GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
+NOWHERE: Final = "/proc" if Path("/proc").is_dir() else "/"
+"""Where the JVM works: neither queries nor libraries leave files where it happens to run. In
+`/proc` not even root can make one."""
 OPENS: Final = (
     "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect",
     "java.base/java.io", "java.base/java.net", "java.base/java.nio", "java.base/java.util",
@@ -89,6 +92,7 @@ def _launch(command: list[str], place: Mapping[str, str], info: Path) -> subproc
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
+            cwd=NOWHERE,
             env={**_environment(), **place, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
             preexec_fn=die_with_parent,  # noqa: PLW1509 - system calls only, from a thread that stays
         )
@@ -113,7 +117,7 @@ def _sharing(options: JvmOptions, jars: Sequence[Path], recording: Path | None) 
 def _command(options: JvmOptions, conf: Mapping[str, str], recording: Path | None) -> list[str]:
     jars = class_path(options.jars)
     return [
-        str(options.java),
+        str(program(options.java)),
         f"-Xmx{options.heap}",
         "-Xss8m",
         "-XX:+UseParallelGC",

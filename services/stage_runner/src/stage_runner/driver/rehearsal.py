@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from shared import logs
 from shared.manifest import parse_manifest
 from stage_runner.adapters.archives import archive_of, class_path, remove_older
+from stage_runner.driver.allowed import allowed
 from stage_runner.driver.compile import CompiledStage, compile_pipeline
 from stage_runner.driver.jvm import JvmOptions, start_jvm
 from stage_runner.driver.parent import die_with_parent
@@ -93,7 +94,7 @@ def record(options: JvmOptions, draft: Path) -> bool:
 
 
 def play(spark: SparkSession, scratch: Path) -> None:
-    (stage,) = compile_pipeline(spark, parse_manifest(MANIFEST))
+    (stage,) = compile_pipeline(spark, parse_manifest(MANIFEST), allowed())
     _take_batches(spark, stage, scratch / "batches")
     _ask_for_offsets(spark, scratch / "offsets")
 

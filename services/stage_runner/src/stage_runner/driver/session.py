@@ -6,6 +6,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from shared.events import SqlGuard
 from stage_runner.driver.allowed import allowed
 
 CORES_DEFAULT: Final = "2"
@@ -55,10 +56,13 @@ def spark_conf(
     }
 
 
-def open_session(properties: Mapping[str, str] | None = None) -> SparkSession:
+def open_session(
+    properties: Mapping[str, str] | None = None, sql_guard: SqlGuard = "strict"
+) -> SparkSession:
     """The session on the gateway that `start_jvm` has announced; `properties` may be secret."""
     session = SparkSession.builder.config(map=dict(properties or {})).getOrCreate()
-    _forget_functions(session)
+    if sql_guard == "strict":
+        _forget_functions(session)
     return session
 
 

@@ -63,11 +63,24 @@ Functions that make as much as an argument says (`repeat`, `sequence`, `space`, 
 these together, multiplied, are {SIZE_MAX:,} at most. A regular expression has
 {PATTERN_CHARACTERS_MAX:,} characters at most.
 
+What a query makes of the data itself has no limit: `explode` beside a large column may make
+gigabytes of one record. That ends the driver of this pipeline, and of no other. A value that a
+query cannot take (a sum that overflows, a text that is no number) fails its pipeline with an error
+that names it; `try_add`, `try_cast` and others like them give NULL instead.
+
 ## Time
 
 `current_timestamp()`, `current_date()`, `localtimestamp()` and `now()` tell the time of the batch,
 which is the same when Spark runs it again. What a sink gets later than the others of its stage, or
 in pieces because the batch is large, tells the time at which that was done.
+"""
+TRUST = """
+## Where everybody is trusted
+
+With `WAYBILL_STAGE_RUNNER_SQL_GUARD=trusted` the operator of a stage runner takes every query that
+is no command: no lists, no limits, and no promise that a batch which runs again gives the same
+rows. Whoever applies a manifest can then do there what the runner can do. `waybill describe`, the
+events of a pipeline and the metric `waybill_sql_guard_trusted` tell it.
 """
 
 
@@ -83,6 +96,7 @@ def render() -> str:
         *_words(name for name in lists.functions.allowed if name.isidentifier()),
         "\nIn `LATERAL VIEW`, and where a table stands:\n\n",
         *_words(lists.tables.allowed),
+        TRUST,
     ))  # fmt: skip
 
 

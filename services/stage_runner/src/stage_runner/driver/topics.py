@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +18,9 @@ from waybill.spark.stage import Rows
 logger = logging.getLogger(__name__)
 
 ABSENT_POLL_S: Final = 0.5
+OTHER_ID_S: Final = 3.0
+"""Less than for absence: brokers hear of a new topic within a second or so, and until it is told
+nobody may write. No more than `absent_s`."""
 
 
 class TopicSource:
@@ -41,20 +44,28 @@ class TopicSource:
         self._bytes_max = bytes_max
         self._absent_s = absent_s
 
-    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+    def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
         """Absent is only what stays absent for a while: it is a reason to call data lost, and a
-        broker that has just started, or lost the others, does not know every topic."""
-        wanted = set(topics)
+        broker that has just started, or lost the others, does not know every topic. So is another
+        id: a broker that lags tells one that the topic had before, maybe before this pipeline."""
         deadline = time.monotonic() + self._absent_s
+        others: dict[str, float] = {}  # when to believe it; by the topics told with another id
         while True:
-            found = self._admin.identify(wanted)
-            if found.keys() == wanted or time.monotonic() > deadline:
+            found = {n: i.topic_id for n, i in self._admin.identify(wanted).items()}
+            now = time.monotonic()
+            for topic, topic_id in found.items():
+                if topic_id != wanted[topic]:
+                    others.setdefault(topic, now + min(self._absent_s, OTHER_ID_S))
+                elif topic in others:
+                    raise Retryable(f"topic {topic}: brokers do not agree on its id")
+            absent = wanted.keys() - found.keys()
+            if not (absent and now <= deadline) and all(now >= at for at in others.values()):
                 break
             time.sleep(ABSENT_POLL_S)
-        for topic in sorted(wanted - found.keys()):
+        for topic in sorted(absent):
             if not self._admin.absent(topic):
                 raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")
-        return {name: identity.topic_id for name, identity in found.items()}
+        return found
 
     def starts(self, topic: str) -> Mapping[int, int]:
         identity = self._admin.identify([topic]).get(topic)

@@ -145,6 +145,8 @@ class KafkaSink:
     def _check_topic(self) -> None:
         topic, wanted = self._target.topic, self._target.topic_id
         found = self._admin.identify([topic]).get(topic)
+        if found is None and not self._admin.absent(topic):
+            raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")
         if found is None or found.topic_id != wanted:
             now = f"now it is {found.topic_id}" if found is not None else "gone"
             detail = f"sink {self.name}: topic {topic} had id {wanted}, {now}"
