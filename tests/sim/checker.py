@@ -26,6 +26,7 @@ from sim.contents import Contents, fence_key
 from sim.effects import effects, required, writer_of
 from sim.fences import Fences
 from sim.log import Cluster, Place, Row
+from sim.readers import Readers, Sink
 from sim.redis_server import RedisServer, Slots
 from sim.sinks import Storage
 from status.core.outcomes import FINAL, Kind, Lost, Outcome
@@ -210,11 +211,18 @@ class Checker:
                 due.setdefault(key, set()).update(rows[stage.name, sink.name])
         for key, (stage, sink) in sinks.items():
             missing = due[key] - self._contents.visible(issued.uid, stage, sink)
+            missing -= self._read_on(issued, (stage, sink), missing)
             if missing:
                 self.report("I1", f"complete, but {sink.name} lacks {sorted(missing)[:3]}")
                 if self._recreated(token):
                     self.report("I7", "and its topic is another one than it was")
             self._check_hops(issued, stage, sink, roots)
+
+    def _read_on(self, issued: Issued, sink: Sink, rows: set[Row]) -> set[Row]:
+        """What is gone with the sink's topic, and the token once waited for behind it."""
+        records = [r for r in self._world.records if r.pipeline_uid == issued.uid]
+        readers = Readers(records, issued.generation, self.fences.taken, self._contents)
+        return {row for row in rows if readers.had(row, sink)}
 
     def _check_hops(
         self, issued: Issued, stage: StageDefinition, sink: SinkDefinition, roots: set[Row]

@@ -1,6 +1,6 @@
 """What the log and the sinks really hold, read past all of Waybill: the truth for the checker."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shared.events import Fence, PipelineRecord, SinkDefinition, StageDefinition
 from shared.slots import sink_key
@@ -74,3 +74,8 @@ class Contents:
             entry = entries[offset]
             if entry.row is not None and entry.decided:
                 yield offset, entry.row
+
+    def at(self, places: Iterable[Place]) -> Iterator[Row]:
+        for topic_id, number, offset in places:
+            for _, row in self.entries(topic_id, number, offset, offset + 1):
+                yield row

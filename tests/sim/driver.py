@@ -9,8 +9,8 @@ from functools import partial
 from typing import Protocol, cast
 
 from shared.clock import Clock
-from shared.errors import Retryable
-from shared.events import Commit, Fact, PipelineRecord
+from shared.errors import Retryable, UserError
+from shared.events import Commit, Fact, PipelineRecord, StageDefinition
 from sim.clocks import Clocks
 from sim.files import MemoryPath
 from sim.sinks import Storage
@@ -20,10 +20,12 @@ from stage_runner.core.moves import DriverEnded, DriverFailed, DriverRuns
 from stage_runner.driver.app import (
     RunningStage,
     begin,
+    later_sinks,
     settle,
     stage_inputs,
 )
 from stage_runner.driver.closing import _report as report_last
+from stage_runner.driver.closing import refuse_before_begun, staying
 from stage_runner.driver.failures import StageFailed, describe
 from waybill.spark.checkpoint import CheckpointDamaged
 from waybill.spark.commits import Identity
@@ -33,6 +35,7 @@ from waybill.spark.stopping import StageStopped
 
 FAILURES = (
     StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,
+    UserError,
 )  # fmt: skip
 
 
@@ -68,7 +71,13 @@ class Driver:
     """Runs until it is stopped, fails or crashes; the runner hears of it by events."""
 
     def __init__(
-        self, record: PipelineRecord, epoch: int, world: Around, host: object, *, closing: bool
+        self,
+        record: PipelineRecord,
+        epoch: int,
+        world: Around,
+        host: object,
+        *,
+        closing: tuple[StageDefinition, ...],
     ) -> None:
         self.closing = closing
         self.host = host
@@ -157,27 +166,38 @@ class Driver:
     def _begin(self) -> None:
         self._stages = tuple(SimStage(definition, self) for definition in self.record.stages)
         self._beginning = True
+        self.edge("driver.begins")
         begin(cast(list[RunningStage], self._stages))
         self._beginning = False
         self.world.hear(self, DriverRuns())
 
     def _close(self) -> None:
-        """As `report_last` does: the last word on a pipeline that is deleted."""
+        """As `report_last` does: the last word on what goes, with a change or its pipeline."""
         self._beginning = True
-        for definition in self.record.stages:
-            for sink in definition.sinks:
-                ledger = Ledger(
-                    open_sink(definition, sink.name, self),
-                    stage=definition.name,
-                    inputs=stage_inputs(definition),
-                    identity=self.identity,
-                    emit=self._emit_surely,
-                    clock=self.clock,
-                )
+        for definition in self.closing:
+            stays = staying(definition, self.record.stages)
+            refuse_before_begun(self._ledgers(definition), self._ledgers(stays))
+        for definition in self.closing:
+            for ledger in self._ledgers(definition):
                 ledger.sink.claim()
                 ledger.read()
                 report_last(ledger)
         self._end()
+
+    def _ledgers(self, definition: StageDefinition) -> list[Ledger]:
+        later = later_sinks(definition)
+        return [
+            Ledger(
+                open_sink(definition, sink.name, self),
+                stage=definition.name,
+                inputs=stage_inputs(definition),
+                later=later.get(sink.name),
+                identity=self.identity,
+                emit=self._emit_surely,
+                clock=self.clock,
+            )
+            for sink in definition.sinks
+        ]
 
     def _step(self, stage: SimStage) -> None:
         if stage.busy:

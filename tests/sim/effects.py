@@ -30,6 +30,10 @@ def of_life(row: Row, since: int) -> Row:
     return Row(row.number, (*row.path[:-1], f"{row.path[-1]}#{since}"))
 
 
+def as_written(rows: Iterable[Row], sink: SinkDefinition) -> Iterable[Row]:
+    return rows if sink.topic_id is None else [of_life(row, sink.since) for row in rows]
+
+
 def writer_of(row: Row) -> tuple[str, int]:
     """The stage, and which life of its sink."""
     step, _, since = row.path[-1].partition("#")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from shared.events import Fence, Range, to_vector
+from shared.events import Fence, PipelineRecord, Range, to_vector
 from shared.vectors import TopicPartition
-from sim.contents import Contents
+from sim.contents import Contents, fence_keys
 from sim.flow import Taken
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
@@ -14,6 +14,8 @@ from sim.sinks import Batch, Storage
 class Around(Protocol):
     cluster: Cluster
     storage: Storage
+
+    def newest(self, uid: str) -> PipelineRecord: ...
 
     def base(self, uid: str, stage: str, sink: str, place: TopicPartition) -> int: ...
 
@@ -35,6 +37,7 @@ class Fences:
         self._check_contiguous(key, before, after)
         if batch is None:
             return
+        self._check_open(key)
         self._check_read(key, after, batch)
         self.taken.setdefault(key, []).append((after.sequence, batch))
         written = self._written.setdefault(key, set())
@@ -59,6 +62,12 @@ class Fences:
                 self._report("I8", f"{key} moves from {at} to {end} of {place} without a reason")
         if taken:
             self._report("I8", f"{key} takes what its frontier does not pass: {taken}")
+
+    def _check_open(self, key: str) -> None:
+        """I4: what goes is closed before that is said: nothing comes there that was told lost."""
+        record = self._world.newest(key.partition("/")[0])
+        if record.closed or key not in fence_keys(record):
+            self._report("I4", f"{key} takes a batch behind its end")
 
     def _check_read(self, key: str, after: Fence, batch: Batch) -> None:
         """I7, I4: a batch holds the committed records of its ranges' topics, and no others."""

@@ -1,12 +1,14 @@
 """Which record went where: the batches that sinks took, and the rows that these became.
 
-Behind a hop a record shares the fate of its neighbours, those of its batch. Of a batch that was not
-told right behind the one before it nobody knows which rows are its own, so nothing is said of it.
+Behind a hop a record shares the fate of its neighbours: those of its batch, and of the batches
+that were told with it, as nobody knows which of their rows are its own.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import groupby
 
 from shared.events import (
     Commit,
@@ -17,10 +19,10 @@ from shared.events import (
     StageDefinition,
     to_vector,
 )
-from shared.slots import sink_key
+from shared.slots import sink_key, stage_key
 from shared.vectors import Vector, gone_topics
 from sim.contents import Contents, fence_key
-from sim.effects import of_life, transform
+from sim.effects import as_written, transform
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch
 
@@ -30,11 +32,10 @@ Taken = dict[str, list[tuple[int, Batch]]]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One batch in one sink. `told`: and so was the move before it, each in its turn."""
+    """What a sink took from one time that it was told to the next one: a batch, mostly."""
 
     read: frozenset[Place]
     rows: frozenset[Row]
-    told: bool
 
 
 class Flow:
@@ -52,14 +53,15 @@ class Flow:
         self._uid = uid
         self._contents = contents
         self._cluster = cluster
+        mine = [record for record in records if record.pipeline_uid == uid]
         self._sinks = {
             fence_key(uid, stage, sink): (stage, sink)
-            for record in records
-            if record.pipeline_uid == uid
+            for record in mine
             for stage in record.stages
             for sink in stage.sinks
         }
         """Of all definitions, each as it was last."""
+        self._writers = {way: writer for record in mine for way, writer in _writers(record)}
         told = _told(uid, facts)
         self._moves = {
             key: [*_moves(taken.get(key, ()), told[key], sink)]
@@ -69,13 +71,12 @@ class Flow:
         self._left: dict[str, set[Row]] = {}
         self._passed: dict[str, Vector] = {}
 
-    def arrived(self, place: Place, key: str, ways: Set[str] | None = None) -> bool:
+    def arrived(self, place: Place, key: str) -> bool:
         """Whether all that a record of a root, and whoever shares its fate, became is there now.
 
-        What became nothing may be gone or not: nobody can tell. `ways`: the sinks that lead there,
-        else all that ever did.
+        What became nothing may be gone or not: nobody can tell.
         """
-        due = self._due(place, key, ways)
+        due = self._due(place, key)
         if not due:
             return False
         stage, sink = self._sinks[key]
@@ -84,55 +85,45 @@ class Flow:
         left = self._rows_left(key)
         return due <= read and all(became and became <= left for became in rows)
 
-    def passed(self, place: Place, key: str, ways: Set[str]) -> bool:
+    def passed(self, place: Place, key: str) -> bool:
         """Whether the sink is past all that came to it before the record, and with it."""
-        due = self._due(place, key, ways, earlier=True)
+        due = self._due(place, key, earlier=True)
         return due is not None and all(self._past(key, at) for at in due)
 
-    def _due(
-        self, place: Place, key: str, ways: Set[str] | None, *, earlier: bool = False
-    ) -> set[Place] | None:
+    def _due(self, place: Place, key: str, *, earlier: bool = False) -> set[Place] | None:
         """What of the sink's inputs holds the record and its neighbours; None: some never came, or
         nobody knows. `earlier`: and all that was taken before them."""
         found: set[Place] = set()
-        for source in self._sinks[key][0].inputs:
+        stage, _ = self._sinks[key]
+        for source in stage.inputs:
             if source.root:
                 found |= {place} if place.topic_id in _ids(source) else set()
                 continue
-            writers = [w for w in self._writers(source) if ways is None or w in ways]
-            come = [self._written(writer, place, ways, earlier) for writer in writers]
-            known = [at for at in come if at is not None]
-            if come and not known:
+            come = self._written(self._writers[stage_key(stage), source.topic], place, earlier)
+            if come is None:
                 return None
-            found |= {at for each in known for at in each}
+            found |= come
         return found
 
-    def _written(
-        self, writer: str, place: Place, ways: Set[str] | None, earlier: bool
-    ) -> set[Place] | None:
-        """Where what the record became stands in the topic of a sink that others read."""
-        due = self._due(place, writer, ways, earlier=earlier)
+    def _written(self, writer: str, place: Place, earlier: bool) -> set[Place] | None:
+        """Where what the record and its neighbours became stands in the topic that others read."""
+        due = self._due(place, writer, earlier=earlier)
         if due is None:
             return None
         moves = self._moves[writer]
         mine = [number for number, move in enumerate(moves) if not due.isdisjoint(move.read)]
         taken = {at for number in mine for at in moves[number].read}
-        if not due <= taken or not all(moves[number].told for number in mine):
+        if not due <= taken:
             return None
         if earlier:
             mine = [*range(max(mine, default=-1) + 1)]
         places = self._places_of(writer)
         return {places[row] for number in mine for row in moves[number].rows if row in places}
 
-    def _writers(self, source: InputDefinition) -> Iterator[str]:
-        for key, (_, sink) in self._sinks.items():
-            if sink.topic_id is not None and sink.target == source.topic:
-                yield key
-
     def _become(self, at: Place, stage: StageDefinition, sink: SinkDefinition) -> Iterable[Row]:
         entry = self._cluster.incarnations[at.topic_id].partitions[at.partition].entries[at.offset]
         assert entry.row is not None
-        return _as_written(transform(self._uid, stage.name, entry.row), sink)
+        return as_written(transform(self._uid, stage.name, entry.row), sink)
 
     def _rows_left(self, key: str) -> Set[Row]:
         if key not in self._left:
@@ -161,22 +152,34 @@ class Flow:
         return self._places[key]
 
 
+def _writers(record: PipelineRecord) -> Iterator[tuple[tuple[str, str], str]]:
+    """By stage and topic that it reads, the sink that fills it: the same as long as the stage goes
+    on. Who writes there before or after brings it nothing."""
+    fills = {
+        sink.target: fence_key(record.pipeline_uid, stage, sink)
+        for stage in record.stages
+        for sink in stage.sinks
+        if sink.topic_id is not None
+    }
+    for stage in record.stages:
+        for source in stage.inputs:
+            if not source.root:
+                yield (stage_key(stage), source.topic), fills[source.topic]
+
+
 def _ids(source: InputDefinition) -> tuple[str, ...]:
     return (source.topic_id, *source.retired)
-
-
-def _as_written(rows: Iterable[Row], sink: SinkDefinition) -> Iterable[Row]:
-    return rows if sink.topic_id is None else [of_life(row, sink.since) for row in rows]
 
 
 def _moves(
     taken: Iterable[tuple[int, Batch]], told: Set[int], sink: SinkDefinition
 ) -> Iterator[Move]:
-    for number, batch in taken:
+    ends = sorted(told)
+    for _, together in groupby(taken, lambda move: bisect_left(ends, move[0])):
+        batches = [batch for _, batch in together]
         yield Move(
-            read=frozenset(batch.read),
-            rows=frozenset(_as_written(batch.rows, sink)),
-            told=number in told and (number == 0 or number - 1 in told),
+            read=frozenset(at for batch in batches for at in batch.read),
+            rows=frozenset(row for batch in batches for row in as_written(batch.rows, sink)),
         )
 
 

@@ -1,8 +1,9 @@
 """I4: what is called lost is really lost, in the very sink for which it was said.
 
 A token that is told `lost` says which offsets and why, and the slot by which it was told in which
-sink. Of what can never be read, as it is gone or came before the sink, no row may be there. Of what
-was cut off, by a deletion or a removal, some sink must have stood before it.
+sink. Of what can never be read, as it is gone or came before the sink, no row may be there; where
+several ways lead there, not those of all ways. Of what was cut off, by a deletion or a removal,
+some sink must have stood before it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Final, Protocol
 from shared.events import Fact, to_vector
 from sim.checker import Around, Checker, covered
 from sim.clients import Issued
-from sim.contents import Contents, fence_key, fence_keys
+from sim.contents import Contents, fence_key
 from sim.effects import awaited
 from sim.flow import Flow
 from sim.log import Place
@@ -74,11 +75,11 @@ class Losses:
             if record.pipeline_uid == issued.uid and record.generation >= issued.generation:
                 last = [*awaited(record, issued.generation, place.topic_id)]
                 if last:
-                    flow, ways = self._flow(issued.uid), fence_keys(record)
+                    flow = self._flow(issued.uid)
                     keys = [fence_key(issued.uid, stage, sink) for stage, sink in last]
                     return all(
-                        flow.arrived(place, key, ways)
-                        and (reason not in CUT_OFF or flow.passed(place, key, ways))
+                        flow.arrived(place, key)
+                        and (reason not in CUT_OFF or flow.passed(place, key))
                         for key in keys
                     )
         return False

@@ -44,7 +44,14 @@ MUTATIONS: Final = (
         invariant="I1",
         instead={"waybill.spark.stage.TrackedStage._give_up": stand_ins.no_stops},
         only=("topics",),
-        rates=Rates(unsure=0.3),
+        rates=Rates(unsure=0.3, pause=0.05),
+    ),
+    Mutation(
+        name="a driver goes on behind a fence of a later claim",
+        invariant="I4",
+        instead={"waybill.spark.ledger.Ledger._late": stand_ins.false},
+        only=("driver", "cutoff", "lives", "manifest"),
+        rates=Rates(pause=0.08, takeover=0.2),
     ),
     Mutation(
         name="batches are skipped by their ids",
@@ -133,6 +140,13 @@ MUTATIONS: Final = (
         rates=Rates(facts=0.9),
     ),
     Mutation(
+        name="a sink whose topic is gone does not report its last batches",
+        invariant="I4",
+        instead={"sim.driver.report_last": stand_ins.silent_of_what_is_gone},
+        only=("topics", "lives"),
+        rates=Rates(facts=0.6),
+    ),
+    Mutation(
         name="what is lost behind a hop takes all that was ever written there",
         invariant="I4",
         instead={"token_tracker.core.losses.overlap": stand_ins.all_of_the_first},
@@ -173,7 +187,10 @@ MUTATIONS: Final = (
     Mutation(
         name="topic ids are not compared",
         invariant="I7",
-        instead={"waybill.spark.stage.TrackedStage._settle": stand_ins.no_stops},
+        instead={
+            "waybill.spark.stage.TrackedStage._settle": stand_ins.no_stops,
+            "waybill.spark.stage.TrackedStage._check_topics": stand_ins.nothing,
+        },
         only=("topics",),
     ),
     Mutation(

@@ -80,9 +80,10 @@ def remove_stage(world: World, pipeline: Pipeline) -> None:
 
 @_of_some
 def remove_sink(world: World, pipeline: Pipeline) -> None:
-    """One that nobody reads; never the first, so that the others always know where it stood."""
+    """One that nobody reads, and not the last of its stage."""
     shape = pipeline.applied()
-    ends = [(s, k) for s in shape.stages for k in s.sinks[1:] if name_of(k) not in shape.read()]
+    several = [stage for stage in shape.stages if len(stage.sinks) > 1]
+    ends = [(s, k) for s in several for k in s.sinks if name_of(k) not in shape.read()]
     if ends:
         stage, sink = world.some(ends)
         pipeline.removed.append(replace(stage, sinks=(sink,)))

@@ -13,6 +13,7 @@ from shared.events import (
     Fact,
     LifecycleEvent,
     PipelineRecord,
+    StageDefinition,
 )
 from sim.clocks import Clocks, TrueClock
 from sim.driver import Crash, Driver
@@ -24,6 +25,7 @@ from stage_runner.app import Runner
 from stage_runner.core.moves import Answer, DriverEnded, DriverFailed, DriverRuns
 from stage_runner.core.planning import TopicPlan, TopicState
 from stage_runner.core.states import EventKind, PipelineState, Saying
+from stage_runner.ports import Lease
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute
@@ -48,7 +50,12 @@ class Around(Protocol):
         """Whether what is published now stays with its producer for the moment."""
 
     def launch(
-        self, record: PipelineRecord, epoch: int, host: object, *, closing: bool
+        self,
+        record: PipelineRecord,
+        epoch: int,
+        host: object,
+        *,
+        closing: tuple[StageDefinition, ...],
     ) -> None: ...
 
     def pick(self, count: int) -> int: ...
@@ -74,6 +81,7 @@ class RunnerProcess:
         self._open: dict[int, str] = {}
         self._adopted = False
         self._refusing: dict[str, int] = {}
+        """Offsets of the commands that it has decided to refuse, and has not yet answered."""
         self._unsettled: Callable[[], None] | None = None
         """A transaction that was to be committed, and nobody has heard of it since."""
 
@@ -103,6 +111,7 @@ class RunnerProcess:
         self._runner.release()
         self._runner = self._new()
         self._open.clear()
+        self._refusing.clear()
         self._held, self._unsettled, self._adopted = None, None, False
 
     def return_to_the_log(self) -> None:
@@ -195,10 +204,11 @@ class RunnerProcess:
 
         self._publish(append, "change")
 
-    def claim(self, record: PipelineRecord) -> int:
+    def claim(self, record: PipelineRecord) -> Lease:
         claim = self._event(PipelineState(record=record), "claim", None)
         self._say([claim])
-        return next(at for at, event in enumerate(self._topics.lifecycle) if event is claim)
+        epoch = next(at for at, event in enumerate(self._topics.lifecycle) if event is claim)
+        return Lease(epoch=epoch, lifecycle_id="lifecycle")
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self._say([self._event(state, "transition", phase_from)])
@@ -230,8 +240,10 @@ class RunnerProcess:
 
     # Drivers
 
-    def start(self, record: PipelineRecord, epoch: int, *, closing: bool) -> None:
-        self._world.launch(record, epoch, self, closing=closing)
+    def start(
+        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+    ) -> None:
+        self._world.launch(record, lease.epoch, self, closing=closing)
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
         for driver in self._world.drivers:

@@ -1,22 +1,21 @@
 """One stage in a driver: the real `TrackedStage`, fed by a simulated query."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
 from pyspark.sql import DataFrame
 
 from shared.clock import Clock
-from shared.events import Commit, Range, StageDefinition, to_vector
+from shared.events import Commit, Range, StageDefinition
 from sim.contents import fence_key
 from sim.effects import transform
 from sim.files import MemoryPath
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
-from stage_runner.driver.app import checkpoint_folder, stage_inputs
+from stage_runner.driver.app import checkpoint_folder, later_sinks, stage_inputs
 from waybill.spark.checkpoint import Checkpoint
 from waybill.spark.commits import Identity
-from waybill.spark.fencing import LaterSink
 from waybill.spark.pieces import Ranges, in_steps
 from waybill.spark.sinks import SinkLife
 from waybill.spark.stage import TrackedStage
@@ -62,11 +61,7 @@ class SimStage:
             identity=host.identity,
             inputs=self._inputs,
             sinks=self._sinks,
-            later={
-                sink.name: LaterSink(since=sink.since, bases=to_vector(sink.bases))
-                for sink in definition.sinks
-                if sink.bases
-            },
+            later=later_sinks(definition),
             checkpoint=Checkpoint(folder),
             source=self,
             offsets_max=STEP_MAX,
@@ -107,8 +102,8 @@ class SimStage:
         self._edge(f"{self.name}.before_commit_log")
         self._query.commit()
 
-    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        found = {name: self._cluster.identify(name) for name in topics}
+    def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+        found = {name: self._cluster.identify(name) for name in wanted}
         self._edge(f"{self.name}.ids_seen")
         return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
 

@@ -1,8 +1,10 @@
 """What stands where a guard of the product was, when `mutations` takes it out."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
+from shared.errors import Retryable
 from shared.events import (
     Commit,
     Fence,
@@ -24,6 +26,7 @@ from status.core.views import Reading, View, view_of
 from token_tracker.core.facts import _hop
 from waybill.spark.fencing import AlreadyDone, Diverged, Write, decide
 from waybill.spark.ledger import Batch, Ledger
+from waybill.spark.stopping import StageStopped
 
 transact = Topics.transact
 
@@ -51,6 +54,13 @@ def nothing(*args: object, **kwargs: object) -> None:
 
 def true(*args: object) -> bool:
     return True
+
+
+def silent_of_what_is_gone(ledger: Ledger) -> None:
+    with suppress(StageStopped):
+        ledger.shut()
+    if ledger.hidden:
+        raise Retryable(ledger.sink.name)
 
 
 def false(*args: object) -> bool:

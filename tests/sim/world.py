@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeVar
 
 from shared.errors import Retryable
-from shared.events import Fact, Fence, PipelineRecord, to_vector
+from shared.events import Fact, Fence, PipelineRecord, StageDefinition, to_vector
 from shared.tokens import Token
 from shared.vectors import TopicPartition
 from sim.checker import Checker
@@ -175,7 +175,14 @@ class World:
             self.say(f"{driver}: {event}")
             driver.host.hear(driver, event)
 
-    def launch(self, record: PipelineRecord, epoch: int, host: object, *, closing: bool) -> None:
+    def launch(
+        self,
+        record: PipelineRecord,
+        epoch: int,
+        host: object,
+        *,
+        closing: tuple[StageDefinition, ...],
+    ) -> None:
         """Its predecessors are gone, but for those that are paused where nobody sees them, and
         those of other hosts."""
         for driver in self.alive(record.pipeline_uid):
