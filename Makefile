@@ -6,12 +6,12 @@ SHELL := /bin/sh
 
 VENV := .venv
 BIN := $(VENV)/bin
-MEMBERS := shared services/ingress services/token_tracker services/stage_runner services/status \
+MEMBERS := shared spark services/ingress services/token_tracker services/stage_runner services/status \
 	client infra/local
-PACKAGES := waybill-shared waybill-ingress waybill-token-tracker waybill-stage-runner \
+PACKAGES := waybill-shared waybill-spark waybill-ingress waybill-token-tracker waybill-stage-runner \
 	waybill-status waybill-client waybill-local
 PYPROJECTS := $(addsuffix /pyproject.toml,$(MEMBERS))
-JARS_LOCK := infra/local/src/local_stack/jars.lock
+JARS_LOCK := infra/local/src/waybill_local/jars.lock
 UV := $(BIN)/uv
 # Two workers, each with a stack of its own: how many it takes is said in tests/tiers.py.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=10
@@ -84,5 +84,5 @@ $(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $
 	@touch $@
 
 $(VENV)/.jars: $(VENV)/.packages $(JARS_LOCK)
-	@$(BIN)/python -m local_stack.jars
+	@$(BIN)/python -m waybill_local.jars
 	@touch $@

@@ -20,18 +20,30 @@ from bench.facts import INPUT_PARTITIONS, TOPIC_ID, Facts, definition, record
 from bench.pipelines import Waybill, order, waybill
 from bench.rebuild import await_complete, timed
 from bench.surroundings import PREFIX, Surroundings, await_ready, service, surroundings
-from shared import codec
-from shared.events import Fence, PartitionOffset, Range, Snapshot, pipeline_key
-from shared.kafka import make_consumer, make_producer, produce_and_wait
-from shared.kafka_admin import make_admin
-from shared.own_topics import OwnTopics
-from shared.partitioner import partition_of
-from shared.settings import DEFAULT_TENANT
-from shared.slots import SLOT_VERSION, Progress, SinkState, Slot, entry_of
-from shared.topics import topic_specs
-from stage_runner.adapters.sinks.fences import newest_fence
-from token_tracker.adapters.journal import STAMPED, stamp
-from token_tracker.core.snapshots import HISTORY_MAX, TAIL_MAX, pack
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import (
+    Fence,
+    PartitionOffset,
+    Range,
+    Snapshot,
+    pipeline_key,
+)
+from waybill_shared.contract.slots import (
+    SLOT_VERSION,
+    Progress,
+    SinkState,
+    Slot,
+    entry_of,
+)
+from waybill_shared.contract.topics import topic_specs
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer, make_producer, produce_and_wait
+from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.kafka.partitioner import partition_of
+from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_spark.sinks.kafka.fences import newest_fence
+from waybill_token_tracker.adapters.journal import STAMPED, stamp
+from waybill_token_tracker.core.snapshots import HISTORY_MAX, TAIL_MAX, pack
 
 FENCES = 2_000_000
 PIPELINES = 1_000

@@ -6,9 +6,8 @@ import uuid
 from confluent_kafka import Producer
 
 from bench.surroundings import PREFIX, Surroundings
-from shared import codec
-from shared.clock import SystemClock
-from shared.events import (
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import (
     Commit,
     Definition,
     Fact,
@@ -20,10 +19,16 @@ from shared.events import (
     StageDefinition,
     pipeline_key,
 )
-from shared.kafka import make_producer, produce_and_wait
-from shared.settings import DEFAULT_TENANT
-from shared.tokens import Part, Token, pipeline_id, seal
-from shared.vectors import Span
+from waybill_shared.contract.tokens import (
+    Part,
+    Token,
+    pipeline_id,
+    seal,
+)
+from waybill_shared.contract.vectors import Span
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.process.clock import SystemClock
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 INPUT_PARTITIONS = 8
 TOPIC_ID = "bM1xJ0yQRbm2a0Yw3oJm5w"

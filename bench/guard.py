@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 from bench.contest import Contest, Turns
 from bench.surroundings import Surroundings
-from local_stack import archives, jars
-from local_stack.java import find_java
-from stage_runner import driver
-from stage_runner.driver.allowed import allowed
-from stage_runner.driver.guard import refuse_analyzed, refuse_parsed
-from stage_runner.driver.jvm import JvmOptions, start_jvm
-from stage_runner.driver.session import open_session, spark_conf
+from waybill_local import archives, jars
+from waybill_local.java import find_java
+from waybill_spark import driver
+from waybill_spark.driver.jvm import JvmOptions, start_jvm
+from waybill_spark.driver.session import open_session, spark_conf
+from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.plans import refuse_analyzed, refuse_parsed
 
 QUERIES: Final = Path(__file__).parents[1] / "tests" / "sql" / "good.sql"
 COLUMNS: Final = (

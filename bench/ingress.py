@@ -15,8 +15,8 @@ from bench.contest import Contest, Turns
 from bench.facts import publish, record, stage_of
 from bench.peers import echo
 from bench.surroundings import Surroundings, await_ready, peer, service
-from shared.kafka_admin import TopicIdentity, make_admin
-from shared.topics import create_missing
+from waybill_shared.kafka.admin import TopicIdentity, make_admin
+from waybill_shared.kafka.topics import create_missing
 
 NDJSON = "application/x-ndjson"
 PARTITIONS = 4

@@ -15,8 +15,13 @@ from bench.contest import Contest, Turns
 from bench.http import Http
 from bench.pipelines import PARTITIONS, Way, Waybill, order, pyspark, waybill
 from bench.surroundings import Surroundings
-from shared.kafka import make_consumer, make_producer, position_of, produce_and_wait
-from shared.kafka_admin import make_admin
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import (
+    make_consumer,
+    make_producer,
+    position_of,
+    produce_and_wait,
+)
 
 RECORDS = 20  # in each turn
 WARM_UP_S = 60.0  # for both: until Java has compiled most of what it runs again and again

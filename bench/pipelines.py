@@ -15,8 +15,8 @@ from confluent_kafka.admin import NewTopic
 from bench.http import Http
 from bench.peers.spark import SparkSpec
 from bench.surroundings import Surroundings, await_ready, child, service
-from shared.kafka_admin import make_admin
-from shared.topics import create_missing
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.topics import create_missing
 
 START_TIMEOUT_S = 120
 PARTITIONS = 4

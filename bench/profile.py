@@ -22,11 +22,11 @@ from bench.latency import PAUSE_S_MAX, SEED, TIMEOUT_S, Courier, Tokens
 from bench.pipelines import waybill
 from bench.report import machine
 from bench.surroundings import PREFIX, Surroundings, surroundings
-from shared import codec
-from shared.clock import SystemClock
-from shared.events import Commit, Fact
-from shared.kafka import make_consumer
-from shared.kafka_admin import make_admin
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import Commit, Fact
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.process.clock import SystemClock
 
 RECORDS: Final = 100
 FOLDER: Final = Path(".bench")

@@ -22,9 +22,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from bench.contest import Contest, Turns
 from bench.facts import Facts
 from bench.surroundings import PREFIX, Surroundings, await_ready, service
-from shared.kafka import make_consumer
-from shared.kafka_admin import make_admin
-from shared.topics import create_topics
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.topics import create_topics
 
 COMMITS = 20_000
 PIPELINES = 16

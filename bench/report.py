@@ -11,7 +11,7 @@ from typing import Final
 import psutil
 
 from bench.contest import Result, shown
-from shared.version import VERSION
+from waybill_shared.contract.version import VERSION
 
 HEADINGS: Final = ("", "ours / theirs", "ours", "theirs", "ratio", "least to most", "n", "target")
 GIB: Final = 2**30

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from local_stack import archives
-from local_stack.ports import HOST, pick
-from local_stack.processes import die_with
-from shared.tokens import KeyRing
-from shared.topics import create_topics
+from waybill_local import archives
+from waybill_local.ports import HOST, pick
+from waybill_local.processes import die_with
+from waybill_shared.contract.tokens import KeyRing
+from waybill_shared.kafka.topics import create_topics
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 45.0  # the stage runner ends its drivers first
@@ -39,7 +39,7 @@ class Surroundings:
 @contextmanager
 def surroundings(folder: Path) -> Iterator[Surroundings]:
     """A broker and a Valkey of the local stack, with our topics in place."""
-    command = [sys.executable, "-m", "local_stack.bare", "--folder", str(folder / "bare")]
+    command = [sys.executable, "-m", "waybill_local.bare", "--folder", str(folder / "bare")]
     with child(command, dict(os.environ), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = json.loads(process.stdout.readline())
@@ -74,7 +74,7 @@ def service(name: str, around: Surroundings) -> Iterator[str]:
     environment = {**around.environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
     with (
         (around.folder / f"{name}.log").open("ab") as log,
-        child([sys.executable, "-m", name], environment, stdout=log, stderr=log),
+        child([sys.executable, "-m", f"waybill_{name}"], environment, stdout=log, stderr=log),
     ):
         yield f"http://{HOST}:{port}"
 

@@ -18,9 +18,9 @@ from bench.http import Http
 from bench.load import place_of, request
 from bench.peers import echo
 from bench.surroundings import Surroundings, await_ready, peer, service
-from shared.kafka import make_consumer, make_producer, produce_and_wait
-from shared.kafka_admin import make_admin
-from shared.topics import create_missing
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer, make_producer, produce_and_wait
+from waybill_shared.kafka.topics import create_missing
 
 COMMITS = 50  # in each turn of R7
 TAIL_COMMITS = 300  # for the one in a hundred that takes longest

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from shared.events import (
+from waybill_shared.contract.events import (
     Beat,
     Command,
     Commit,
@@ -23,8 +23,8 @@ from shared.events import (
     StageDefinition,
     from_vector,
 )
-from shared.slots import SLOT_VERSION
-from shared.vectors import Vector
+from waybill_shared.contract.slots import SLOT_VERSION
+from waybill_shared.contract.vectors import Vector
 
 TENANT = "default"
 UID = "5d3ab3a2-8dd5-5f3b-9d4b-7e8f6a1b2c3d"

@@ -15,12 +15,17 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from containers import Servers, docker_answers, servers_in_containers
-from local_stack import archives, jars
-from local_stack.java import find_java
-from local_stack.reports import Report
-from local_stack.stack import Options, StackState, down, up
-from shared.failpoints import FOLDER
 from tiers import BUDGET, ByFile, has_own_stack, needs_stack, place
+from waybill_local import archives, jars
+from waybill_local.java import find_java
+from waybill_local.reports import Report
+from waybill_local.stack import (
+    Options,
+    StackState,
+    down,
+    up,
+)
+from waybill_shared.process.failpoints import FOLDER
 
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("waybill", deadline=None)
@@ -130,7 +135,7 @@ def class_archive() -> None:
     java = find_java()
     archives.ensure_default(java)
     paths = (java.path, jars.jar_set(jars.SPARK).folder, archives.folder())
-    command = [sys.executable, "-m", "stage_runner.driver.rehearsal", *map(str, paths)]
+    command = [sys.executable, "-m", "waybill_spark.driver.rehearsal", *map(str, paths)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False
     )

@@ -12,8 +12,8 @@ import redis
 from ruamel.yaml import YAML
 
 from integration.waiting import eventually
-from local_stack.ports import HOST, pick
-from shared.kafka_admin import make_admin
+from waybill_local.ports import HOST, pick
+from waybill_shared.kafka.admin import make_admin
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer

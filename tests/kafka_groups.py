@@ -2,7 +2,7 @@
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from shared.kafka_admin import KafkaAdmin
+from waybill_shared.kafka.admin import KafkaAdmin
 
 
 def group_offsets(kafka: KafkaAdmin, group: str) -> dict[tuple[str, int], int]:

@@ -11,10 +11,10 @@ import psutil
 import pyspark
 
 from integration.waiting import eventually
-from local_stack.java import Java, find_java
-from local_stack.ports import HOST, pick
-from local_stack.processes import die_with, end_all
-from stage_runner.driver.jvm import OPENS
+from waybill_local.java import Java, find_java
+from waybill_local.ports import HOST, pick
+from waybill_local.processes import die_with, end_all
+from waybill_spark.driver.jvm import OPENS
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_S = 40.0

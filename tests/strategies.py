@@ -3,8 +3,8 @@
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from shared.tokens import Part, Token
-from shared.vectors import Span
+from waybill_shared.contract.tokens import Part, Token
+from waybill_shared.contract.vectors import Span
 
 # For `@given`: on a busy machine no example is too slow, and the tier stays fast.
 patiently = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

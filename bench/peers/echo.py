@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from local_stack.ports import HOST
-from shared.process import shutdown_on_signals
-from shared.serving import serve
+from waybill_local.ports import HOST
+from waybill_shared.http.serving import serve
+from waybill_shared.process.lifetime import shutdown_on_signals
 
 OUTCOME = b'event: outcome\ndata: {"outcome": "complete"}\n\n'
 

@@ -20,10 +20,16 @@ from examples.truth.report import Finding, Story, table
 from examples.truth.scene import Scene
 from examples.truth.topics import Topics
 from examples.truth.waiting import Late
-from local_stack.stack import Options, StackError, StackState, down, up
-from shared.errors import Retryable
-from shared.failpoints import FOLDER
 from waybill import Client, WaybillError
+from waybill_local.stack import (
+    Options,
+    StackError,
+    StackState,
+    down,
+    up,
+)
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.process.failpoints import FOLDER
 
 ANY_PORTS: Final = Options(gateway_port=0, kafka_port=0, valkey_port=0)
 INTERRUPTED: Final = 130  # as shells have it

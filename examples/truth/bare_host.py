@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from examples.truth import bare
-from stage_runner.driver.jvm import JvmOptions, start_jvm
+from waybill_spark.driver.jvm import JvmOptions, start_jvm
 
 CATALOG: Final = "local"
 NAMESPACE: Final = "orders"

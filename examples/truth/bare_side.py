@@ -15,8 +15,8 @@ from pyiceberg.table import StaticTable
 
 from examples.truth.bare_host import Answer, HostSpec, Order, table_folder
 from examples.truth.waiting import Late
-from local_stack import archives, jars
-from local_stack.java import find_java
+from waybill_local import archives, jars
+from waybill_local.java import find_java
 
 ANSWER_TIMEOUT_S: Final = 120.0  # the first one includes the start of Spark
 REASON: Final = re.compile(r"^Reason: (.+)$", re.MULTILINE)

@@ -7,8 +7,8 @@ from examples.truth.bare_side import BareRun, BareSide
 from examples.truth.report import Story
 from examples.truth.topics import Topics, order
 from examples.truth.waybill_side import WaybillSide, blocked_by
-from local_stack.stack import StackState
 from waybill import Client, Outcome, Span
+from waybill_local.stack import StackState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

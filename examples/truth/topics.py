@@ -8,9 +8,9 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from examples.truth.waiting import Late, until
-from shared.kafka import make_producer, position_of
-from shared.kafka_admin import KafkaAdmin, make_admin
 from waybill import Span
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_producer, position_of
 
 WAIT_S: Final = 60.0
 

@@ -8,10 +8,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from examples.truth import bare
 from examples.truth.waiting import until
-from local_stack.stack import StackState
-from shared.failpoints import REACHED
-from stage_runner.adapters.groups import groups_with, signal_group
 from waybill import Client, Operation, Outcome, PipelineFailed, Span
+from waybill_local.stack import StackState
+from waybill_shared.process.failpoints import REACHED
+from waybill_stage_runner.adapters.groups import groups_with, signal_group
 
 WAIT_S: Final = 120.0  # each includes a start of Spark
 STAGE: Final = "load"

@@ -10,9 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from shared.problems import problem_body
-from shared.routes import HTTP_SERVICES, OPERATIONS, ROUTES, SERVICES, VARIABLE, methods_of
-from shared.version import VERSION
+from waybill_shared.contract.problems import problem_body
+from waybill_shared.contract.routes import (
+    HTTP_SERVICES,
+    OPERATIONS,
+    ROUTES,
+    SERVICES,
+    VARIABLE,
+    methods_of,
+)
+from waybill_shared.contract.version import VERSION
 
 CONFIG: Final = Path(__file__).with_name("gateway.conf")
 ADDRESSES: Final = {
@@ -27,7 +34,7 @@ RESOLVER: Final = "127.0.0.11"  # Docker's: asked again, so that a service may g
 
 # $waybill_service and $waybill_methods look at the path as it was sent, as the local gateway does.
 TEMPLATE: Final = """\
-# Made by `python -m infra.nginx.render` from the route table in shared.routes: change that.
+# Made by `python -m infra.nginx.render` from waybill_shared.contract.routes: change that.
 
 map "$request_method $request_uri" $waybill_service {
     default "";

@@ -7,8 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from shared.slots import HISTORY_LENGTH_MAX, Progress, Slot, entry_of
-from token_tracker.app import SlotWrite, Store, WriteResult
+from waybill_shared.contract.slots import (
+    HISTORY_LENGTH_MAX,
+    Progress,
+    Slot,
+    entry_of,
+)
+from waybill_token_tracker.app import SlotWrite, Store, WriteResult
 
 TENANT: Final = "default"
 UID: Final = "uid-1"

@@ -9,17 +9,17 @@ import pytest
 from ruamel.yaml import YAML
 
 from infra.nginx.render import ADDRESSES, CONFIG, LISTEN
-from ingress.settings import Settings as IngressSettings
-from local_stack.broker import Broker, properties
-from local_stack.jars import KAFKA, jar_set
-from local_stack.java import Java
-from local_stack.services import SERVICES as LOCAL
-from shared.routes import OPERATIONS, SERVICES
-from shared.settings import ServiceSettings
-from shared.setup import SetupSettings
-from stage_runner.settings import StageRunnerSettings
-from status.settings import Settings as StatusSettings
-from token_tracker.settings import TokenTrackerSettings
+from waybill_ingress.settings import Settings as IngressSettings
+from waybill_local.broker import Broker, properties
+from waybill_local.jars import KAFKA, jar_set
+from waybill_local.java import Java
+from waybill_local.services import SERVICES as LOCAL
+from waybill_shared.contract.routes import OPERATIONS, SERVICES
+from waybill_shared.settings.common import ServiceSettings
+from waybill_shared.setup import SetupSettings
+from waybill_stage_runner.settings import StageRunnerSettings
+from waybill_status.settings import Settings as StatusSettings
+from waybill_token_tracker.settings import TokenTrackerSettings
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")

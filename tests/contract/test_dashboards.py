@@ -11,10 +11,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
-from shared import metrics
-from shared.metrics_page import render
-from shared.metrics_table import METRICS, CounterName, HistogramName
-from shared.routes import SERVICES
+from waybill_shared.contract.routes import SERVICES
+from waybill_shared.process import metrics
+from waybill_shared.process.metrics_table import METRICS, CounterName, HistogramName
+from waybill_shared.tools.metrics_page import render
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "metrics.md"
@@ -135,7 +135,7 @@ def test_names_follow_the_conventions_of_prometheus() -> None:
 def test_the_page_of_metrics_is_made_of_the_table() -> None:
     same = PAGE.read_text(encoding="utf-8") == render()
 
-    assert same, "run `.venv/bin/python -m shared.metrics_page > docs/metrics.md`"
+    assert same, "run `.venv/bin/python -m waybill_shared.tools.metrics_page > docs/metrics.md`"
 
 
 def test_every_alert_is_explained_and_each_that_is_explained_exists() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("client", "docs", "examples", "infra", "schemas", "services", "shared", "tests")
+FOLDERS = ("client", "docs", "examples", "infra", "schemas", "services", "shared", "spark", "tests")
 SOURCES = [ROOT / "shared/src", ROOT / "client/src", ROOT / "infra/local/src"]
 SOURCES += sorted((ROOT / "services").glob("*/src"))
 PACKAGES = {package.name: package for source in SOURCES for package in source.iterdir()}

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from shared.acl_commands import acl_commands
-from shared.errors import UserError
-from shared.grants import KAFKA_GRANTS, PREFIX, REDIS_GRANTS
-from shared.grants_page import tables
-from shared.routes import SERVICES
-from shared.topics import topic_specs
+from waybill_shared.access.acl_commands import acl_commands
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.grants import KAFKA_GRANTS, PREFIX, REDIS_GRANTS
+from waybill_shared.contract.routes import SERVICES
+from waybill_shared.contract.topics import topic_specs
+from waybill_shared.tools.grants_page import tables
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "existing-clusters.md"
@@ -49,7 +49,9 @@ def test_the_page_has_the_tables_as_they_are() -> None:
     page = PAGE.read_text(encoding="utf-8")
     same = all(table in page for table in tables())
 
-    assert same, "put what `.venv/bin/python -m shared.grants_page` prints into the page"
+    assert same, (
+        "put what `.venv/bin/python -m waybill_shared.tools.grants_page` prints into the page"
+    )
 
 
 def test_commands_name_user_and_pattern() -> None:
@@ -80,15 +82,21 @@ def test_a_pattern_that_would_let_others_write_commits_is_refused(topic: str) ->
 
 
 def test_no_client_is_made_past_the_place_that_knows_users_and_certificates() -> None:
-    folders = [ROOT / "shared/src", ROOT / "client/src", *(ROOT / "services").glob("*/src")]
+    folders = [ROOT / "shared/src", ROOT / "spark/src", ROOT / "client/src"]
+    folders += (ROOT / "services").glob("*/src")
     files = {file: file.read_text() for folder in folders for file in folder.rglob("*.py")}
     for words, owners in {
-        "bootstrap.servers": {"kafka_cluster.py", "rehearsal.py"},  # the latter reaches nobody
-        "from_url(": {"redis_server.py"},
-        "AdminClient(": {"kafka_admin.py", "access.py"},
-        "Consumer(": {"kafka.py"},
+        "bootstrap.servers": {
+            "kafka/cluster.py",
+            "driver/rehearsal.py",
+        },  # the latter reaches nobody
+        "from_url(": {"redis/server.py"},
+        "AdminClient(": {"kafka/admin.py", "access/kafka.py"},
+        "Consumer(": {"kafka/clients.py"},
     }.items():
         found = {
-            file.name for file in files if re.search(rf"\b{re.escape(words)}", file.read_text())
+            f"{file.parent.name}/{file.name}"
+            for file in files
+            if re.search(rf"\b{re.escape(words)}", file.read_text())
         }
         assert found == owners, words

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from shared.manifest import Manifest, parse_manifest
-from shared.manifest_schema import SCHEMA, manifest_schema
+from waybill_shared.contract.manifest.model import Manifest, parse_manifest
+from waybill_shared.tools.manifest_schema import SCHEMA, manifest_schema
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
 def test_schema_file_is_that_of_the_model() -> None:
     assert SCHEMA.read_text() == manifest_schema(), (
-        "the manifest has changed: run `python -m shared.manifest_schema`"
+        "the manifest has changed: run `python -m waybill_shared.tools.manifest_schema`"
     )
 
 

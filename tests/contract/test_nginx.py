@@ -6,7 +6,14 @@ import re
 import pytest
 
 from infra.nginx.render import ADDRESSES, CONFIG, LISTEN, RESOLVER, render
-from shared.routes import HTTP_SERVICES, OPERATIONS, ROUTES, SERVICES, methods_of, route_for
+from waybill_shared.contract.routes import (
+    HTTP_SERVICES,
+    OPERATIONS,
+    ROUTES,
+    SERVICES,
+    methods_of,
+    route_for,
+)
 
 TEXT = CONFIG.read_text(encoding="utf-8")
 MAP = re.compile(r'^map (?:"[^"]*"|\S+) \$(\w+) {\n(.*?)^}', re.MULTILINE | re.DOTALL)

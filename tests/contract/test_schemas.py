@@ -11,9 +11,10 @@ import pytest
 from fastavro.validation import validate
 from ruamel.yaml import YAML
 
-from shared import codec
-from shared.events import Message
-from shared.topics import ACTIVE_BYTES_MAX, TopicSpec, topic_specs
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import Message
+from waybill_shared.contract.topics import TopicSpec, topic_specs
+from waybill_shared.kafka.topics import ACTIVE_BYTES_MAX
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 SERVICES = {"ingress", "token_tracker", "stage_runner", "status"}
@@ -42,7 +43,7 @@ def test_topic_file_has_exactly_the_fields_that_are_read(path: Path) -> None:
 
 def test_package_has_every_schema() -> None:
     """By one link per file: what builds the wheel follows no link to a folder."""
-    package = SCHEMAS.parent / "shared" / "src" / "shared" / "schemas"
+    package = SCHEMAS.parent / "shared" / "src" / "waybill_shared" / "contract" / "schemas"
     for kind in ("avro", "manifest", "topics"):
         for path in (SCHEMAS / kind).iterdir():
             link = package / kind / path.name

@@ -8,15 +8,21 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
-import ingress.adapters.http as of_ingress
-import status.adapters.http as of_status
-import status.adapters.pipelines_http as of_pipelines
-from shared.api_keys import add_key
-from shared.authentication import KeysInForce
-from shared.clock import SystemClock
-from shared.health import Health
-from shared.http import create_app
-from shared.routes import OPERATIONS, ROUTES, VARIABLE, Scope, scope_for
+import waybill_ingress.adapters.http as of_ingress
+import waybill_status.adapters.http as of_status
+import waybill_status.adapters.pipelines_http as of_pipelines
+from waybill_shared.access.api_keys import add_key
+from waybill_shared.access.authentication import KeysInForce
+from waybill_shared.contract.routes import (
+    OPERATIONS,
+    ROUTES,
+    VARIABLE,
+    Scope,
+    scope_for,
+)
+from waybill_shared.http.app import create_app
+from waybill_shared.process.clock import SystemClock
+from waybill_shared.process.health import Health
 
 NOBODY: Any = None  # no request of these tests gets as far as a use case
 

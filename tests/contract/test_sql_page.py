@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stage_runner.driver.sql_page import render
+from waybill_spark.guard.page import render
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
 
@@ -10,4 +10,4 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
 def test_the_page_shows_the_lists_as_they_are() -> None:
     same = DOCUMENT.read_text(encoding="utf-8") == render()
 
-    assert same, "run `.venv/bin/python -m stage_runner.driver.sql_page > docs/sql.md`"
+    assert same, "run `.venv/bin/python -m waybill_spark.guard.page > docs/sql.md`"

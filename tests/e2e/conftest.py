@@ -11,10 +11,10 @@ from confluent_kafka import Message
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.ending import stop_others, wanted_running
-from local_stack.stack import StackState
-from shared.kafka import make_producer, produce_and_wait
-from shared.kafka_admin import KafkaAdmin, make_admin
 from waybill import Client, Position
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.yaml"
 START_TIMEOUT_S = 120.0

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 import psutil
 
 from e2e.waiting import eventually
-from local_stack.stack import StackState
-from local_stack.state import Phase, ProcessState, load
+from waybill_local.stack import StackState
+from waybill_local.state import Phase, ProcessState, load
 
 BACK_TIMEOUT_S = 90.0
 

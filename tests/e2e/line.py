@@ -9,15 +9,15 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import order
 from e2e.reading import committed_orders, rows_of
 from e2e.waiting import eventually
-from local_stack.services import topic_prefix
-from local_stack.stack import StackState
-from shared import codec
-from shared.events import Fence
-from shared.kafka import read_to_end
-from shared.kafka_admin import KafkaAdmin
-from stage_runner.adapters.sinks.iceberg import FENCE_PROPERTY
-from stage_runner.driver.blocking import BLOCKED_BY_OPEN_TRANSACTION
 from waybill import Client, Position
+from waybill_local.services import topic_prefix
+from waybill_local.stack import StackState
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import Fence
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import read_to_end
+from waybill_spark.driver.blocking import BLOCKED_BY_OPEN_TRANSACTION
+from waybill_spark.sinks.iceberg.sink import FENCE_PROPERTY
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 120.0

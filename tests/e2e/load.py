@@ -16,11 +16,16 @@ from confluent_kafka import Message
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import Pipeline, order
-from local_stack.stack import StackState
-from shared.errors import Retryable
-from shared.kafka import make_producer, position_of, produce_and_wait, read_to_end
-from shared.kafka_admin import make_admin
 from waybill import Client, NotReady, Position, Unreachable
+from waybill_local.stack import StackState
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import (
+    make_producer,
+    position_of,
+    produce_and_wait,
+    read_to_end,
+)
 
 PACE_S = 0.1  # between two requests of one sender
 ROWS_EACH = 3

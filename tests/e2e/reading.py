@@ -7,9 +7,9 @@ import pyarrow as pa
 from confluent_kafka import TopicPartition
 from pyiceberg.catalog.sql import SqlCatalog
 
-from local_stack.stack import StackState
-from shared.kafka import make_consumer
-from shared.kafka_admin import KafkaAdmin
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_consumer
 
 WAIT_S = 60.0
 

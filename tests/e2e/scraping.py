@@ -3,9 +3,9 @@
 import httpx2
 
 from kafka_groups import group_offsets
-from local_stack.stack import StackState
 from scraping import Scrape, read_scrape
-from shared.kafka_admin import KafkaAdmin
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
 
 
 def scrape(stack: StackState, service: str) -> Scrape:

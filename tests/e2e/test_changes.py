@@ -9,10 +9,10 @@ from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order
 from e2e.faults import kill
 from e2e.reading import rows_of
 from e2e.waiting import drivers_of, eventually
-from local_stack.stack import StackState
-from shared.failpoints import REACHED
 from waybill import Client
 from waybill.outcomes import Outcome
+from waybill_local.stack import StackState
+from waybill_shared.process.failpoints import REACHED
 
 WAIT_S = 120.0
 LATER_STAGE = """

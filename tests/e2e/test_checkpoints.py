@@ -8,10 +8,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually
-from local_stack.stack import StackState
-from shared.failpoints import REACHED
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import REACHED
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually
-from local_stack.stack import StackState
-from shared.failpoints import REACHED
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import REACHED
 
 EDGES = [
     pytest.param(sink, edge, id=f"{edge} of the {sink} sink")

@@ -9,10 +9,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.faults import process_of
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually, gone
-from local_stack.stack import StackState
-from shared.failpoints import REACHED
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client, Operation
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import REACHED
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_stack.stack import StackState
+from waybill_local.stack import StackState
 
 TIMEOUT_S = 240.0
 WAYBILL = Path(sys.executable).with_name("waybill")

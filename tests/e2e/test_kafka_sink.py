@@ -10,9 +10,9 @@ from e2e.conftest import order
 from e2e.reading import committed_orders
 from e2e.topics import recreate
 from e2e.waiting import eventually
-from local_stack.stack import StackState
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 60.0

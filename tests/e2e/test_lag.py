@@ -7,14 +7,14 @@ from e2e.line import WAIT_S, Line
 from e2e.scraping import lag_of_group, scrape
 from e2e.waiting import eventually
 from kafka_groups import group_names
-from local_stack.services import topic_prefix
-from local_stack.stack import StackState
 from scraping import Scrape
-from shared.clock import SystemClock
-from shared.kafka_admin import KafkaAdmin
-from shared.routes import SERVICES
-from shared.version import VERSION
 from waybill import Client, Operation
+from waybill_local.services import topic_prefix
+from waybill_local.stack import StackState
+from waybill_shared.contract.routes import SERVICES
+from waybill_shared.contract.version import VERSION
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.clock import SystemClock
 
 SINKS = (("first", "middle"), ("second", "out"), ("second", "lake"))
 AGE_S_MAX = 60.0  # of a commit that a token has just been told of, on a busy machine

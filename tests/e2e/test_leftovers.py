@@ -8,8 +8,8 @@ import httpx2
 from e2e.conftest import Pipeline
 from e2e.faults import kill
 from e2e.waiting import drivers_of, eventually
-from local_stack.stack import StackState
 from waybill import Client
+from waybill_local.stack import StackState
 
 RECOVERY_TIMEOUT_S = 60.0
 UNPACKED = ("blockmgr-*", "spark-*", "artifacts-*", "liblz4-java-*", "snappy-*", "sqlite-*")

@@ -15,8 +15,8 @@ from e2e.chaos import Chaos
 from e2e.conftest import Apply
 from e2e.load import Ledger, Load, assert_clear, assert_rows_once, numbers_of
 from e2e.waiting import eventually
-from local_stack.stack import StackState
 from waybill import Client
+from waybill_local.stack import StackState
 
 SEED = 20_261_121
 TOKENS_MIN = 300

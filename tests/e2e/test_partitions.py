@@ -11,10 +11,10 @@ from confluent_kafka.admin import NewPartitions
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.line import WAIT_S, Line
-from local_stack.stack import StackState
-from shared.kafka import make_producer, position_of
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_producer, position_of
 
 BEFORE, AFTER = 2, 5
 ROUNDS = 10

@@ -10,11 +10,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import order
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually
-from local_stack.stack import StackState
-from shared.failpoints import REACHED
-from shared.kafka import make_producer
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_producer
+from waybill_shared.process.failpoints import REACHED
 
 LIMIT = 600_000
 SIZES = (250_000, 250_000, 250_000, 800_000, 250_000, 250_000, 250_000)

@@ -14,9 +14,9 @@ from e2e.conftest import Apply, Pipeline, order, orders_manifest
 from e2e.faults import process_of
 from e2e.reading import rows_of
 from e2e.waiting import drivers_of
-from local_stack.stack import StackState
-from shared.kafka import make_producer, produce_and_wait
 from waybill import Client, Invalid, Outcome, PipelineFailed, Position
+from waybill_local.stack import StackState
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
 WAIT_S = 90.0
 POLL_S = 0.05

@@ -8,10 +8,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import START_TIMEOUT_S
 from e2e.reading import committed_orders, rows_of
-from local_stack.stack import StackState
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client, Operation
 from waybill.outcomes import Outcome
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
 
 WAIT_S = 120.0
 INPUT = """

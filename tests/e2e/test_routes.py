@@ -4,8 +4,8 @@ import re
 
 import httpx2
 
-from local_stack.stack import StackState
-from shared.routes import ROUTES
+from waybill_local.stack import StackState
+from waybill_shared.contract.routes import ROUTES
 
 
 def test_every_route_is_one_of_a_service_and_the_other_way_round(stack: StackState) -> None:

@@ -12,10 +12,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import Apply, Pipeline, order
 from e2e.reading import rows_of
-from local_stack.stack import StackState
-from shared.kafka import make_producer
 from waybill import AsyncClient, Client, Invalid, NotFound, Position, Span
 from waybill.questions import PATH_TOKEN_CHARACTERS_MAX
+from waybill_local.stack import StackState
+from waybill_shared.kafka.clients import make_producer
 
 WAIT_S = 60.0
 DELIVERY_S = 10.0

@@ -10,8 +10,8 @@ from e2e.conftest import Apply
 from e2e.faults import kill_services, paused, process_of
 from e2e.load import Ledger, Load, assert_clear, assert_rows_once, when_ready
 from e2e.waiting import eventually
-from local_stack.stack import StackState
 from waybill import Client
+from waybill_local.stack import StackState
 
 SERVICES = ("ingress", "token_tracker", "status", "gateway", "stage_runner")
 WAIT_S = 150.0

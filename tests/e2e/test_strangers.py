@@ -10,10 +10,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.line import WAIT_S, Line
 from e2e.waiting import eventually
-from local_stack.stack import StackState
-from shared.kafka import make_producer, position_of, read_to_end
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client, Position
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_producer, position_of, read_to_end
 
 JOURNAL = 20
 

@@ -13,11 +13,11 @@ from e2e.reading import committed_orders, rows_of
 from e2e.topics import produce_orders, recreate, remove_records
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
-from local_stack.stack import StackState
-from shared.failpoints import REACHED
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client, Position, ProblemError, WaybillError
 from waybill.outcomes import Outcome
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import REACHED
 
 
 @pytest.fixture

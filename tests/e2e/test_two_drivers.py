@@ -15,11 +15,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e import waiting
 from e2e.two_sinks import START_TIMEOUT_S, WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
-from local_stack.stack import StackState, read_state
-from shared.failpoints import REACHED
-from shared.kafka_admin import KafkaAdmin
-from stage_runner.driver_protocol import DriverEvent, DriverSpec
 from waybill import Client
+from waybill_local.stack import StackState, read_state
+from waybill_shared.contract.driver import DriverEvent, DriverSpec
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import REACHED
 
 STOP_TIMEOUT_S = 30.0
 
@@ -40,7 +40,7 @@ class SecondDriver:
         own_spec.write_text(own.model_copy(update={"scratch_folder": scratch}).model_dump_json())
         with self._told.open("ab") as told, (folder / "driver.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "stage_runner.driver", str(own_spec)],
+                [sys.executable, "-m", "waybill_spark.driver", str(own_spec)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

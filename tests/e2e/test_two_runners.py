@@ -13,13 +13,13 @@ from e2e.faults import BACK_TIMEOUT_S, await_ready, paused, process_of
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually, gone
 from integration.conftest import free_port
-from local_stack.services import topic_prefix
-from local_stack.stack import StackState
-from shared.events import PipelineRecord
-from shared.failpoints import FOLDER, REACHED
-from shared.kafka_admin import KafkaAdmin
-from stage_runner.adapters.ownership import read_records
 from waybill import Client
+from waybill_local.services import topic_prefix
+from waybill_local.stack import StackState
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import FOLDER, REACHED
+from waybill_stage_runner.adapters.ownership import read_records
 
 STOP_TIMEOUT_S = 60.0
 TAKEOVER_TIMEOUT_S = 180.0  # until the group misses the first, and the second has a driver
@@ -41,7 +41,7 @@ def second_runner(stack: StackState, folder: Path) -> Iterator[None]:
     }
     with (folder / "stage_runner.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "stage_runner"], env=environment, stdout=log, stderr=log
+            [sys.executable, "-m", "waybill_stage_runner"], env=environment, stdout=log, stderr=log
         )
     try:
         yield

@@ -9,8 +9,8 @@ from confluent_kafka.admin import NewTopic
 
 from e2e.conftest import order
 from e2e.waiting import eventually
-from shared.kafka import make_producer
-from shared.kafka_admin import KafkaAdmin
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_producer
 
 WAIT_S: Final = 60.0
 

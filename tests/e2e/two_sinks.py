@@ -11,11 +11,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import order
 from e2e.reading import committed_orders
 from e2e.waiting import drivers_of
-from local_stack.stack import StackState
-from shared.kafka_admin import KafkaAdmin
 from waybill import Client, PipelineFailed
 from waybill.models import Fault, StartFrom
 from waybill.pipelines import PipelineFailure
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 120.0

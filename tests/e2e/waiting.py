@@ -6,8 +6,8 @@ from pathlib import Path
 import psutil
 
 from integration.waiting import eventually
-from local_stack.stack import StackState
 from waybill import Client, NotFound
+from waybill_local.stack import StackState
 
 __all__ = ["drivers_of", "eventually", "gone", "group_of"]
 

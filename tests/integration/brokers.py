@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from local_stack import broker, jars
-from local_stack.folders import make_private
-from local_stack.java import find_java
-from local_stack.processes import start, stop, wait_ready
+from waybill_local import broker, jars
+from waybill_local.folders import make_private
+from waybill_local.java import find_java
+from waybill_local.processes import start, stop, wait_ready
 
 
 @contextmanager

@@ -18,10 +18,11 @@ import pytest
 
 from containers import Servers
 from integration.waiting import eventually
-from shared.errors import Retryable
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.tokens import KeyRing
-from shared.topics import create_topics, topic_specs
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.tokens import KeyRing
+from waybill_shared.contract.topics import topic_specs
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.topics import create_topics
 
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
@@ -114,7 +115,7 @@ def serving(name: str, environment: dict[str, str], log: Path) -> Iterator[Servi
     settings = {**os.environ, **environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", name], env=settings, stdout=output, stderr=output
+            [sys.executable, "-m", f"waybill_{name}"], env=settings, stdout=output, stderr=output
         )
     try:
         url = f"http://127.0.0.1:{port}"

@@ -8,13 +8,13 @@ from confluent_kafka.admin import NewTopic
 
 from containers import Servers
 from integration.waiting import eventually
-from shared import codec
-from shared.errors import Retryable
-from shared.events import Reply
-from shared.follower import TopicFollower
-from shared.kafka import make_producer, produce_and_wait
-from shared.kafka_admin import make_admin
-from shared.topics import create_missing
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Reply
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.topics import create_missing
 
 WAIT_S = 15.0
 
@@ -90,8 +90,8 @@ def test_the_end_of_a_transaction_is_nothing_to_wait_for(servers: Servers) -> No
 def test_readiness_names_the_topic_whose_follower_stands_still(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.follower.LAG_INTERVAL_S", 0.1)
-    monkeypatch.setattr("shared.follower.LAG_S_MAX", 0.3)
+    monkeypatch.setattr("waybill_shared.kafka.follower.LAG_INTERVAL_S", 0.1)
+    monkeypatch.setattr("waybill_shared.kafka.follower.LAG_S_MAX", 0.3)
     topic = f"follow-{uuid.uuid4().hex[:8]}"
     create_missing(make_admin(servers.kafka), [NewTopic(topic, 1, 1)])
     held = threading.Event()

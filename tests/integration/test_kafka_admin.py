@@ -1,4 +1,4 @@
-"""Who heard of a cluster without brokers finds them again: `shared.kafka_admin`.
+"""Who heard of a cluster without brokers finds them again: `waybill_shared.kafka.admin`.
 
 A single broker tells that of itself when its controller has not heard it for some seconds. Here the
 way to the controller loses its heartbeats.
@@ -15,11 +15,11 @@ from confluent_kafka.admin import NewTopic
 from integration.brokers import own_broker
 from integration.lossy import BROKER_HEARTBEAT, LossyRoad
 from integration.waiting import eventually
-from local_stack.ports import HOST, address, pick
-from shared import kafka_admin
-from shared.errors import Retryable
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.topics import create_missing
+from waybill_local.ports import HOST, address, pick
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka import admin as kafka_admin
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.topics import create_missing
 
 TOPIC = "asked.about"
 CLIENTS = 24  # of those that are not replaced, about one of eight finds no broker any more

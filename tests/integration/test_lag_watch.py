@@ -14,13 +14,13 @@ from containers import Servers
 from integration.waiting import eventually
 from kafka_groups import group_names, group_offsets
 from scraping import read_scrape
-from shared import metrics
-from shared.events import Definition, InputDefinition, PartitionOffset
-from shared.kafka import make_consumer
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.slots import SinkState, Slot
-from shared.vectors import ENDLESS
-from token_tracker.adapters.lag import LagWatch
+from waybill_shared.contract.events import Definition, InputDefinition, PartitionOffset
+from waybill_shared.contract.slots import SinkState, Slot
+from waybill_shared.contract.vectors import ENDLESS
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.process import metrics
+from waybill_token_tracker.adapters.lag import LagWatch
 
 RECORDS = 10
 

@@ -9,17 +9,17 @@ import redis
 
 from integration.conftest import Surroundings
 from integration.waiting import eventually
-from shared.clock import SystemClock
-from shared.kafka import make_consumer
-from shared.kafka_admin import make_admin
-from shared.membership import REJOIN_MAX_S, Membership
-from shared.own_topics import OwnTopics
-from shared.slots import Keys
-from stage_runner.adapters.commands import CommandQueue
-from token_tracker.adapters.journal import STAMPED, KafkaJournal
-from token_tracker.adapters.kafka import FactStream
-from token_tracker.adapters.redis import RedisStore
-from token_tracker.app import Tracker
+from waybill_shared.contract.slots import Keys
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.membership import REJOIN_MAX_S, Membership
+from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.process.clock import SystemClock
+from waybill_stage_runner.adapters.commands import CommandQueue
+from waybill_token_tracker.adapters.journal import STAMPED, KafkaJournal
+from waybill_token_tracker.adapters.kafka import FactStream
+from waybill_token_tracker.adapters.redis import RedisStore
+from waybill_token_tracker.app import Tracker
 
 POLL_S = 0.05
 

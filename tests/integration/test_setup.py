@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from containers import Servers
-from shared.api_keys import read_keys
-from shared.kafka_admin import make_admin
-from shared.tokens import load_key_ring
-from shared.topics import topic_specs
+from waybill_shared.access.api_keys import read_keys
+from waybill_shared.contract.tokens import load_key_ring
+from waybill_shared.contract.topics import topic_specs
+from waybill_shared.kafka.admin import make_admin
 
 TIMEOUT_S = 60.0
 
@@ -22,7 +22,7 @@ def set_up(servers: Servers, folder: Path) -> str:
         "WAYBILL_TOKEN_KEYS_FILE": str(folder / "keys" / "token_keys.json"),
         "WAYBILL_API_KEYS_FILE": str(folder / "keys" / "api_keys.json"),
     }
-    command = [sys.executable, "-m", "shared.setup"]
+    command = [sys.executable, "-m", "waybill_shared.setup"]
     environment = {**os.environ, **settings}
     return subprocess.check_output(
         command, env=environment, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S

@@ -5,7 +5,7 @@ from confluent_kafka.admin import NewTopic
 
 from integration.conftest import Surroundings, can_be_read
 from integration.waiting import eventually
-from shared.kafka_admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 
 PARTITIONS = 8
 WITHIN_S = 30.0

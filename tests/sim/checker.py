@@ -9,18 +9,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple, Protocol
 
-from shared.clock import Clock
-from shared.errors import TokenRefused
-from shared.events import (
-    PipelineRecord,
-    SinkDefinition,
-    StageDefinition,
-    to_vector,
-)
-from shared.settings import DEFAULT_TENANT
-from shared.slots import NON_FINAL_AGE_MS_MAX
-from shared.tokens import Token
-from shared.vectors import Span, TopicPartition, join
 from sim.clients import Issued, Status, forgeries
 from sim.contents import Contents, fence_key
 from sim.effects import effects, required, writer_of
@@ -29,8 +17,25 @@ from sim.log import Cluster, Place, Row
 from sim.readers import Readers, Sink
 from sim.redis_server import RedisServer, Slots
 from sim.sinks import Storage
-from status.core.outcomes import FINAL, Kind, Lost, Outcome
-from status.core.views import Reading
+from waybill_shared.contract.errors import TokenRefused
+from waybill_shared.contract.events import (
+    PipelineRecord,
+    SinkDefinition,
+    StageDefinition,
+    to_vector,
+)
+from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
+from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.vectors import Span, TopicPartition, join
+from waybill_shared.process.clock import Clock
+from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_status.core.outcomes import (
+    FINAL,
+    Kind,
+    Lost,
+    Outcome,
+)
+from waybill_status.core.views import Reading
 
 NOT_KNOWN_NOW = frozenset({"redis_away", "slot_missing", "pipeline_not_known_yet"})
 """Why even an end that was told may be unknown for a while: what was known of it is lost."""

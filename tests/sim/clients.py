@@ -8,26 +8,33 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol, TypeVar, cast
 
-from ingress.app.ports import Appended, Sealed
-from ingress.app.records import Records
-from ingress.app.registry import Registry
-from ingress.app.tokens import Tokens as Births
-from ingress.core.births import Position
-from ingress.core.refusals import Refusal
-from ingress.core.rows import Record, Rejection, RowLimits
-from shared.errors import Retryable, TokenRefused
-from shared.events import PipelineRecord
-from shared.kafka_admin import TopicIdentity
-from shared.pipelines import PipelineDirectory
-from shared.settings import DEFAULT_TENANT
-from shared.tokens import PREFIX, KeyRing, Part, Token, open_token, seal
 from sim.clocks import Clocks
 from sim.log import Cluster, Partition, Place, Row
 from sim.redis_server import RedisServer, Slots
 from sim.sinks import Edge
-from status.app.hub import Hub
-from status.app.tokens import Tokens as Questions
-from status.core.outcomes import Outcome
+from waybill_ingress.app.ports import Appended, Sealed
+from waybill_ingress.app.records import Records
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.tokens import Tokens as Births
+from waybill_ingress.core.births import Position
+from waybill_ingress.core.refusals import Refusal
+from waybill_ingress.core.rows import Record, Rejection, RowLimits
+from waybill_shared.contract.errors import Retryable, TokenRefused
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.tokens import (
+    PREFIX,
+    KeyRing,
+    Part,
+    Token,
+    open_token,
+    seal,
+)
+from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_status.app.hub import Hub
+from waybill_status.app.tokens import Tokens as Questions
+from waybill_status.core.outcomes import Outcome
 
 RING = KeyRing(active=1, keys={1: bytes(32), 2: bytes([1] * 32)})
 LIMITS = RowLimits(records_max=1000, record_bytes_max=10_000)

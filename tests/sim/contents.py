@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from shared.events import Fence, PipelineRecord, SinkDefinition, StageDefinition
-from shared.slots import sink_key
 from sim.effects import writer_of
 from sim.log import Cluster, Place, Row
 from sim.sinks import Storage
+from waybill_shared.contract.events import (
+    Fence,
+    PipelineRecord,
+    SinkDefinition,
+    StageDefinition,
+)
+from waybill_shared.contract.slots import sink_key
 
 
 def fence_key(uid: str, stage: StageDefinition, sink: SinkDefinition) -> str:

@@ -8,30 +8,35 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol, cast
 
-from shared.clock import Clock
-from shared.errors import Retryable, UserError
-from shared.events import Commit, Fact, PipelineRecord, StageDefinition
 from sim.clocks import Clocks
 from sim.files import MemoryPath
 from sim.sinks import Storage
 from sim.spark import QueryFailed
 from sim.stages import SimStage, open_sink
-from stage_runner.core.moves import DriverEnded, DriverFailed, DriverRuns
-from stage_runner.driver.app import (
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import (
+    Commit,
+    Fact,
+    PipelineRecord,
+    StageDefinition,
+)
+from waybill_shared.process.clock import Clock
+from waybill_spark.checkpoint import CheckpointDamaged
+from waybill_spark.commits import Identity
+from waybill_spark.driver.app import (
     RunningStage,
     begin,
     later_sinks,
     settle,
     stage_inputs,
 )
-from stage_runner.driver.closing import _report as report_last
-from stage_runner.driver.closing import refuse_before_begun, staying
-from stage_runner.driver.failures import StageFailed, describe
-from waybill.spark.checkpoint import CheckpointDamaged
-from waybill.spark.commits import Identity
-from waybill.spark.ledger import Ledger
-from waybill.spark.sinks import SinkSuperseded
-from waybill.spark.stopping import StageStopped
+from waybill_spark.driver.closing import _report as report_last
+from waybill_spark.driver.closing import refuse_before_begun, staying
+from waybill_spark.driver.failures import StageFailed, describe
+from waybill_spark.ledger import Ledger
+from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.stopping import StageStopped
+from waybill_stage_runner.core.moves import DriverEnded, DriverFailed, DriverRuns
 
 FAILURES = (
     StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,

@@ -8,8 +8,13 @@ wrote it, so every row that was ever made is unique.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from shared.events import InputDefinition, PipelineRecord, SinkDefinition, StageDefinition
 from sim.log import Row
+from waybill_shared.contract.events import (
+    InputDefinition,
+    PipelineRecord,
+    SinkDefinition,
+    StageDefinition,
+)
 
 KEPT_OF = 3
 Effects = Mapping[tuple[str, str], frozenset[Row]]

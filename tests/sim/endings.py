@@ -6,8 +6,6 @@ from itertools import takewhile
 from random import Random
 from typing import Protocol
 
-from shared.events import Commit, Fact, PartitionOffset, PipelineRecord, to_vector
-from shared.slots import Slot
 from sim.checker import Around, Checker
 from sim.clients import Issued
 from sim.contents import Contents
@@ -15,7 +13,15 @@ from sim.effects import effects, required
 from sim.hosts import Hosts
 from sim.log import Place, Row
 from sim.losses import Losses
-from token_tracker.core import apply_fact
+from waybill_shared.contract.events import (
+    Commit,
+    Fact,
+    PartitionOffset,
+    PipelineRecord,
+    to_vector,
+)
+from waybill_shared.contract.slots import Slot
+from waybill_token_tracker.core import apply_fact
 
 FIRST_GENERATION = 1
 ORDER_SHARE = 0.3  # to apply all facts in other orders takes as long as the scenario

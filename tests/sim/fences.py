@@ -3,12 +3,17 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from shared.events import Fence, PipelineRecord, Range, to_vector
-from shared.vectors import TopicPartition
 from sim.contents import Contents, fence_keys
 from sim.flow import Taken
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
+from waybill_shared.contract.events import (
+    Fence,
+    PipelineRecord,
+    Range,
+    to_vector,
+)
+from waybill_shared.contract.vectors import TopicPartition
 
 
 class Around(Protocol):

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 
-from shared.events import (
+from sim.contents import Contents, fence_key
+from sim.effects import as_written, transform
+from sim.log import Cluster, Place, Row
+from sim.sinks import Batch
+from waybill_shared.contract.events import (
     Commit,
     Fact,
     InputDefinition,
@@ -19,12 +23,8 @@ from shared.events import (
     StageDefinition,
     to_vector,
 )
-from shared.slots import sink_key, stage_key
-from shared.vectors import Vector, gone_topics
-from sim.contents import Contents, fence_key
-from sim.effects import as_written, transform
-from sim.log import Cluster, Place, Row
-from sim.sinks import Batch
+from waybill_shared.contract.slots import sink_key, stage_key
+from waybill_shared.contract.vectors import Vector, gone_topics
 
 Taken = dict[str, list[tuple[int, Batch]]]
 """By the key of its fence, what each sink took, and the number of that move."""

@@ -3,12 +3,12 @@ every token must come to its end, and every count must be right."""
 
 from typing import Final
 
-from shared.events import PipelineRecord
-from shared.lifecycle import Phase
 from sim import moves
 from sim.endings import End
 from sim.pipelines import Pipeline
 from sim.world import Rates, World
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.lifecycle import Phase
 
 ROUNDS: Final = 60
 LOOKS: Final = 5

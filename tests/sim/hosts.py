@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from random import Random
 from typing import Protocol, TypeVar
 
-from shared.errors import Retryable
 from sim.driver import Crash, Driver
 from sim.operations import Operations
 from sim.redis_server import RedisServer
 from sim.runner import Around as RunnersAround
 from sim.runner import RunnerProcess
 from sim.tracker import Topics, TrackerProcess
+from waybill_shared.contract.errors import Retryable
 
 T = TypeVar("T")
 

@@ -9,15 +9,15 @@ some sink must have stood before it.
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from shared.events import Fact, to_vector
 from sim.checker import Around, Checker, covered
 from sim.clients import Issued
 from sim.contents import Contents, fence_key
 from sim.effects import awaited
 from sim.flow import Flow
 from sim.log import Place
-from status.core.outcomes import Lost
-from status.core.views import Reading
+from waybill_shared.contract.events import Fact, to_vector
+from waybill_status.core.outcomes import Lost
+from waybill_status.core.views import Reading
 
 BEFORE_START: Final = "before_start"
 CUT_OFF: Final = frozenset({"pipeline_deleted", "sink_removed"})

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from ingress.core.births import merged_parts
-from shared.errors import TokenRefused
 from sim.world import World
-from status.core.outcomes import Kind, Outcome
+from waybill_ingress.core.births import merged_parts
+from waybill_shared.contract.errors import TokenRefused
+from waybill_status.core.outcomes import Kind, Outcome
 
 MERGED_MAX: Final = 3
 PRECEDENCE: Final = (Kind.LOST, Kind.UNKNOWN, Kind.IN_PROGRESS, Kind.COMPLETE)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from shared.vectors import TopicPartition
 from sim.log import Place, Row
 from sim.shapes import name_of, topic_of_input
 from sim.world import World
+from waybill_shared.contract.vectors import TopicPartition
 
 ASKED_AT_ONCE = 3
 WAITED_FOR = 5

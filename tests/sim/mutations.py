@@ -42,51 +42,51 @@ MUTATIONS: Final = (
     Mutation(
         name="what nobody was told of when its topic went is told later",
         invariant="I1",
-        instead={"waybill.spark.stage.TrackedStage._give_up": stand_ins.no_stops},
+        instead={"waybill_spark.stage.TrackedStage._give_up": stand_ins.no_stops},
         only=("topics",),
         rates=Rates(unsure=0.3, pause=0.05),
     ),
     Mutation(
         name="a driver goes on behind a fence of a later claim",
         invariant="I4",
-        instead={"waybill.spark.ledger.Ledger._late": stand_ins.false},
+        instead={"waybill_spark.ledger.Ledger._late": stand_ins.false},
         only=("driver", "cutoff", "lives", "manifest"),
         rates=Rates(pause=0.08, takeover=0.2),
     ),
     Mutation(
         name="batches are skipped by their ids",
         invariant="I1",
-        instead={"waybill.spark.stage.TrackedStage._must_write": stand_ins.by_batch_id},
+        instead={"waybill_spark.stage.TrackedStage._must_write": stand_ins.by_batch_id},
         only=("checkpoint",),
     ),
     Mutation(
         name="what can never be read is not set aside",
         invariant="I2",
-        instead={"waybill.spark.stage.losses": stand_ins.none_found},
+        instead={"waybill_spark.stage.losses": stand_ins.none_found},
         only=("retention",),
     ),
     Mutation(
         name="torn sinks are not levelled",
         invariant="I2",
-        instead={"waybill.spark.stage.TrackedStage._level": stand_ins.nothing},
+        instead={"waybill_spark.stage.TrackedStage._level": stand_ins.nothing},
         only=("driver", "checkpoint"),
         rates=Rates(crash=0.02, pause=0.02, takeover=0.5, unsure=0.1),
     ),
     Mutation(
         name="nobody who waits is asked for when sinks come farther",
         invariant="I2",
-        instead={"status.core.needs.Index.take": stand_ins.nobody},
+        instead={"waybill_status.core.needs.Index.take": stand_ins.nobody},
     ),
     Mutation(
         name="nobody who waits hears of more than sinks that come farther",
         invariant="I2",
-        instead={"status.app.feeds.alike": stand_ins.true},
+        instead={"waybill_status.app.feeds.alike": stand_ins.true},
         only=("lives",),
     ),
     Mutation(
         name="only what is published wakes those who wait",
         invariant="I2",
-        instead={"status.app.feeds.Feeds.look": stand_ins.looks_away},
+        instead={"waybill_status.app.feeds.Feeds.look": stand_ins.looks_away},
         only=("status",),
     ),
     Mutation(
@@ -98,7 +98,7 @@ MUTATIONS: Final = (
     Mutation(
         name="of two pipelines the last one answers for both",
         invariant="I1",
-        instead={"status.core.outcomes.kind_of": stand_ins.last_kind},
+        instead={"waybill_status.core.outcomes.kind_of": stand_ins.last_kind},
         only=("pair",),
     ),
     Mutation(
@@ -116,7 +116,7 @@ MUTATIONS: Final = (
     Mutation(
         name="old tokens wait for sinks that came later",
         invariant="I3",
-        instead={"stage_runner.app.define": stand_ins.since_ever},
+        instead={"waybill_stage_runner.app.define": stand_ins.since_ever},
         only=("manifest",),
     ),
     Mutation(
@@ -149,19 +149,19 @@ MUTATIONS: Final = (
     Mutation(
         name="what is lost behind a hop takes all that was ever written there",
         invariant="I4",
-        instead={"token_tracker.core.losses.overlap": stand_ins.all_of_the_first},
+        instead={"waybill_token_tracker.core.losses.overlap": stand_ins.all_of_the_first},
         only=("retention",),
     ),
     Mutation(
         name="rows of a batch begin where those of the batch before it end",
         invariant="I4",
-        instead={"token_tracker.core.facts._hop": stand_ins.without_begins},
+        instead={"waybill_token_tracker.core.facts._hop": stand_ins.without_begins},
         only=("retention", "topics", "manifest"),
     ),
     Mutation(
         name="every batch is written",
         invariant="I5",
-        instead={"waybill.spark.ledger.decide": stand_ins.always_write},
+        instead={"waybill_spark.ledger.decide": stand_ins.always_write},
         only=("driver",),
     ),
     Mutation(
@@ -188,8 +188,8 @@ MUTATIONS: Final = (
         name="topic ids are not compared",
         invariant="I7",
         instead={
-            "waybill.spark.stage.TrackedStage._settle": stand_ins.no_stops,
-            "waybill.spark.stage.TrackedStage._check_topics": stand_ins.nothing,
+            "waybill_spark.stage.TrackedStage._settle": stand_ins.no_stops,
+            "waybill_spark.stage.TrackedStage._check_topics": stand_ins.nothing,
         },
         only=("topics",),
     ),
@@ -197,42 +197,42 @@ MUTATIONS: Final = (
         name="a checkpoint is believed whatever the sinks hold",
         invariant="I8",
         instead={
-            "waybill.spark.ledger.decide": stand_ins.never_diverged,
-            "waybill.spark.resuming._fits": stand_ins.true,
+            "waybill_spark.ledger.decide": stand_ins.never_diverged,
+            "waybill_spark.resuming._fits": stand_ins.true,
         },
         only=("checkpoint",),
     ),
     Mutation(
         name="a hop counts before its reader is past it",
         invariant="I9",
-        instead={"token_tracker.core.graph.covers": stand_ins.true},
+        instead={"waybill_token_tracker.core.graph.covers": stand_ins.true},
     ),
     Mutation(
         name="the seal does not bind the tenant",
         invariant="I10",
-        instead={"shared.tokens._bound": stand_ins.unbound},
+        instead={"waybill_shared.contract.tokens._bound": stand_ins.unbound},
     ),
     Mutation(
         name="the last commit wins",
         invariant="I11",
-        instead={"token_tracker.core.facts.join_offsets": stand_ins.the_later},
+        instead={"waybill_token_tracker.core.facts.join_offsets": stand_ins.the_later},
     ),
     Mutation(
         name="a slot of another server counts",
         invariant="I12",
-        instead={"status.core.views.usable_slot": stand_ins.any_server},
+        instead={"waybill_status.core.views.usable_slot": stand_ins.any_server},
         only=("redis",),
     ),
     Mutation(
         name="the age of a slot does not count",
         invariant="I12",
-        instead={"status.core.views.NON_FINAL_AGE_MS_MAX": 2**62},
+        instead={"waybill_status.core.views.NON_FINAL_AGE_MS_MAX": 2**62},
         only=("tracker",),
     ),
     Mutation(
         name="a slot that is behind a token's generation counts",
         invariant="I12",
-        instead={"status.app.tokens.view_of": stand_ins.every_generation},
+        instead={"waybill_status.app.tokens.view_of": stand_ins.every_generation},
         only=("manifest",),
     ),
 )

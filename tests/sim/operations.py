@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from shared.events import Command, PipelineRecord, Problem
+from waybill_shared.contract.events import Command, PipelineRecord, Problem
 
 
 @dataclass(slots=True)

@@ -2,13 +2,13 @@
 
 from typing import Protocol
 
-from shared.events import Command, PipelineRecord
-from shared.pipelines import Life
-from shared.settings import DEFAULT_TENANT
 from sim.clients import Ingress
 from sim.clocks import TrueClock
 from sim.hosts import Hosts
 from sim.shapes import Shape, Stage
+from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.pipelines import Life
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 
 class Around(Protocol):

@@ -5,11 +5,11 @@ A token may have been complete by that, and stays so when these stages are remov
 
 from collections.abc import Iterator, Sequence
 
-from shared.events import PipelineRecord, SinkDefinition, StageDefinition
 from sim.contents import Contents, fence_key, fence_keys
 from sim.effects import as_written, transform
 from sim.flow import Taken
 from sim.log import Row
+from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
 
 Sink = tuple[StageDefinition, SinkDefinition]
 

@@ -7,12 +7,23 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from shared.clock import Clock
-from shared.errors import Retryable
-from shared.slots import HISTORY_LENGTH_MAX, Entry, Progress, Slot, progress_from_json
-from status.app.signal import Signal
-from status.core.views import PipelineKey, Reading, Stamp, reading_of
-from token_tracker.app import SlotWrite, WriteResult
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.slots import (
+    HISTORY_LENGTH_MAX,
+    Entry,
+    Progress,
+    Slot,
+    progress_from_json,
+)
+from waybill_shared.process.clock import Clock
+from waybill_status.app.signal import Signal
+from waybill_status.core.views import (
+    PipelineKey,
+    Reading,
+    Stamp,
+    reading_of,
+)
+from waybill_token_tracker.app import SlotWrite, WriteResult
 
 SUBSCRIPTION_S = 3_600.0
 

@@ -5,8 +5,14 @@ from contextlib import suppress
 from random import Random
 from typing import Final, Protocol
 
-from shared.errors import Retryable
-from shared.events import (
+from sim.clocks import Clocks, TrueClock
+from sim.driver import Crash, Driver
+from sim.log import Cluster
+from sim.operations import Operations
+from sim.sinks import Edge
+from sim.tracker import Topics
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import (
     Beat,
     Command,
     Definition,
@@ -15,17 +21,16 @@ from shared.events import (
     PipelineRecord,
     StageDefinition,
 )
-from sim.clocks import Clocks, TrueClock
-from sim.driver import Crash, Driver
-from sim.log import Cluster
-from sim.operations import Operations
-from sim.sinks import Edge
-from sim.tracker import Topics
-from stage_runner.app import Runner
-from stage_runner.core.moves import Answer, DriverEnded, DriverFailed, DriverRuns
-from stage_runner.core.planning import TopicPlan, TopicState
-from stage_runner.core.states import EventKind, PipelineState, Saying
-from stage_runner.ports import Lease
+from waybill_stage_runner.app import Runner
+from waybill_stage_runner.core.moves import (
+    Answer,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+)
+from waybill_stage_runner.core.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
+from waybill_stage_runner.ports import Lease
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute

@@ -7,7 +7,6 @@ from itertools import accumulate
 from random import Random
 from unittest.mock import patch
 
-from shared.yaml_source import YamlSource
 from sim.checker import Violation
 from sim.faults import FAMILIES, Family
 from sim.healing import heal
@@ -15,6 +14,7 @@ from sim.merging import ask_merged
 from sim.moves import ORDINARY, Move
 from sim.shapes import SHAPES, Shape, name_of, place_of_sink, topic_of_input
 from sim.world import Rates, World
+from waybill_shared.contract.manifest.yaml_source import YamlSource
 
 STEPS = (60, 180)
 OFTEN = 3
@@ -56,7 +56,7 @@ def simulate(
     `only` these families of faults take part then, and often; `rates` replaces the seed's.
     """
     with (  # pure, and most of the time otherwise
-        patch("shared.manifest.YamlSource.read", _read_json),
+        patch("waybill_shared.contract.manifest.model.YamlSource.read", _read_json),
     ):
         world = _scenario(seed, only, rates)
         _run(world, wanted)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
 
-from shared.errors import Retryable
-from shared.events import Fence, Output
 from sim.effects import of_life
 from sim.log import Cluster, Place, Row, Transaction
-from waybill.spark.settling import TOPIC_DELETED, TOPIC_RECREATED
-from waybill.spark.sinks import SinkLife, SinkSuperseded, Written
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Fence, Output
+from waybill_spark.settling import TOPIC_DELETED, TOPIC_RECREATED
+from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
+from waybill_spark.stopping import StageStopped
 
 Edge = Callable[[str], None]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from shared.events import Range
 from sim.files import MemoryPath
 from sim.log import Cluster, OutOfRange, Place, Row, Topic
-from waybill.spark.checkpoint import LOG_VERSION
+from waybill_shared.contract.events import Range
+from waybill_spark.checkpoint import LOG_VERSION
 
 EARLIEST = -2
 LIMIT_MAX = 6

@@ -6,19 +6,19 @@ from typing import Protocol, cast
 
 from pyspark.sql import DataFrame
 
-from shared.clock import Clock
-from shared.events import Commit, Range, StageDefinition
 from sim.contents import fence_key
 from sim.effects import transform
 from sim.files import MemoryPath
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
-from stage_runner.driver.app import checkpoint_folder, later_sinks, stage_inputs
-from waybill.spark.checkpoint import Checkpoint
-from waybill.spark.commits import Identity
-from waybill.spark.pieces import Ranges, in_steps
-from waybill.spark.sinks import SinkLife
-from waybill.spark.stage import TrackedStage
+from waybill_shared.contract.events import Commit, Range, StageDefinition
+from waybill_shared.process.clock import Clock
+from waybill_spark.checkpoint import Checkpoint
+from waybill_spark.commits import Identity
+from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
+from waybill_spark.pieces import Ranges, in_steps
+from waybill_spark.sinks.contract import SinkLife
+from waybill_spark.stage import TrackedStage
 
 STEP_MAX = 8
 
@@ -44,7 +44,7 @@ class Host(Protocol):
 
 
 class SimStage:
-    """As `RunningStage`, with a simulated query; fulfils `waybill.spark.stage.Source`."""
+    """As `RunningStage`, with a simulated query; fulfils `waybill_spark.stage.Source`."""
 
     def __init__(self, definition: StageDefinition, host: Host) -> None:
         self.name = definition.name

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from shared.errors import Retryable
-from shared.events import (
+from sim.clients import Ingress
+from sim.tracker import Topics
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import (
     Commit,
     Fence,
     PartitionOffset,
@@ -15,18 +17,21 @@ from shared.events import (
     Snapshot,
     StageDefinition,
 )
-from shared.manifest import Manifest
-from shared.slots import Hop, Slot
-from shared.vectors import Span, Vector
-from sim.clients import Ingress
-from sim.tracker import Topics
-from stage_runner.core.planning import TopicState, define
-from status.core.outcomes import Judgement, Kind
-from status.core.views import Reading, View, view_of
-from token_tracker.core.facts import _hop
-from waybill.spark.fencing import AlreadyDone, Diverged, Write, decide
-from waybill.spark.ledger import Batch, Ledger
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.slots import Hop, Slot
+from waybill_shared.contract.vectors import Span, Vector
+from waybill_spark.fencing import (
+    AlreadyDone,
+    Diverged,
+    Write,
+    decide,
+)
+from waybill_spark.ledger import Batch, Ledger
+from waybill_spark.stopping import StageStopped
+from waybill_stage_runner.core.planning import TopicState, define
+from waybill_status.core.outcomes import Judgement, Kind
+from waybill_status.core.views import Reading, View, view_of
+from waybill_token_tracker.core.facts import _hop
 
 transact = Topics.transact
 

@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 
 from builders import UID, make_commit, make_fact, make_input, make_record, make_sink, make_stage
-from shared.events import Fence, PipelineRecord
 from sim.contents import Contents
 from sim.effects import of_life, transform
 from sim.flow import Flow, Taken
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
+from waybill_shared.contract.events import Fence, PipelineRecord
 
 THIN: Final = f"{UID}/thin/t@1"
 LAKE: Final = f"{UID}/merge/lake@1"

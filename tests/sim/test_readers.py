@@ -5,16 +5,16 @@ from random import Random
 from typing import Final, cast
 
 from builders import NOW, TENANT, UID, make_input, make_record, make_sink, make_stage
-from shared.events import Fence, PipelineRecord, StageDefinition
-from shared.tokens import Part, Token, pipeline_id
-from shared.vectors import Span
 from sim.checker import Around, Checker
 from sim.clients import Issued
 from sim.contents import fence_key
 from sim.effects import of_life, transform
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
-from status.core.outcomes import Kind, Outcome
+from waybill_shared.contract.events import Fence, PipelineRecord, StageDefinition
+from waybill_shared.contract.tokens import Part, Token, pipeline_id
+from waybill_shared.contract.vectors import Span
+from waybill_status.core.outcomes import Kind, Outcome
 
 ROOT: Final = Row(1)
 TOPIC: Final = make_sink("t", topic_id="T")

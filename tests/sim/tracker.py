@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from shared.clock import Clock
-from shared.errors import Retryable
-from shared.events import Beat, Fact, LifecycleEvent, Snapshot
 from sim.redis_server import RedisServer, Store
 from sim.sinks import Edge
-from token_tracker.app import SlotWrite, Tracker, WriteResult
-from token_tracker.core.snapshots import SnapshotRule
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import (
+    Beat,
+    Fact,
+    LifecycleEvent,
+    Snapshot,
+)
+from waybill_shared.process.clock import Clock
+from waybill_token_tracker.app import SlotWrite, Tracker, WriteResult
+from waybill_token_tracker.core.snapshots import SnapshotRule
 
 PARTITION = 0
 RULE = SnapshotRule(tail_max=5, age_ms_max=1_000_000)  # so that a save leaves some for later

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol, cast
 
-from shared.errors import TokenRefused
-from shared.slots import Progress
-from shared.tokens import Token
 from sim.checker import Checker
 from sim.clients import RING, Follower, Issued, outcome_text
 from sim.clocks import Clocks
 from sim.loop import TurningLoop
 from sim.redis_server import RedisServer, Slots
-from status.app.hub import Hub
-from status.app.question import Change
-from status.app.tokens import Tokens
-from status.core.outcomes import Outcome
-from status.core.views import PipelineKey, Reading, Stamp
+from waybill_shared.contract.errors import TokenRefused
+from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.tokens import Token
+from waybill_status.app.hub import Hub
+from waybill_status.app.question import Change
+from waybill_status.app.tokens import Tokens
+from waybill_status.core.outcomes import Outcome
+from waybill_status.core.views import PipelineKey, Reading, Stamp
 
 WAITERS_MAX: Final = 1_000
 WAIT_S: Final = 10.0

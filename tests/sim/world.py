@@ -11,10 +11,6 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from shared.errors import Retryable
-from shared.events import Fact, Fence, PipelineRecord, StageDefinition, to_vector
-from shared.tokens import Token
-from shared.vectors import TopicPartition
 from sim.checker import Checker
 from sim.clients import Ingress, Issued, Status, outcome_text
 from sim.clocks import Clocks, TrueClock
@@ -29,8 +25,18 @@ from sim.runner import DriverEvent, RunnerProcess
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
 from sim.waiters import Waiters
-from stage_runner.core.moves import DriverEnded
-from status.core.outcomes import Outcome
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import (
+    Fact,
+    Fence,
+    PipelineRecord,
+    StageDefinition,
+    to_vector,
+)
+from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.vectors import TopicPartition
+from waybill_stage_runner.core.moves import DriverEnded
+from waybill_status.core.outcomes import Outcome
 
 NAMES = ("p", "q")
 DEPTH_MAX = 2

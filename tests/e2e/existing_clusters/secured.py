@@ -1,6 +1,6 @@
 """A Kafka with TLS, users and ACLs, and a Valkey with users behind TLS: as somebody else runs them.
 
-Who may do what comes from `python -m shared.setup --print-acls`, word for word.
+Who may do what comes from `python -m waybill_shared.setup --print-acls`, word for word.
 """
 
 import argparse
@@ -32,12 +32,18 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 
 from certificates import Authority, write
 from e2e.existing_clusters.tls import tls_before
-from local_stack import broker, jars, valkey
-from local_stack.java import Java, find_java
-from local_stack.ports import address, pick
-from local_stack.processes import Child, ChildSpec, start, stop, wait_ready
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.kafka_cluster import KafkaCluster, Login
+from waybill_local import broker, jars, valkey
+from waybill_local.java import Java, find_java
+from waybill_local.ports import address, pick
+from waybill_local.processes import (
+    Child,
+    ChildSpec,
+    start,
+    stop,
+    wait_ready,
+)
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.cluster import KafkaCluster, Login
 
 ADMIN = "admin"
 TEAM = "orders-team"  # who sends straight to Kafka
@@ -235,7 +241,7 @@ def _apply(
 ) -> tuple[AclBinding, ...]:
     """What `--print-acls` prints, and the team's own right to write; gives what it leaves out."""
     named = [*(f"--input={i}" for i in inputs), *(f"--output={o}" for o in outputs)]
-    printed = made.run("shared.setup", "--print-acls", *named, service="setup")
+    printed = made.run("waybill_shared.setup", "--print-acls", *named, service="setup")
     assert printed.returncode == 0, printed.stderr
     lines = printed.stdout.splitlines()
     kafka = [line for line in lines if line.startswith("kafka-acls.sh")]

@@ -34,19 +34,19 @@ from e2e.existing_clusters.secured import (
     started,
 )
 from e2e.waiting import eventually
-from local_stack import services
-from local_stack.ports import pick
-from shared.access import connected
-from shared.codec import encode
-from shared.errors import Retryable
-from shared.events import Definition, Fact
-from shared.kafka import make_producer, position_of, produce_and_wait
-from shared.kafka_admin import make_admin
-from shared.kafka_cluster import KafkaCluster
-from shared.kafka_errors import GRANT_HINT
-from shared.redis_server import RedisServer
-from shared.topics import PARTITIONS_HINT
 from waybill import Client, Position
+from waybill_local import services
+from waybill_local.ports import pick
+from waybill_shared.access.kafka import connected
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Definition, Fact
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait
+from waybill_shared.kafka.cluster import KafkaCluster
+from waybill_shared.kafka.errors import GRANT_HINT
+from waybill_shared.kafka.topics import PARTITIONS_HINT
+from waybill_shared.redis.server import RedisServer
 
 INPUT, OUTPUT = "orders.in", "orders.enriched"
 WAIT_S = 60.0
@@ -62,10 +62,10 @@ class Running:
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """With all topics: Waybill's by `shared.setup` under its own user, the team's by an admin."""
+    """With all topics: Waybill's by the setup under its own user, the team's by an admin."""
     folder = tmp_path_factory.mktemp("clusters")
     with secured(folder, inputs=[INPUT], outputs=[OUTPUT]) as made:
-        done = made.run("shared.setup", service="setup")
+        done = made.run("waybill_shared.setup", service="setup")
         assert done.returncode == 0, done.stderr
         assert '"topics": 8' in done.stderr
         topics = [NewTopic(INPUT, 4, 1), NewTopic(OUTPUT, 4, 1)]
@@ -130,7 +130,7 @@ def binding(
 
 def refused(clusters: Secured, service: str, **settings: str) -> str:
     """The last words of a service that must not start."""
-    module = "shared.setup" if service == "setup" else service
+    module = "waybill_shared.setup" if service == "setup" else f"waybill_{service}"
     done = clusters.run(module, service=service, WAYBILL_HOST="127.0.0.1", **settings)
     assert done.returncode == 2, done.stderr
     assert MARK not in done.stderr + done.stdout
@@ -334,7 +334,7 @@ def test_topics_that_exist_otherwise_are_refused(clusters: Secured) -> None:
     ]
     for future in client.create_topics(topics).values():
         future.result()
-    done = clusters.run("shared.setup", service="setup", WAYBILL_TOPIC_PREFIX=OTHER)
+    done = clusters.run("waybill_shared.setup", service="setup", WAYBILL_TOPIC_PREFIX=OTHER)
     commits, replies = done.stderr.splitlines()
     assert done.returncode == 2
     assert commits == (

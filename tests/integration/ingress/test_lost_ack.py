@@ -13,10 +13,10 @@ from integration.brokers import own_broker
 from integration.conftest import StartService, Surroundings, make_surroundings
 from integration.ingress.test_records import Known, make_pipeline, opened
 from integration.lossy import LIST_OFFSETS, PRODUCE, LossyRoad
-from local_stack.ports import address, pick
-from shared.kafka import make_producer, produce_and_wait, read_to_end
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.vectors import Span
+from waybill_local.ports import address, pick
+from waybill_shared.contract.vectors import Span
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 DELIVERY_TIMEOUT_S = 4

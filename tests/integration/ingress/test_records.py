@@ -11,21 +11,21 @@ from confluent_kafka.admin import NewTopic
 
 from integration.conftest import StartService, Surroundings
 from integration.waiting import eventually
-from shared.clock import SystemClock
-from shared.codec import encode
-from shared.events import (
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.events import (
     InputDefinition,
     PartitionOffset,
     PipelineRecord,
     StageDefinition,
     pipeline_key,
 )
-from shared.kafka import make_producer, produce_and_wait, read_to_end
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.settings import DEFAULT_TENANT
-from shared.tokens import Token, open_token, pipeline_id
-from shared.topics import create_missing
-from shared.vectors import Span
+from waybill_shared.contract.tokens import Token, open_token, pipeline_id
+from waybill_shared.contract.vectors import Span
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
+from waybill_shared.kafka.topics import create_missing
+from waybill_shared.process.clock import SystemClock
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 MANIFEST = """
 version: 1

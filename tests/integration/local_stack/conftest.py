@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from integration.local_stack.place import Place, make_place
-from local_stack import stack
+from waybill_local import stack
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_stack import stack
-from local_stack.services import Service
-from local_stack.stack import Options, Report, StackState
+from waybill_local import stack
+from waybill_local.services import Service
+from waybill_local.stack import Options, Report, StackState
 
 DEADLINE_S = 20.0
 POLL_S = 0.02

@@ -15,10 +15,10 @@ from e2e.conftest import order, orders_manifest
 from e2e.faults import kill
 from e2e.load import numbers_of
 from e2e.waiting import drivers_of
-from local_stack import stack
-from local_stack.processes import wait_gone
-from local_stack.stack import Options
 from waybill import Client
+from waybill_local import stack
+from waybill_local.processes import wait_gone
+from waybill_local.stack import Options
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 120.0

@@ -14,9 +14,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from local_stack.gateway import create_app
-from local_stack.ports import HOST
-from local_stack.proxy import Upstreams
+from waybill_local.gateway import create_app
+from waybill_local.ports import HOST
+from waybill_local.proxy import Upstreams
 
 WAIT_S = 10.0
 POLL_S = 0.01

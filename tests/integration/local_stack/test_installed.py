@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from shared.routes import SERVICES
+from waybill_shared.contract.routes import SERVICES
 
 ROOT = Path(__file__).parents[3]
 UV = Path(sys.executable).with_name("uv")
 TIMEOUT_S = 180.0
-NAMES = ("status", "ingress", "stage_runner", "local_stack", "kafka", "types", "logging", "uvicorn")
+NAMES = ("status", "ingress", "stage_runner", "kafka", "types", "logging", "uvicorn")
 ORDER = '{"order_id": 1, "customer": "ada", "amount": 12.5}'
 
 
@@ -109,11 +109,23 @@ def test_stack_with_a_keys_file_answers_those_with_a_key(waybill: Path, empty: P
     assert "this needs scope admin" in beyond.stderr
 
 
+def test_the_sdk_alone_brings_no_libraries_of_the_command(members: Path, tmp_path: Path) -> None:
+    programs = install("waybill-client", members, tmp_path)
+    run(programs / "python", "-c", "from waybill import Client", folder=tmp_path)
+    packages = {path.name for path in tmp_path.glob("venv/lib/*/site-packages/*")}
+    assert packages.isdisjoint({"typer", "rich", "confluent_kafka", "waybill_shared", "pyspark"})
+
+    told = ran(programs / "waybill", "version", folder=tmp_path)
+
+    assert told.returncode == 1
+    assert told.stderr.strip().endswith("pip install 'waybill-client[cli]'")
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_each_service_brings_what_it_needs_and_only_the_runner_spark(
     service: str, members: Path, tmp_path: Path
 ) -> None:
     programs = install(f"waybill-{service}", members, tmp_path)
-    run(programs / "python", "-c", f"import {service}.__main__", folder=tmp_path)
+    run(programs / "python", "-c", f"import waybill_{service}.__main__", folder=tmp_path)
     spark = list(tmp_path.glob("venv/lib/*/site-packages/pyspark"))
     assert bool(spark) == (service == "stage_runner")

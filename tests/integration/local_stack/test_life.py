@@ -14,11 +14,11 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from integration.local_stack.place import Place, eventually, family, state_of
-from local_stack import stack
-from local_stack.broker import NAME as KAFKA
-from local_stack.processes import runs, wait_gone
-from local_stack.stack import StackError, StackState
-from local_stack.state import load, save
+from waybill_local import stack
+from waybill_local.broker import NAME as KAFKA
+from waybill_local.processes import runs, wait_gone
+from waybill_local.stack import StackError, StackState
+from waybill_local.state import load, save
 
 Foreground = subprocess.Popen[str]
 
@@ -26,8 +26,8 @@ GONE_S = 15.0
 FOREGROUND = """
 import sys
 from pathlib import Path
-from local_stack import reports, stack
-from local_stack.services import Service
+from waybill_local import reports, stack
+from waybill_local.services import Service
 services = tuple(Service(name=n, module=f"standin_{n}", stop_timeout_s=30) for n in sys.argv[2:])
 options = stack.Options(gateway_port=0, kafka_port=0, valkey_port=0, services=services)
 try:

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_stack.errors import StackError
-from local_stack.processes import (
+from waybill_local.errors import StackError
+from waybill_local.processes import (
     Child,
     ChildSpec,
     Interrupted,

@@ -11,9 +11,14 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from integration.local_stack.place import Place, eventually, state_of
-from local_stack import stack
-from local_stack.stack import AlreadyRunning, Phase, ProcessState, StackState
-from shared.topics import topic_specs
+from waybill_local import stack
+from waybill_local.stack import (
+    AlreadyRunning,
+    Phase,
+    ProcessState,
+    StackState,
+)
+from waybill_shared.contract.topics import topic_specs
 
 
 @pytest.fixture

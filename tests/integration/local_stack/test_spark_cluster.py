@@ -13,10 +13,10 @@ from e2e.conftest import Pipeline, order, orders_manifest
 from e2e.faults import kill
 from e2e.load import numbers_in, numbers_of
 from e2e.waiting import drivers_of, eventually
-from local_stack import stack
-from local_stack.stack import Options, StackState
 from spark_cluster import SparkCluster, spark_cluster
 from waybill import Client
+from waybill_local import stack
+from waybill_local.stack import Options, StackState
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 90.0

@@ -9,9 +9,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import order, orders_manifest
 from e2e.scraping import scrape
-from local_stack import stack
-from local_stack.stack import Options, StackState
 from waybill import Client
+from waybill_local import stack
+from waybill_local.stack import Options, StackState
 
 WAIT_S = 90.0
 STEP = "SELECT *, amount * 0.2 AS tax FROM orders"

@@ -14,10 +14,10 @@ import psutil
 import redis
 
 from integration.waiting import eventually
-from local_stack import valkey
-from local_stack.folders import make_private
-from local_stack.ports import HOST, pick
-from local_stack.processes import Child, kill_group, start
+from waybill_local import valkey
+from waybill_local.folders import make_private
+from waybill_local.ports import HOST, pick
+from waybill_local.processes import Child, kill_group, start
 
 PIECE_BYTES = 65_536
 

@@ -7,12 +7,12 @@ import redis
 from redis.asyncio import Redis
 
 from containers import Servers
-from shared.clock import SystemClock
-from shared.slots import NON_FINAL_AGE_MS_MAX, Keys, Slot
-from status.adapters.redis import RedisSlots
-from status.core.views import Reading
-from token_tracker.adapters.redis import RedisStore
-from token_tracker.app import SlotWrite, WriteResult
+from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, Keys, Slot
+from waybill_shared.process.clock import SystemClock
+from waybill_status.adapters.redis import RedisSlots
+from waybill_status.core.views import Reading
+from waybill_token_tracker.adapters.redis import RedisStore
+from waybill_token_tracker.app import SlotWrite, WriteResult
 
 HOUR_MS = 3_600_000
 SECOND_MS = 1_000

@@ -1,8 +1,8 @@
 """That Redis was emptied is seen at the next look, by each tracker for what it holds."""
 
 from integration.redis.servers import Valkey
-from shared.slots import Keys
-from token_tracker.adapters.redis import RedisStore
+from waybill_shared.contract.slots import Keys
+from waybill_token_tracker.adapters.redis import RedisStore
 
 
 def test_an_emptied_server_is_seen_once_by_each_tracker(valkey: Valkey) -> None:

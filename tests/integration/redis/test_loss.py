@@ -10,7 +10,7 @@ import pytest
 from integration.redis.servers import Valkey, paused
 from integration.redis.world import Answer, World, asked
 from integration.waiting import eventually
-from shared.slots import NON_FINAL_AGE_MS_MAX
+from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
 
 FLUSHES = 4
 AGE_S = NON_FINAL_AGE_MS_MAX / 1000

@@ -7,8 +7,8 @@ import redis
 
 from contract.slot_store import CASES, SINK, TENANT, UID, Bench, Held
 from integration.redis.servers import Valkey
-from shared.slots import Keys, slot_from_json
-from token_tracker.adapters.redis import RedisStore
+from waybill_shared.contract.slots import Keys, slot_from_json
+from waybill_token_tracker.adapters.redis import RedisStore
 
 KEYS = Keys("rules")
 

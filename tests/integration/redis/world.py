@@ -25,13 +25,18 @@ from builders import (
 from integration.conftest import Serving, Surroundings
 from integration.redis.servers import Switch
 from integration.waiting import eventually
-from shared.clock import SystemClock
-from shared.codec import encode
-from shared.events import Commit, Definition, pipeline_key
-from shared.kafka import make_producer, produce_and_wait
-from shared.settings import DEFAULT_TENANT
-from shared.tokens import Part, Token, pipeline_id, seal
-from shared.vectors import Span
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.events import Commit, Definition, pipeline_key
+from waybill_shared.contract.tokens import (
+    Part,
+    Token,
+    pipeline_id,
+    seal,
+)
+from waybill_shared.contract.vectors import Span
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.process.clock import SystemClock
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 SNAPSHOT = 6150272777574668285
 STAGES = (

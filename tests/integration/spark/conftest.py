@@ -9,11 +9,11 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from local_stack import archives, jars
-from local_stack.java import find_java
-from stage_runner import driver
-from stage_runner.driver.jvm import JvmOptions, start_jvm
-from stage_runner.driver.session import open_session, spark_conf
+from waybill_local import archives, jars
+from waybill_local.java import find_java
+from waybill_spark import driver
+from waybill_spark.driver.jvm import JvmOptions, start_jvm
+from waybill_spark.driver.session import open_session, spark_conf
 
 CANARY = "a secret of the driver"
 RawFrame = Callable[[Sequence[tuple[str, int, int, bytes | None]]], DataFrame]

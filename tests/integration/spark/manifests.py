@@ -2,7 +2,7 @@
 
 import json
 
-from shared.manifest import Manifest, parse_manifest
+from waybill_shared.contract.manifest.model import Manifest, parse_manifest
 
 ORDERS = (
     "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP,"

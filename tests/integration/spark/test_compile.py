@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.spark.manifests import KAFKA_SINK, make_manifest
-from shared.errors import UserError
-from shared.events import Problem
-from shared.manifest import parse_manifest
-from stage_runner.driver.allowed import allowed
-from stage_runner.driver.compile import compile_pipeline
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_spark.driver.compile import compile_pipeline
+from waybill_spark.guard.allowed import allowed
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "orders.yaml"
 TAKEN = [

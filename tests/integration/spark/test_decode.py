@@ -8,9 +8,14 @@ from pyspark.sql import functions as F
 
 from accepted_values import AcceptedValue, accepted_values
 from integration.spark.conftest import RawFrame
-from stage_runner.driver.compile import TIMESTAMP_TEXT
-from stage_runner.driver.decode import DecodedInput, MalformedRecord, decode, refuse_malformed
-from stage_runner.driver.sizes import RecordSizes
+from waybill_spark.driver.compile import TIMESTAMP_TEXT
+from waybill_spark.driver.decode import (
+    DecodedInput,
+    MalformedRecord,
+    decode,
+    refuse_malformed,
+)
+from waybill_spark.driver.sizes import RecordSizes
 
 AS_JSON = {"timestampFormat": TIMESTAMP_TEXT, "ignoreNullFields": "false"}
 BY_TYPE = {

@@ -14,16 +14,16 @@ from pyspark.sql import functions as F
 
 from integration.spark.conftest import CANARY
 from integration.spark.manifests import ORDERS, OTHERS
-from local_stack import jars
-from shared.errors import UserError
-from shared.events import Problem, SqlGuard
 from sql.corpora import Query, attacks, good
 from sql.fuzz import Texts
 from sql.spark_classes import Classes
-from stage_runner.core.sql_guard import Objection, objection_to_parsed
-from stage_runner.driver.allowed import allowed, kinds, read_lists
-from stage_runner.driver.compile import analyzed
-from stage_runner.driver.guard import refuse_parsed, tree_of, windows_at
+from waybill_local import jars
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem, SqlGuard
+from waybill_spark.driver.compile import analyzed
+from waybill_spark.guard.allowed import allowed, kinds, read_lists
+from waybill_spark.guard.judge import Objection, objection_to_parsed
+from waybill_spark.guard.plans import refuse_parsed, tree_of, windows_at
 
 VIEWS = ("orders", "others")
 

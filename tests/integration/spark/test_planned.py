@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
-from stage_runner.core.rows import KEY, VALUE
-from stage_runner.driver.allowed import allowed
-from stage_runner.driver.compile import RAW_COLUMNS, CompiledStage, compile_pipeline
+from waybill_spark.driver.compile import RAW_COLUMNS, CompiledStage, compile_pipeline
+from waybill_spark.guard.allowed import allowed
+from waybill_spark.sinks.kafka.rows import KEY, VALUE
 
 QUERY = "SELECT order_id, customer, amount * 2 AS twice FROM orders WHERE amount > 1"
 TWO_VIEWS = (

@@ -9,11 +9,16 @@ from pyspark.sql import SparkSession
 
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
-from stage_runner.core.rows import KEY, VALUE
-from stage_runner.driver.allowed import allowed
-from stage_runner.driver.compile import CompiledStage, compile_pipeline
-from stage_runner.driver.decode import DecodedInput, MalformedRecord, decode, refuse_malformed
-from stage_runner.driver.sizes import RecordSizes
+from waybill_spark.driver.compile import CompiledStage, compile_pipeline
+from waybill_spark.driver.decode import (
+    DecodedInput,
+    MalformedRecord,
+    decode,
+    refuse_malformed,
+)
+from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.guard.allowed import allowed
+from waybill_spark.sinks.kafka.rows import KEY, VALUE
 
 ORDER = {
     "order_id": 7,

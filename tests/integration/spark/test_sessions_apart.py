@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.manifests import LAKE_SINK
 from integration.spark.test_rows import make_stage, raw_order
-from shared.events import Range
-from shared.kafka_admin import KafkaAdmin
-from shared.manifest import Stage
-from stage_runner.driver import compile as compiling
-from stage_runner.driver import topics
-from stage_runner.driver.decode import DecodedInput
-from stage_runner.driver.sizes import RecordSizes
-from stage_runner.driver.topics import TopicSource
+from waybill_shared.contract.events import Range
+from waybill_shared.contract.manifest.model import Stage
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_spark.driver import compile as compiling
+from waybill_spark.driver import topics
+from waybill_spark.driver.decode import DecodedInput
+from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.driver.topics import TopicSource
 
 
 def run_of(start: int) -> tuple[Range, ...]:

@@ -12,16 +12,16 @@ from builders import make_command, make_record
 from containers import Servers
 from integration.conftest import Surroundings, make_surroundings
 from integration.topics import create_anew
-from shared import own_topics
-from shared.clock import SystemClock
-from shared.events import PipelineRecord
-from shared.kafka_admin import make_admin
-from shared.own_topics import OwnTopics, TopicCreatedAnew
-from stage_runner.adapters.ownership import Ownership, watched_topics
-from stage_runner.adapters.publisher import KafkaPublisher
-from stage_runner.adapters.transactions import PartitionProducer
-from stage_runner.app import Runner
-from stage_runner.core.moves import Answer
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.kafka import own_topics
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.own_topics import OwnTopics, TopicCreatedAnew
+from waybill_shared.process.clock import SystemClock
+from waybill_stage_runner.adapters.ownership import Ownership, watched_topics
+from waybill_stage_runner.adapters.publisher import KafkaPublisher
+from waybill_stage_runner.adapters.transactions import PartitionProducer
+from waybill_stage_runner.app import Runner
+from waybill_stage_runner.core.moves import Answer
 
 PARTITIONS = 8
 

@@ -12,11 +12,16 @@ import pytest
 
 from builders import UID, make_record
 from integration.waiting import eventually
-from shared.errors import Retryable
-from stage_runner.adapters import groups
-from stage_runner.adapters.drivers import SCRATCH, SPEC, DriverProcesses, Ended
-from stage_runner.ports import Lease
-from stage_runner.settings import StageRunnerSettings
+from waybill_shared.contract.errors import Retryable
+from waybill_stage_runner.adapters import groups
+from waybill_stage_runner.adapters.drivers import (
+    SCRATCH,
+    SPEC,
+    DriverProcesses,
+    Ended,
+)
+from waybill_stage_runner.ports import Lease
+from waybill_stage_runner.settings import StageRunnerSettings
 
 WAIT_S = 30.0
 LEASE = Lease(epoch=1, lifecycle_id="L1")

@@ -10,15 +10,15 @@ from confluent_kafka import Message, Producer
 
 from builders import make_fence
 from integration.conftest import Surroundings
-from shared import codec
-from shared.events import Fence
-from shared.kafka import make_producer, read_ranges
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.kafka_cluster import Kafka
-from shared.partitioner import partition_of
-from stage_runner.adapters.sinks import fences
-from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
-from waybill.spark.sinks import SinkLife, Written
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import Fence
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_producer, read_ranges
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.partitioner import partition_of
+from waybill_spark.sinks.contract import SinkLife, Written
+from waybill_spark.sinks.kafka import fences
+from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 
 PARTITIONS = 8
 MANY = 100_000

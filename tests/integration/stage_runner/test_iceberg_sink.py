@@ -7,14 +7,14 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from builders import make_fence
-from shared.clock import SystemClock
-from stage_runner.adapters.lakehouse import open_catalog
-from stage_runner.adapters.sinks.iceberg import IcebergSink
-from stage_runner.driver.failures import describe
-from waybill.spark.commits import Identity
-from waybill.spark.ledger import Ledger
-from waybill.spark.sinks import SinkLife, SinkSuperseded, SinkUnreachable
-from waybill.spark.stopping import StageStopped
+from waybill_shared.process.clock import SystemClock
+from waybill_spark.commits import Identity
+from waybill_spark.driver.failures import describe
+from waybill_spark.ledger import Ledger
+from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, SinkUnreachable
+from waybill_spark.sinks.iceberg.lakehouse import open_catalog
+from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.stopping import StageStopped
 
 TABLE = "raw.orders"
 LIFE = SinkLife(name="lake", since=1, fence_key="here/waybill/default/uid/load/lake@1")

@@ -10,14 +10,14 @@ from confluent_kafka.admin import NewTopic
 from builders import make_fence
 from integration.conftest import Surroundings
 from integration.waiting import eventually
-from shared.events import Fence
-from shared.kafka import read_to_end
-from shared.kafka_admin import KafkaAdmin, make_admin
-from shared.topics import create_missing
-from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
-from stage_runner.core.rows import KEY, VALUE
-from waybill.spark.sinks import SinkLife, SinkSuperseded
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.events import Fence
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import read_to_end
+from waybill_shared.kafka.topics import create_missing
+from waybill_spark.sinks.contract import SinkLife, SinkSuperseded
+from waybill_spark.sinks.kafka.rows import KEY, VALUE
+from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
+from waybill_spark.stopping import StageStopped
 
 PARTITIONS = 2
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import psutil
 
 from integration.waiting import eventually
-from local_stack import jars
-from local_stack.java import find_java
-from shared.settings import read_settings
-from stage_runner.adapters.archives import archive_of, class_path
-from stage_runner.adapters.groups import groups_with
-from stage_runner.adapters.rehearsal import rehearsal
-from stage_runner.settings import StageRunnerSettings
+from waybill_local import jars
+from waybill_local.java import find_java
+from waybill_shared.process.archives import archive_of, class_path
+from waybill_shared.settings.common import read_settings
+from waybill_stage_runner.adapters.groups import groups_with
+from waybill_stage_runner.adapters.rehearsal import rehearsal
+from waybill_stage_runner.settings import StageRunnerSettings
 
 WAIT_S = 60.0
 

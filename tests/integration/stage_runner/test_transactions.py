@@ -7,13 +7,13 @@ from confluent_kafka.admin import NewTopic
 
 from containers import Servers
 from integration.waiting import eventually
-from shared.errors import Retryable
-from shared.kafka import read_to_end
-from shared.kafka_admin import make_admin
-from shared.topics import create_missing
-from stage_runner.adapters import transactions
-from stage_runner.adapters.transactions import Outgoing, PartitionProducer
-from stage_runner.ports import PartitionLost
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import read_to_end
+from waybill_shared.kafka.topics import create_missing
+from waybill_stage_runner.adapters import transactions
+from waybill_stage_runner.adapters.transactions import Outgoing, PartitionProducer
+from waybill_stage_runner.ports import PartitionLost
 
 
 class Voices:

@@ -28,13 +28,24 @@ from builders import (
 from integration.conftest import StartService, Surroundings, running
 from integration.status.tracker import now_ms
 from integration.waiting import eventually
-from shared.codec import encode
-from shared.events import Commit, Definition, LifecycleEvent, SetAside, pipeline_key
-from shared.kafka import make_producer, produce_and_wait
-from shared.settings import DEFAULT_TENANT
-from shared.slots import Keys
-from shared.tokens import Part, Token, pipeline_id, seal
-from shared.vectors import ENDLESS, Span
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.events import (
+    Commit,
+    Definition,
+    LifecycleEvent,
+    SetAside,
+    pipeline_key,
+)
+from waybill_shared.contract.slots import Keys
+from waybill_shared.contract.tokens import (
+    Part,
+    Token,
+    pipeline_id,
+    seal,
+)
+from waybill_shared.contract.vectors import ENDLESS, Span
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 NEW_ID = "q83vEjRWeJCrze8SNFZ4kA"
 ORDERS = make_input("orders", bases=(10, 0))

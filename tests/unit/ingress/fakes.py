@@ -3,15 +3,27 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ingress.app.ports import Appended, Sealed
-from ingress.core.rows import Record, Rejection
-from shared.errors import Retryable
-from shared.events import InputDefinition, PartitionOffset, PipelineRecord, StageDefinition
-from shared.kafka_admin import TopicIdentity
-from shared.pipelines import Life
-from shared.settings import DEFAULT_TENANT
-from shared.tokens import KeyRing, Part, Token, open_token, pipeline_id, seal
-from shared.vectors import Span
+from waybill_ingress.app.ports import Appended, Sealed
+from waybill_ingress.core.rows import Record, Rejection
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import (
+    InputDefinition,
+    PartitionOffset,
+    PipelineRecord,
+    StageDefinition,
+)
+from waybill_shared.contract.pipelines import Life
+from waybill_shared.contract.tokens import (
+    KeyRing,
+    Part,
+    Token,
+    open_token,
+    pipeline_id,
+    seal,
+)
+from waybill_shared.contract.vectors import Span
+from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
 NEW_ID = "bmV3bmV3bmV3bmV3bmV3bg"

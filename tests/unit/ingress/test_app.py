@@ -6,19 +6,6 @@ from typing import get_args
 
 import pytest
 
-from ingress.app.commands import Action, Beginning, Commands
-from ingress.app.floors import FLOOR_AGE_MS_MAX
-from ingress.app.records import Receipt, Records
-from ingress.app.registry import APPLIED_AGE_MS_MAX, Registry
-from ingress.app.tokens import END_RETRY_MS, Tokens
-from ingress.core.births import Position
-from ingress.core.refusals import Refusal
-from ingress.core.rows import Rejection, RowLimits
-from shared.codec import decode
-from shared.errors import Retryable, UserError
-from shared.events import Command, PipelineRecord
-from shared.operations import Operation, read_operation
-from shared.vectors import Span
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
@@ -31,6 +18,19 @@ from unit.ingress.fakes import (
     source,
     span,
 )
+from waybill_ingress.app.commands import Action, Beginning, Commands
+from waybill_ingress.app.floors import FLOOR_AGE_MS_MAX
+from waybill_ingress.app.records import Receipt, Records
+from waybill_ingress.app.registry import APPLIED_AGE_MS_MAX, Registry
+from waybill_ingress.app.tokens import END_RETRY_MS, Tokens
+from waybill_ingress.core.births import Position
+from waybill_ingress.core.refusals import Refusal
+from waybill_ingress.core.rows import Rejection, RowLimits
+from waybill_shared.contract.codec import decode
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.operations import Operation, read_operation
+from waybill_shared.contract.vectors import Span
 
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
 THREE = b'{"id": 1}\n{"id": 2}\n{"id": 3}'

@@ -7,24 +7,6 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from ingress.adapters.http import (
-    STATUS_OF,
-    add_refusals,
-    pipelines_router,
-    records_router,
-    tokens_router,
-)
-from ingress.adapters.mint import RandomMint
-from ingress.app import merges, records, registry, tokens
-from ingress.app.commands import Commands
-from ingress.app.merges import Merges
-from ingress.app.records import Records
-from ingress.app.registry import Registry
-from ingress.app.tokens import Tokens
-from ingress.core import births, demands, inputs, rows
-from ingress.core.rows import RowLimits
-from shared.health import Health
-from shared.http import create_app
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
@@ -40,6 +22,34 @@ from unit.ingress.fakes import (
     span,
     unsealed,
 )
+from waybill_ingress.adapters.http import (
+    STATUS_OF,
+    add_refusals,
+    pipelines_router,
+    records_router,
+    tokens_router,
+)
+from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.app import (
+    merges,
+    records,
+    registry,
+    tokens,
+)
+from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.merges import Merges
+from waybill_ingress.app.records import Records
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.core import (
+    births,
+    demands,
+    inputs,
+    rows,
+)
+from waybill_ingress.core.rows import RowLimits
+from waybill_shared.http.app import create_app
+from waybill_shared.process.health import Health
 
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
 NDJSON = {"Content-Type": "application/x-ndjson"}

@@ -7,14 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingress.adapters.mint import RandomMint
-from ingress.app.merges import TOKENS_MAX, Merges
-from ingress.core.births import merged_parts
-from ingress.core.refusals import Refusal
-from shared.settings import DEFAULT_TENANT
-from shared.tokens import LIFE_MS, Part, Token, pipeline_id
-from shared.vectors import Span
 from unit.ingress.fakes import NOW, OLD_ID, RING, FixedClock, sealed_token, span, unsealed
+from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.app.merges import TOKENS_MAX, Merges
+from waybill_ingress.core.births import merged_parts
+from waybill_ingress.core.refusals import Refusal
+from waybill_shared.contract.tokens import (
+    LIFE_MS,
+    Part,
+    Token,
+    pipeline_id,
+)
+from waybill_shared.contract.vectors import Span
+from waybill_shared.settings.common import DEFAULT_TENANT
 
 Covered = set[tuple[str, int, str, int, int]]
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from ingress.app.records import Records
-from ingress.app.registry import Registry
-from ingress.app.tokens import Tokens
-from ingress.core.demands import Demand, read_demand
-from ingress.core.refusals import Refusal
-from ingress.core.rows import RowLimits
 from unit.ingress.fakes import FakeDirectory, FakeKafka, FakeMint, pipeline, source
+from waybill_ingress.app.records import Records
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.core.demands import Demand, read_demand
+from waybill_ingress.core.refusals import Refusal
+from waybill_ingress.core.rows import RowLimits
 
 UID = "3f1d7f36-7a02-5e5a-9d0c-6a4a4b1b5a10"
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingress.core.refusals import Refusal
-from ingress.core.rows import Record, RowLimits, RowRule, Rows, read_array, read_ndjson
-from shared.columns import parse_columns
+from waybill_ingress.core.refusals import Refusal
+from waybill_ingress.core.rows import (
+    Record,
+    RowLimits,
+    RowRule,
+    Rows,
+    read_array,
+    read_ndjson,
+)
+from waybill_shared.contract.manifest.columns import parse_columns
 
 LIMITS = RowLimits(records_max=100, record_bytes_max=5_000)
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10,2), more STRUCT<a: INT>"

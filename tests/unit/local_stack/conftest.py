@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from local_stack.state import Phase, ProcessState, StackState
+from waybill_local.state import Phase, ProcessState, StackState
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_stack import checks, jars
-from local_stack.checks import Check, Verdict
-from local_stack.state import StackState, save
+from waybill_local import checks, jars
+from waybill_local.checks import Check, Verdict
+from waybill_local.state import StackState, save
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.java import Java
-from local_stack.services import environment
+from waybill_local.java import Java
+from waybill_local.services import environment
 
 PORTS = {"gateway": 8080, "kafka": 9092, "valkey": 6379, "controller": 9093, "stage_runner": 4711}
 JAVA = Java(path=Path("/opt/java/bin/java"), version="17", bundled=False)

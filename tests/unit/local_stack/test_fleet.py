@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_stack.fleet import (
+from waybill_local.fleet import (
     HEALTHY_AFTER_S,
     RESTART_DELAY_S_MAX,
     RESTART_DELAY_S_MIN,

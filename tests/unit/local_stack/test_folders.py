@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.errors import StackError
-from local_stack.folders import free_bytes, make_private
+from waybill_local.errors import StackError
+from waybill_local.folders import free_bytes, make_private
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:

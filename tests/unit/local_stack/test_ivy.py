@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from local_stack import ivy
-from local_stack.errors import StackError
-from local_stack.java import Java
+from waybill_local import ivy
+from waybill_local.errors import StackError
+from waybill_local.java import Java
 
 
 def test_module_file_names_each_jar_alone() -> None:

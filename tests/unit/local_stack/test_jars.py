@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local_stack import jars
-from local_stack.errors import StackError
-from local_stack.jars import (
+from waybill_local import jars
+from waybill_local.errors import StackError
+from waybill_local.jars import (
     KAFKA,
     ROOTS,
     SPARK,
@@ -22,7 +22,7 @@ from local_stack.jars import (
     retrieve,
     root,
 )
-from local_stack.java import Java
+from waybill_local.java import Java
 
 COORDINATES = ("org.example:one:1.0", "org.example:two:2.1")
 FakeIvy = Callable[..., Java]

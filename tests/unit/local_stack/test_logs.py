@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.logs import find_logs, follow, tail
+from waybill_local.logs import find_logs, follow, tail
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from local_stack.openapi import merge
+from waybill_local.openapi import merge
 
 
 def make_document(path: str, method: str, **schemas: object) -> dict[str, Any]:

@@ -3,9 +3,14 @@
 import os
 import socket
 
-from local_stack.ports import HOST, accepts, holder, pick
-from local_stack.state import Phase, StackState
-from local_stack.supervisor import DEFAULT_PORTS, Options, wanted_ports
+from waybill_local.ports import (
+    HOST,
+    accepts,
+    holder,
+    pick,
+)
+from waybill_local.state import Phase, StackState
+from waybill_local.supervisor import DEFAULT_PORTS, Options, wanted_ports
 
 
 def test_free_port_is_kept() -> None:

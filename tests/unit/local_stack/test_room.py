@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local_stack import room
-from local_stack.errors import StackError
+from waybill_local import room
+from waybill_local.errors import StackError
 
 
 def test_a_start_on_a_full_disk_is_refused_with_what_is_needed(

@@ -2,7 +2,12 @@
 
 import pytest
 
-from shared.routes import ROUTES, SERVICES, methods_of, route_for
+from waybill_shared.contract.routes import (
+    ROUTES,
+    SERVICES,
+    methods_of,
+    route_for,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.state import (
+from waybill_local.state import (
     STATE_FILE,
     AlreadyRunning,
     StackState,

@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 
 from accepted_values import AcceptedValue, accepted_values
-from shared.columns import parse_columns, refusal
+from waybill_shared.contract.manifest.columns import parse_columns, refusal
 
 
 def refuse_constant(text: str) -> NoReturn:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.api_keys import add_key, read_keys, revoke_key
-from shared.authentication import KeysInForce
-from shared.errors import NotAllowed, UserError
-from shared.routes import Scope
+from waybill_shared.access.api_keys import add_key, read_keys, revoke_key
+from waybill_shared.access.authentication import KeysInForce
+from waybill_shared.contract.errors import NotAllowed, UserError
+from waybill_shared.contract.routes import Scope
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 WRITE = frozenset({Scope.WRITE})

@@ -6,11 +6,11 @@ import pytest
 from cryptography.hazmat.primitives.serialization import PrivateFormat
 
 from certificates import Authority, write
-from shared.cluster_settings import KafkaSettings, RedisSettings
-from shared.errors import UserError
-from shared.kafka import make_consumer, make_producer
-from shared.kafka_admin import make_admin
-from shared.settings import ServiceSettings, read_settings
+from waybill_shared.contract.errors import UserError
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer, make_producer
+from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
+from waybill_shared.settings.common import ServiceSettings, read_settings
 
 PASSWORD = "s3cret-and-nobody-reads-it"
 LOGIN = {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_USERNAME": "ada", "SASL_PASSWORD": PASSWORD}

@@ -15,10 +15,10 @@ from builders import (
     make_reply,
     make_snapshot,
 )
-from shared import codec
-from shared.errors import InvalidMessage
-from shared.events import Fact, Message, PipelineRecord
 from strategies import patiently
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import InvalidMessage
+from waybill_shared.contract.events import Fact, Message, PipelineRecord
 
 MESSAGES: list[Message] = [
     make_fact(),

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from shared.columns import parse_columns, refusal
-from shared.errors import UserError
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.manifest.columns import parse_columns, refusal
 
 ORDERS = parse_columns("order_id BIGINT, amount DECIMAL(10,2), lines ARRAY<STRUCT<n: INT>>")
 

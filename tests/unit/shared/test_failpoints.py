@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from integration.waiting import eventually
-from shared.failpoints import FOLDER, REACHED, reach
+from waybill_shared.process.failpoints import FOLDER, REACHED, reach
 
 POINT = "sink.before_commit"
 

@@ -2,7 +2,7 @@
 
 import time
 
-from shared.health import BEAT_AGE_S_MAX, Health, ready
+from waybill_shared.process.health import BEAT_AGE_S_MAX, Health, ready
 
 
 def test_process_is_alive_as_long_as_its_loop_beats() -> None:

@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from shared.errors import Retryable
-from shared.kafka_admin import KafkaAdmin
-from shared.kafka_cluster import cluster_of
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.cluster import cluster_of
 
 BEHIND_THE_LOOK = (
     KafkaError.INVALID_REPLICATION_FACTOR,

@@ -5,7 +5,7 @@ import json
 import stat
 from pathlib import Path
 
-from shared.key_ring import ensure_key_ring
+from waybill_shared.access.key_ring import ensure_key_ring
 
 
 def test_key_ring_is_made_once_and_private(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.lifecycle import (
+from waybill_shared.contract.lifecycle import (
     HEARTBEAT_AGE_MS_MAX,
     HEARTBEAT_INTERVAL_MS,
     TRANSITIONS,

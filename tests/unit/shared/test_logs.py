@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared import logs
+from waybill_shared.process import logs
 
 
 def make_line(message: str, *args: object, **extra: object) -> logging.LogRecord:

@@ -1,7 +1,7 @@
 """How long a consumer may be outside its group."""
 
-from shared.kafka_admin import KafkaAdmin
-from shared.membership import REJOIN_MAX_S, Membership
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.membership import REJOIN_MAX_S, Membership
 
 
 class Broker(KafkaAdmin):

@@ -1,8 +1,8 @@
 """What a service shows of itself."""
 
 from scraping import Scrape, read_scrape
-from shared import metrics
-from shared.version import VERSION
+from waybill_shared.contract.version import VERSION
+from waybill_shared.process import metrics
 
 
 def shown(service: str) -> Scrape:

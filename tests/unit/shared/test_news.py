@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from shared.errors import Retryable
-from shared.news import News
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.news import News
 
 
 class FakeFollower:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from shared.errors import Retryable
-from shared.kafka_admin import KafkaAdmin, TopicIdentity
-from shared.own_topics import CHECK_INTERVAL_S, OwnTopics
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.own_topics import CHECK_INTERVAL_S, OwnTopics
 
 
 @dataclass

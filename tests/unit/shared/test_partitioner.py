@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.partitioner import partition_of
+from waybill_shared.kafka.partitioner import partition_of
 
 # From the tests of Kafka's own clients: what murmur2 makes of these, as a signed number.
 KNOWN = {

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from builders import NOW, make_input, make_record, make_stage
-from shared.events import PipelineRecord
-from shared.pipelines import PipelineDirectory
-from shared.tokens import pipeline_id
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.tokens import pipeline_id
 
 
 def make_directory(*records: PipelineRecord) -> PipelineDirectory:

@@ -9,10 +9,10 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from scraping import read_scrape
-from shared.errors import Retryable
-from shared.health import Health
-from shared.http import Problem, create_app, request_id
-from shared.plain_routes import PlainRoute
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.http.app import Problem, create_app, request_id
+from waybill_shared.http.plain_routes import PlainRoute
+from waybill_shared.process.health import Health
 
 
 def router(kind: type[APIRoute]) -> APIRouter:

@@ -1,6 +1,6 @@
 import pytest
 
-from shared.suggestions import LISTED_MAX, hint_of_names
+from waybill_shared.contract.suggestions import LISTED_MAX, hint_of_names
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 
 from builders import NOW, ORDERS_ID
-from shared.errors import TokenExpired, TokenRefused, UserError
-from shared.tokens import (
+from strategies import patiently, tokens
+from waybill_shared.contract.errors import TokenExpired, TokenRefused, UserError
+from waybill_shared.contract.tokens import (
     LIFE_MS,
     KeyRing,
     Part,
@@ -20,8 +21,7 @@ from shared.tokens import (
     pipeline_id,
     seal,
 )
-from shared.vectors import Span
-from strategies import patiently, tokens
+from waybill_shared.contract.vectors import Span
 
 RING = KeyRing(active=1, keys={1: b"k" * 32})
 NONCE = bytes(range(12))

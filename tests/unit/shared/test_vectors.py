@@ -7,8 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.events import from_vector, join_offsets
-from shared.vectors import (
+from strategies import patiently, spans
+from waybill_shared.contract.events import from_vector, join_offsets
+from waybill_shared.contract.vectors import (
     ENDLESS,
     Span,
     TopicPartition,
@@ -26,7 +27,6 @@ from shared.vectors import (
     record_spans,
     without,
 )
-from strategies import patiently, spans
 
 places = st.tuples(st.sampled_from("AB"), st.integers(0, 2))
 vectors = st.dictionaries(places, st.integers(0, 9))

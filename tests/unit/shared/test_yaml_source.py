@@ -2,9 +2,9 @@
 
 import pytest
 
-from shared.errors import UserError
-from shared.events import Problem
-from shared.yaml_source import SIZE_BYTES_MAX, YamlSource
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX, YamlSource
 
 TEXT = """\
 name: orders

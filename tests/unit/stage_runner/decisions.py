@@ -1,10 +1,10 @@
 """A pipeline to which one thing happens after another, and what the runner decides each time."""
 
 from builders import NOW
-from shared.events import PipelineRecord
-from stage_runner.core.moves import Action, Event, Tick
-from stage_runner.core.states import PipelineState
-from stage_runner.core.supervision import decide
+from waybill_shared.contract.events import PipelineRecord
+from waybill_stage_runner.core.moves import Action, Event, Tick
+from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.supervision import decide
 
 
 class Decisions:

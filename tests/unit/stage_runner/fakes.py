@@ -5,14 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from shared.errors import Retryable
-from shared.events import Command, Definition, PipelineRecord, Problem, StageDefinition
-from shared.own_topics import OwnTopics
-from stage_runner.app import Runner
-from stage_runner.core.moves import Answer, DriverEnded, DriverRuns
-from stage_runner.core.planning import TopicPlan, TopicState
-from stage_runner.core.states import PipelineState
-from stage_runner.ports import Lease
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import (
+    Command,
+    Definition,
+    PipelineRecord,
+    Problem,
+    StageDefinition,
+)
+from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_stage_runner.app import Runner
+from waybill_stage_runner.core.moves import Answer, DriverEnded, DriverRuns
+from waybill_stage_runner.core.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.ports import Lease
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 UID = "uid"

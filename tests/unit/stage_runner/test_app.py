@@ -2,9 +2,9 @@
 
 import pytest
 
-from shared.errors import Retryable
-from stage_runner.core.moves import DriverBlocked, DriverEnded, DriverRuns
 from unit.stage_runner.fakes import EXAMPLE, UID, World, carry_out, command, runner_in, running
+from waybill_shared.contract.errors import Retryable
+from waybill_stage_runner.core.moves import DriverBlocked, DriverEnded, DriverRuns
 
 WITHOUT_LOAD = EXAMPLE[: EXAMPLE.index("  - name: load")]
 

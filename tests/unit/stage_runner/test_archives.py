@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stage_runner.adapters.archives import archive_of, remove_older
+from waybill_shared.process.archives import archive_of, remove_older
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from shared.errors import Retryable
-from shared.kafka_admin import TopicIdentity
-from stage_runner.driver.blocking import (
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import TopicIdentity
+from waybill_spark.driver.blocking import (
     BLOCKED_BY_OPEN_TRANSACTION,
     LASTS_S,
     LOOK_INTERVAL_S,
@@ -16,7 +16,7 @@ from stage_runner.driver.blocking import (
     readings,
     stops,
 )
-from waybill.spark.fencing import StageInput
+from waybill_spark.fencing import StageInput
 
 TOPIC, ID = "orders.in", "T1"
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from builders import make_command, make_record
-from shared.events import Command, LifecycleError
-from shared.lifecycle import Phase
-from stage_runner.core.attempts import CRASHES_MAX
-from stage_runner.core.moves import (
+from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.events import Command, LifecycleError
+from waybill_shared.contract.lifecycle import Phase
+from waybill_stage_runner.core.attempts import CRASHES_MAX
+from waybill_stage_runner.core.moves import (
     Announce,
     Answer,
     DriverEnded,
@@ -21,11 +22,7 @@ from stage_runner.core.moves import (
     StopDriver,
     Wanted,
 )
-from stage_runner.core.supervision import (
-    CLOSING_MS_MAX,
-    STOPPING_MS_MAX,
-)
-from unit.stage_runner.decisions import Decisions
+from waybill_stage_runner.core.supervision import CLOSING_MS_MAX, STOPPING_MS_MAX
 
 RECORD = make_record()
 DELETED = replace(RECORD, desired="deleted")

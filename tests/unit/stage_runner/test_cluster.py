@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import UserError
-from shared.settings import read_settings
-from stage_runner.driver.cluster import (
+from waybill_shared.contract.driver import SparkPlace
+from waybill_shared.contract.errors import UserError
+from waybill_shared.settings.common import read_settings
+from waybill_spark.driver.cluster import (
     ClusterUnavailable,
     cluster_conf,
     is_cluster,
     read_properties,
     refuse_taken,
 )
-from stage_runner.driver.executors import (
+from waybill_spark.driver.executors import (
     LASTS_S,
     NO_SPARK_EXECUTOR,
     PATIENCE_S,
     Executors,
 )
-from stage_runner.driver_protocol import SparkPlace
-from stage_runner.settings import StageRunnerSettings
+from waybill_stage_runner.settings import StageRunnerSettings
 
 
 def place(master: str, *, driver_host: str | None = None) -> SparkPlace:

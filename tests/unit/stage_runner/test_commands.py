@@ -6,10 +6,10 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from builders import make_command
-from shared import codec
-from shared.membership import Membership
-from stage_runner.adapters.commands import CommandQueue
 from unit.stage_runner.fakes import SameTopics
+from waybill_shared.contract import codec
+from waybill_shared.kafka.membership import Membership
+from waybill_stage_runner.adapters.commands import CommandQueue
 
 TOPIC = "waybill.commands"
 Callback = Callable[["Consumer", list[TopicPartition]], None]

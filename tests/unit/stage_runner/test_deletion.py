@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from shared.errors import Retryable
-from shared.events import Definition, LifecycleError, PipelineRecord
-from stage_runner.core.moves import DriverEnded, DriverFailed
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Definition, LifecycleError, PipelineRecord
+from waybill_stage_runner.core.moves import DriverEnded, DriverFailed
 
 ERROR = LifecycleError(
     domain="user", message="the table is not ours", hint="", stage=None, retryable=False

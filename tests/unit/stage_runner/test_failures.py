@@ -2,9 +2,9 @@
 
 from pyspark.errors import PySparkException
 
-from shared.errors import UserError
-from shared.events import Problem
-from stage_runner.driver.failures import describe
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_spark.driver.failures import describe
 
 
 def test_problem_of_a_manifest_is_told_with_its_place() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stage_runner.core.moves import DriverRuns
 from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
+from waybill_stage_runner.core.moves import DriverRuns
 
 
 @pytest.fixture

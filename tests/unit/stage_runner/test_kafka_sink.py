@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 
 from builders import make_fence
-from shared.errors import Retryable
-from shared.events import Output
-from shared.kafka_admin import KafkaAdmin, TopicIdentity
-from shared.kafka_cluster import KafkaCluster
-from stage_runner.adapters.sinks.kafka import KafkaSink, KafkaSinkTarget
-from waybill.spark.sinks import SinkLife
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Output
+from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.cluster import KafkaCluster
+from waybill_spark.sinks.contract import SinkLife
+from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
+from waybill_spark.stopping import StageStopped
 
 FENCE = replace(
     make_fence(),

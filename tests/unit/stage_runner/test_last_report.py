@@ -5,11 +5,11 @@ from typing import Never
 
 import pytest
 
-from shared.events import Range
-from stage_runner.driver.closing import _report
 from unit.waybill_spark.bench import TOPIC, Bench, ListSink
-from waybill.spark.ledger import Ledger
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.events import Range
+from waybill_spark.driver.closing import _report
+from waybill_spark.ledger import Ledger
+from waybill_spark.stopping import StageStopped
 
 GONE = StageStopped("topic_deleted", "topic t is gone", "restart the pipeline")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from builders import make_sink, make_stage
-from shared.errors import UserError
-from stage_runner.driver.closing import refuse_before_begun, staying
 from unit.waybill_spark.bench import TOPIC, Bench, ListSink
-from waybill.spark.fencing import LaterSink, StageInput
-from waybill.spark.ledger import Ledger
+from waybill_shared.contract.errors import UserError
+from waybill_spark.driver.closing import refuse_before_begun, staying
+from waybill_spark.fencing import LaterSink, StageInput
+from waybill_spark.ledger import Ledger
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from shared.errors import Retryable
-from shared.events import Command
-from stage_runner.adapters.loop import COMMAND_TIMEOUT_S, RETRY_S, Loop
-from stage_runner.app import Runner
-from stage_runner.core.moves import DriverRuns
 from unit.stage_runner.fakes import UID, World, command, runner_in
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Command
+from waybill_stage_runner.adapters.loop import COMMAND_TIMEOUT_S, RETRY_S, Loop
+from waybill_stage_runner.app import Runner
+from waybill_stage_runner.core.moves import DriverRuns
 
 
 class Around:
@@ -48,8 +48,8 @@ class Around:
 @pytest.fixture
 def around(monkeypatch: pytest.MonkeyPatch) -> Around:
     around = Around()
-    monkeypatch.setattr("stage_runner.adapters.loop.time.monotonic", lambda: around.now)
-    monkeypatch.setattr("stage_runner.adapters.loop.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("waybill_stage_runner.adapters.loop.time.monotonic", lambda: around.now)
+    monkeypatch.setattr("waybill_stage_runner.adapters.loop.time.sleep", lambda seconds: None)
     return around
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from builders import NOW, make_record
 from scraping import Scrape, read_scrape
-from shared import metrics
-from shared.events import LifecycleError
-from shared.lifecycle import Phase
-from stage_runner.core.states import PipelineState
-from stage_runner.measuring import measure, show
+from waybill_shared.contract.events import LifecycleError
+from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.process import metrics
+from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.measuring import measure, show
 
 STARTING = PipelineState(record=make_record(), phase=Phase.STARTING, since=NOW)
 CRASH = LifecycleError(

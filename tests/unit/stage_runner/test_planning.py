@@ -6,11 +6,16 @@ from pathlib import Path
 import pytest
 
 from builders import make_record
-from shared.errors import UserError
-from shared.events import PartitionOffset, StageDefinition
-from shared.manifest import Manifest, parse_manifest
-from stage_runner.core.compatibility import refuse_incompatible, refuse_recreated
-from stage_runner.core.planning import TopicPlan, TopicState, define, topics_of
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import PartitionOffset, StageDefinition
+from waybill_shared.contract.manifest.model import Manifest, parse_manifest
+from waybill_stage_runner.core.compatibility import refuse_incompatible, refuse_recreated
+from waybill_stage_runner.core.planning import (
+    TopicPlan,
+    TopicState,
+    define,
+    topics_of,
+)
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 TOPICS = {

@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from builders import NOW, make_command, make_definition, make_record
-from shared import codec
-from shared.events import Fact, LifecycleEvent, PipelineRecord, Reply
-from stage_runner.adapters.publisher import KafkaPublisher
-from stage_runner.adapters.transactions import Outgoing
-from stage_runner.core.moves import Answer
-from stage_runner.core.states import PipelineState
-from stage_runner.ports import Lease
 from unit.stage_runner.fakes import SameTopics
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import (
+    Fact,
+    LifecycleEvent,
+    PipelineRecord,
+    Reply,
+)
+from waybill_stage_runner.adapters.publisher import KafkaPublisher
+from waybill_stage_runner.adapters.transactions import Outgoing
+from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.ports import Lease
 
 RECORD = make_record()
 

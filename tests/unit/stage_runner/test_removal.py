@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from builders import make_command, make_record, make_sink, make_stage
-from shared.events import LifecycleError, PipelineRecord
-from shared.lifecycle import Phase
-from stage_runner.core.moves import (
+from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.events import LifecycleError, PipelineRecord
+from waybill_shared.contract.lifecycle import Phase
+from waybill_stage_runner.core.moves import (
     Action,
     Announce,
     Answer,
@@ -20,9 +21,8 @@ from stage_runner.core.moves import (
     StopDriver,
     Wanted,
 )
-from stage_runner.core.removal import going
-from stage_runner.core.supervision import CLOSING_MS_MAX
-from unit.stage_runner.decisions import Decisions
+from waybill_stage_runner.core.removal import going
+from waybill_stage_runner.core.supervision import CLOSING_MS_MAX
 
 LAKE, OUT = make_sink("lake"), make_sink("out")
 BEFORE = make_record(stages=(make_stage("a", sinks=(LAKE, OUT)), make_stage("b")))

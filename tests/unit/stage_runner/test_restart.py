@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from stage_runner.core.moves import DriverEnded, DriverRuns
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
+from waybill_stage_runner.core.moves import DriverEnded, DriverRuns
 
 
 @pytest.fixture

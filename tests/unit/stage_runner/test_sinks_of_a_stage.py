@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 
 from builders import make_record
-from shared.events import StageDefinition
-from shared.kafka_admin import KafkaAdmin
-from shared.manifest import parse_manifest
-from stage_runner.core.planning import TopicState, define
-from stage_runner.driver import sinks
-from stage_runner.driver_protocol import DriverSpec
-from waybill.spark.sinks import SinkLife
+from waybill_shared.contract.driver import DriverSpec
+from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_spark.driver import sinks
+from waybill_spark.sinks.contract import SinkLife
+from waybill_stage_runner.core.planning import TopicState, define
 
 MANIFEST = parse_manifest(
     """

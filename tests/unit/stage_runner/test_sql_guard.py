@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from stage_runner.core import sql_guard
-from stage_runner.core.sql_guard import (
+from waybill_spark.guard import judge as sql_guard
+from waybill_spark.guard.judge import (
     Allowed,
     Names,
     Objection,
@@ -14,7 +14,7 @@ from stage_runner.core.sql_guard import (
     objection_to_analyzed,
     objection_to_parsed,
 )
-from stage_runner.core.sql_trees import NotUnderstood, nodes_of
+from waybill_spark.guard.trees import NotUnderstood, nodes_of
 
 EXPRESSIONS = "catalyst.expressions"
 NODES = "catalyst.plans.logical"

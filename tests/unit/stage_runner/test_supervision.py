@@ -6,10 +6,11 @@ from typing import Literal
 import pytest
 
 from builders import make_command, make_problem, make_record
-from shared.events import LifecycleError, PipelineRecord
-from shared.lifecycle import Phase
-from stage_runner.core.attempts import CRASHES_MAX
-from stage_runner.core.moves import (
+from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.events import LifecycleError, PipelineRecord
+from waybill_shared.contract.lifecycle import Phase
+from waybill_stage_runner.core.attempts import CRASHES_MAX
+from waybill_stage_runner.core.moves import (
     Action,
     Announce,
     Answer,
@@ -24,12 +25,7 @@ from stage_runner.core.moves import (
     StopDriver,
     Wanted,
 )
-from stage_runner.core.supervision import (
-    HEALTHY_MS,
-    STARTING_MS_MAX,
-    STOPPING_MS_MAX,
-)
-from unit.stage_runner.decisions import Decisions
+from waybill_stage_runner.core.supervision import HEALTHY_MS, STARTING_MS_MAX, STOPPING_MS_MAX
 
 RECORD = make_record()
 STOPPED = replace(RECORD, desired="stopped")

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from builders import NOW, make_command, make_problem, make_record, make_sink, make_stage
-from shared.events import LifecycleError, PipelineRecord
-from shared.lifecycle import Phase, allowed
-from stage_runner.core.moves import (
+from strategies import patiently
+from waybill_shared.contract.events import LifecycleError, PipelineRecord
+from waybill_shared.contract.lifecycle import Phase, allowed
+from waybill_stage_runner.core.moves import (
     Announce,
     Answer,
     Beat,
@@ -26,9 +27,8 @@ from stage_runner.core.moves import (
     Tick,
     Wanted,
 )
-from stage_runner.core.states import PipelineState
-from stage_runner.core.supervision import decide
-from strategies import patiently
+from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.supervision import decide
 
 
 class Supervision(RuleBasedStateMachine):

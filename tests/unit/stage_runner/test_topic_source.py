@@ -6,11 +6,11 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from shared.errors import Retryable
-from shared.kafka_admin import KafkaAdmin, TopicIdentity
-from stage_runner.driver import topics
-from stage_runner.driver.sizes import RecordSizes
-from stage_runner.driver.topics import TopicSource
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_spark.driver import topics
+from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.driver.topics import TopicSource
 
 WANTED = {"a": "id of a", "b": "id of b"}
 

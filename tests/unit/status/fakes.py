@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from shared.errors import Retryable
-from shared.events import (
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
     LifecycleEvent,
@@ -16,13 +16,20 @@ from shared.events import (
     StageDefinition,
     to_vector,
 )
-from shared.pipelines import PipelineDirectory
-from shared.settings import DEFAULT_TENANT
-from shared.slots import Progress, SinkState, Slot
-from shared.tokens import Part, Token, pipeline_id
-from shared.vectors import Span
-from status.core.judge import Claim
-from status.core.views import PipelineKey, Reading, Stamp, View, reading_of, view_of
+from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.slots import Progress, SinkState, Slot
+from waybill_shared.contract.tokens import Part, Token, pipeline_id
+from waybill_shared.contract.vectors import Span
+from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_status.core.judge import Claim
+from waybill_status.core.views import (
+    PipelineKey,
+    Reading,
+    Stamp,
+    View,
+    reading_of,
+    view_of,
+)
 
 NOW = 1_795_000_000_000
 UID = "uid-1"

@@ -5,20 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from shared.slots import SinkState, sink_key
-from shared.tokens import Part, Token
-from status.adapters import examples
-from status.adapters.models import (
-    OperationAnswer,
-    OutcomeAnswer,
-    PipelineAnswer,
-    PipelinesAnswer,
-    _Answer,
-)
-from status.core.judge import judge
-from status.core.outcomes import Judgement, Kind, Outcome, accepted, describe, kind_of
-from status.core.pipelines import detail_of, graph_of, summary_of
-from status.core.views import Reading
 from unit.status.fakes import (
     COPY,
     ENRICH,
@@ -36,6 +22,27 @@ from unit.status.fakes import (
     token,
     view,
 )
+from waybill_shared.contract.slots import SinkState, sink_key
+from waybill_shared.contract.tokens import Part, Token
+from waybill_status.adapters import examples
+from waybill_status.adapters.models import (
+    OperationAnswer,
+    OutcomeAnswer,
+    PipelineAnswer,
+    PipelinesAnswer,
+    _Answer,
+)
+from waybill_status.core.judge import judge
+from waybill_status.core.outcomes import (
+    Judgement,
+    Kind,
+    Outcome,
+    accepted,
+    describe,
+    kind_of,
+)
+from waybill_status.core.pipelines import detail_of, graph_of, summary_of
+from waybill_status.core.views import Reading
 
 BATCHES = {
     (KEY, ENRICH): progress(4, 5, at=40, sink=ENRICH),

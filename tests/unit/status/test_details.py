@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from shared.slots import Progress
-from shared.vectors import ENDLESS
-from status.app.details import NEWEST, find_batch
-from status.app.ports import Sight
-from status.core.views import PipelineKey, View
 from unit.status.fakes import KEY, LOAD, TOPIC, FakeStore, progress, slot, view
+from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.vectors import ENDLESS
+from waybill_status.app.details import NEWEST, find_batch
+from waybill_status.app.ports import Sight
+from waybill_status.core.views import PipelineKey, View
 
 
 class OneLook:

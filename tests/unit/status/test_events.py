@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from status.app import events as module
-from status.app.events import EVENTS_MAX, Events, Told
-from status.app.hub import TooManyWaiters
 from unit.status.fakes import KEY, NOW, life
+from waybill_status.app import events as module
+from waybill_status.app.events import EVENTS_MAX, Events, Told
+from waybill_status.app.hub import TooManyWaiters
 
 BEAT = replace(life(), kind="heartbeat")
 

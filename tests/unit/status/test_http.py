@@ -7,25 +7,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from scraping import Scrape, read_scrape
-from shared.events import Reply
-from shared.health import Health
-from shared.http import UNKNOWN_HINT, create_app
-from shared.settings import DEFAULT_TENANT
-from shared.tokens import LIFE_MS, Token, seal
-from status.adapters.http import (
-    PATH_TOKEN_CHARACTERS_MAX,
-    TOKENS_MAX,
-    add_limits,
-    operations_router,
-    tokens_router,
-)
-from status.adapters.pipelines_http import events_router, pipelines_router
-from status.app import operations
-from status.app.events import Events
-from status.app.hub import Hub
-from status.app.operations import Replies
-from status.app.pipelines import Pipelines
-from status.app.tokens import Tokens
 from unit.status.fakes import (
     KEY,
     NOW,
@@ -39,6 +20,25 @@ from unit.status.fakes import (
     token,
 )
 from unit.status.test_tokens import DONE, RING, SHORT, TICK_S
+from waybill_shared.contract.events import Reply
+from waybill_shared.contract.tokens import LIFE_MS, Token, seal
+from waybill_shared.http.app import UNKNOWN_HINT, create_app
+from waybill_shared.process.health import Health
+from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_status.adapters.http import (
+    PATH_TOKEN_CHARACTERS_MAX,
+    TOKENS_MAX,
+    add_limits,
+    operations_router,
+    tokens_router,
+)
+from waybill_status.adapters.pipelines_http import events_router, pipelines_router
+from waybill_status.app import operations
+from waybill_status.app.events import Events
+from waybill_status.app.hub import Hub
+from waybill_status.app.operations import Replies
+from waybill_status.app.pipelines import Pipelines
+from waybill_status.app.tokens import Tokens
 
 OPERATION = f"stop.orders.{'0f' * 16}"
 

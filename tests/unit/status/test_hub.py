@@ -10,15 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from shared.events import to_vector
-from shared.slots import Progress, Slot
-from shared.tokens import Token
-from status.app.feeds import Feed
-from status.app.hub import Hub
-from status.app.question import Change, Question
-from status.app.tokens import Tokens
-from status.core.outcomes import Kind
-from status.core.views import PipelineKey
 from unit.status.fakes import (
     KEY,
     LOAD,
@@ -32,6 +23,15 @@ from unit.status.fakes import (
     token,
 )
 from unit.status.test_tokens import DONE, RING, SHORT, WAIT_S, World, in_a_world, settled
+from waybill_shared.contract.events import to_vector
+from waybill_shared.contract.slots import Progress, Slot
+from waybill_shared.contract.tokens import Token
+from waybill_status.app.feeds import Feed
+from waybill_status.app.hub import Hub
+from waybill_status.app.question import Change, Question
+from waybill_status.app.tokens import Tokens
+from waybill_status.core.outcomes import Kind
+from waybill_status.core.views import PipelineKey
 
 SEEDS = range(30)
 COMMITS = 60

@@ -6,13 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.events import PartitionOffset, SinkDefinition, StageDefinition
-from shared.lifecycle import HEARTBEAT_AGE_MS_MAX
-from shared.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
-from shared.vectors import Span
-from status.core.judge import judge
-from status.core.outcomes import FINAL, Judgement, Kind
-from status.core.views import view_of
 from unit.status.fakes import (
     COPY,
     ENRICH,
@@ -26,6 +19,13 @@ from unit.status.fakes import (
     span,
     view,
 )
+from waybill_shared.contract.events import PartitionOffset, SinkDefinition, StageDefinition
+from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
+from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
+from waybill_shared.contract.vectors import Span
+from waybill_status.core.judge import judge
+from waybill_status.core.outcomes import FINAL, Judgement, Kind
+from waybill_status.core.views import view_of
 
 
 def lost(judgement: Judgement) -> list[tuple[str, int, int, int]]:

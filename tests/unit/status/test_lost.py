@@ -5,12 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from shared.slots import Slot
-from shared.tokens import Part
-from shared.vectors import ENDLESS, Span
-from status.adapters.models import OutcomeAnswer
-from status.core.judge import Claim, judge
-from status.core.outcomes import Judgement, Kind, describe
 from unit.status.fakes import (
     COPY,
     ENRICH,
@@ -26,6 +20,12 @@ from unit.status.fakes import (
     token,
     view,
 )
+from waybill_shared.contract.slots import Slot
+from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.vectors import ENDLESS, Span
+from waybill_status.adapters.models import OutcomeAnswer
+from waybill_status.core.judge import Claim, judge
+from waybill_status.core.outcomes import Judgement, Kind, describe
 
 NEW = "bmV3IG9yZGVycyB0b3BpYw"
 REASONS = ["topic_recreated", "topic_deleted", "retention_passed"]

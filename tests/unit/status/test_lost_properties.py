@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import TENANT, UID
-from shared.events import Commit, Fact, to_vector
-from shared.slots import SinkState, Slot, slot_from_json, slot_to_json
-from shared.tokens import Part
-from shared.vectors import Span
-from status.core.judge import Claim, judge
-from status.core.outcomes import FINAL, Judgement, Kind
-from status.core.views import Stamp, View, reading_of, view_of
 from strategies import patiently
-from token_tracker.core import apply_fact
 from unit.token_tracker.flow import (
     LAKE,
     ROOT_END,
@@ -28,6 +20,24 @@ from unit.token_tracker.flow import (
     Skip,
     Take,
 )
+from waybill_shared.contract.events import Commit, Fact, to_vector
+from waybill_shared.contract.slots import (
+    SinkState,
+    Slot,
+    slot_from_json,
+    slot_to_json,
+)
+from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.vectors import Span
+from waybill_status.core.judge import Claim, judge
+from waybill_status.core.outcomes import FINAL, Judgement, Kind
+from waybill_status.core.views import (
+    Stamp,
+    View,
+    reading_of,
+    view_of,
+)
+from waybill_token_tracker.core import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 NOW = 5

@@ -6,12 +6,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.events import Definition, InputDefinition, SinkDefinition, StageDefinition
-from shared.slots import Removal, SinkState, Slot
-from shared.tokens import Part
-from shared.vectors import Span, merge_spans
-from status.core.judge import Claim, judge
-from status.core.outcomes import Judgement, Kind, accepted, kind_of
 from strategies import patiently
 from unit.status.fakes import (
     COPY,
@@ -26,6 +20,22 @@ from unit.status.fakes import (
     span,
     token,
     view,
+)
+from waybill_shared.contract.events import (
+    Definition,
+    InputDefinition,
+    SinkDefinition,
+    StageDefinition,
+)
+from waybill_shared.contract.slots import Removal, SinkState, Slot
+from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.vectors import Span, merge_spans
+from waybill_status.core.judge import Claim, judge
+from waybill_status.core.outcomes import (
+    Judgement,
+    Kind,
+    accepted,
+    kind_of,
 )
 
 SECOND = "c2Vjb25kLnNlY29uZC5pbg"

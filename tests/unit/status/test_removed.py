@@ -2,11 +2,16 @@
 
 from dataclasses import replace
 
-from shared.events import Definition, InputDefinition, SinkDefinition, StageDefinition
-from shared.slots import Removal, SinkState, Slot
-from status.core.judge import judge
-from status.core.outcomes import Kind
 from unit.status.fakes import COPY, ENRICH, LOAD, claim, losing, offsets, slot, span, view
+from waybill_shared.contract.events import (
+    Definition,
+    InputDefinition,
+    SinkDefinition,
+    StageDefinition,
+)
+from waybill_shared.contract.slots import Removal, SinkState, Slot
+from waybill_status.core.judge import judge
+from waybill_status.core.outcomes import Kind
 
 
 def parted(content: Slot) -> tuple[Definition, StageDefinition, StageDefinition]:

@@ -7,11 +7,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from shared.errors import TokenRefused
-from shared.tokens import KeyRing, Token
-from status.app.hub import Hub, TooManyWaiters
-from status.app.tokens import Tokens
-from status.core.outcomes import Kind, Outcome
 from unit.status.fakes import (
     NOW,
     FakeOwners,
@@ -23,6 +18,11 @@ from unit.status.fakes import (
     span,
     token,
 )
+from waybill_shared.contract.errors import TokenRefused
+from waybill_shared.contract.tokens import KeyRing, Token
+from waybill_status.app.hub import Hub, TooManyWaiters
+from waybill_status.app.tokens import Tokens
+from waybill_status.core.outcomes import Kind, Outcome
 
 RING = KeyRing(active=1, keys={1: bytes(32)})
 WAIT_S = 20.0

@@ -4,10 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from builders import NOW
-from shared.errors import Retryable
-from shared.events import Snapshot
-from shared.slots import HISTORY_LENGTH_MAX, Entry, Progress, Slot, progress_from_json
-from token_tracker.app import SlotWrite, WriteResult
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Snapshot
+from waybill_shared.contract.slots import (
+    HISTORY_LENGTH_MAX,
+    Entry,
+    Progress,
+    Slot,
+    progress_from_json,
+)
+from waybill_token_tracker.app import SlotWrite, WriteResult
 
 
 def unpacked(entry: Entry) -> Progress:

@@ -6,8 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from builders import make_commit, make_definition, make_fact, make_input, make_sink, make_stage
-from shared.events import Commit, Definition, Fact, Range, SetAside
-from shared.vectors import ENDLESS, TopicPartition
+from waybill_shared.contract.events import (
+    Commit,
+    Definition,
+    Fact,
+    Range,
+    SetAside,
+)
+from waybill_shared.contract.vectors import ENDLESS, TopicPartition
 
 PARTITIONS = (0, 1)
 ROOTS = ("R", "S")

@@ -12,11 +12,16 @@ from builders import (
     make_lifecycle,
     make_snapshot,
 )
-from shared.errors import Retryable
-from shared.events import from_vector
-from shared.slots import Progress, Slot, entry_of, slot_to_json
-from token_tracker.core.snapshots import HISTORY_MAX, pack, unpack
 from unit.token_tracker.line import Bench, commit
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import from_vector
+from waybill_shared.contract.slots import (
+    Progress,
+    Slot,
+    entry_of,
+    slot_to_json,
+)
+from waybill_token_tracker.core.snapshots import HISTORY_MAX, pack, unpack
 
 SLOT = Slot(tenant=TENANT, pipeline_uid=UID)
 

@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 from builders import make_commit, make_definition, make_sink, make_stage
-from shared.events import StageDefinition, to_vector
-from shared.vectors import ENDLESS
 from unit.token_tracker.test_losses import (
     CHAIN,
     RECREATED,
@@ -19,6 +17,8 @@ from unit.token_tracker.test_losses import (
     writing,
     wrote,
 )
+from waybill_shared.contract.events import StageDefinition, to_vector
+from waybill_shared.contract.vectors import ENDLESS
 
 ENRICH, LOAD = CHAIN.stages
 

@@ -17,10 +17,15 @@ from builders import (
     make_sink,
     make_stage,
 )
-from shared.events import Commit, Definition, to_vector
-from shared.slots import SinkState, Slot
-from shared.vectors import TopicPartition
-from token_tracker.core import Applied, apply_fact, apply_lifecycle, hops
+from waybill_shared.contract.events import Commit, Definition, to_vector
+from waybill_shared.contract.slots import SinkState, Slot
+from waybill_shared.contract.vectors import TopicPartition
+from waybill_token_tracker.core import (
+    Applied,
+    apply_fact,
+    apply_lifecycle,
+    hops,
+)
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 ENRICH = make_stage(

@@ -16,11 +16,11 @@ from builders import (
     make_sink,
     make_stage,
 )
-from shared.events import Commit, SetAside, to_vector
-from shared.slots import Slot
-from token_tracker.core import apply_fact, hops, snapshots
-from token_tracker.core.hops import few
 from unit.token_tracker.line import Bench
+from waybill_shared.contract.events import Commit, SetAside, to_vector
+from waybill_shared.contract.slots import Slot
+from waybill_token_tracker.core import apply_fact, hops, snapshots
+from waybill_token_tracker.core.hops import few
 
 RETENTION = "retention_passed"
 BATCHES = 6_000

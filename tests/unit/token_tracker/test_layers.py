@@ -7,15 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.events import Fact, StageDefinition
-from shared.slots import Losses, Slot
-from shared.vectors import Vector
 from strategies import patiently
-from token_tracker.core import apply_fact
-from token_tracker.core.graph import Graph, StageSink, _combine, _Path, ids_of, within
-from token_tracker.core.losses import _Settling, united
 from unit.token_tracker.flow import Flow, Recreate, Skip, StageShape, Take
 from unit.token_tracker.test_reached_properties import EMPTY, state_of
+from waybill_shared.contract.events import Fact, StageDefinition
+from waybill_shared.contract.slots import Losses, Slot
+from waybill_shared.contract.vectors import Vector
+from waybill_token_tracker.core import apply_fact
+from waybill_token_tracker.core.graph import (
+    Graph,
+    StageSink,
+    _combine,
+    _Path,
+    ids_of,
+    within,
+)
+from waybill_token_tracker.core.losses import _Settling, united
 
 
 def layers(count: int) -> tuple[StageShape, ...]:

@@ -15,10 +15,17 @@ from builders import (
     make_sink,
     make_stage,
 )
-from shared.events import Commit, Definition, InputDefinition, SetAside, StageDefinition, to_vector
-from shared.slots import Slot
-from shared.vectors import ENDLESS, TopicPartition, Vector
-from token_tracker.core import apply_fact
+from waybill_shared.contract.events import (
+    Commit,
+    Definition,
+    InputDefinition,
+    SetAside,
+    StageDefinition,
+    to_vector,
+)
+from waybill_shared.contract.slots import Slot
+from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector
+from waybill_token_tracker.core import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 Runs = list[tuple[str, int, int]]  # topic id, start, end; all in partition 0

@@ -15,12 +15,12 @@ from builders import (
     make_stage,
 )
 from scraping import Scrape, read_scrape
-from shared import metrics
-from shared.events import Commit, Fact
-from shared.slots import Slot
-from token_tracker.core import apply_fact
-from token_tracker.measuring import measure
 from unit.token_tracker.line import Bench
+from waybill_shared.contract.events import Commit, Fact
+from waybill_shared.contract.slots import Slot
+from waybill_shared.process import metrics
+from waybill_token_tracker.core import apply_fact
+from waybill_token_tracker.measuring import measure
 
 SINK = {"pipeline": "orders", "stage": "enrich", "sink": "lake"}
 

@@ -8,12 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import TENANT, UID, make_fact
-from shared.events import Commit, Definition, Fact, StageDefinition, to_vector
-from shared.slots import SinkState, Slot
-from shared.vectors import TopicPartition, covers, join
 from strategies import patiently
-from token_tracker.core import apply_fact, hops
 from unit.token_tracker.flow import BASES, LAKE, ROOTS, SHAPES, Flow, Take
+from waybill_shared.contract.events import (
+    Commit,
+    Definition,
+    Fact,
+    StageDefinition,
+    to_vector,
+)
+from waybill_shared.contract.slots import SinkState, Slot
+from waybill_shared.contract.vectors import TopicPartition, covers, join
+from waybill_token_tracker.core import apply_fact, hops
 
 Vector = dict[TopicPartition, int]
 LAKE_KEY = f"load/{LAKE}@1"

@@ -15,13 +15,23 @@ from builders import (
     make_lifecycle,
     make_snapshot,
 )
-from shared.events import from_vector
-from shared.slots import Entry, Hop, SinkState, Slot
-from token_tracker.core import snapshots
-from token_tracker.core.hops import few
-from token_tracker.core.snapshots import AGE_MS_MAX, PACKED_CHARACTERS_MAX, SnapshotRule, pack
-from token_tracker.held import restored
 from unit.token_tracker.line import Bench, commit
+from waybill_shared.contract.events import from_vector
+from waybill_shared.contract.slots import (
+    Entry,
+    Hop,
+    SinkState,
+    Slot,
+)
+from waybill_token_tracker.core import snapshots
+from waybill_token_tracker.core.hops import few
+from waybill_token_tracker.core.snapshots import (
+    AGE_MS_MAX,
+    PACKED_CHARACTERS_MAX,
+    SnapshotRule,
+    pack,
+)
+from waybill_token_tracker.held import restored
 
 OTHER = "6e4bc4b3-9ee6-5f4c-8e5c-8f907b2c3d4e"
 

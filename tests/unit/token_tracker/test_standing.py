@@ -14,10 +14,15 @@ from builders import (
     make_sink,
     make_stage,
 )
-from shared.events import Definition, PartitionOffset
-from shared.slots import Removal, SinkState, Slot
-from shared.vectors import ENDLESS
-from token_tracker.core.standing import Standing, behind, departed, standings
+from waybill_shared.contract.events import Definition, PartitionOffset
+from waybill_shared.contract.slots import Removal, SinkState, Slot
+from waybill_shared.contract.vectors import ENDLESS
+from waybill_token_tracker.core.standing import (
+    Standing,
+    behind,
+    departed,
+    standings,
+)
 
 
 def make_slot(

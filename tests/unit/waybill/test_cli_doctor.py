@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from local_stack.checks import Check, Verdict
 from unit.waybill.conftest import Command
 from waybill.testing import Reply, ScriptedServer
 from waybill.version import client_version
+from waybill_local.checks import Check, Verdict
 
 NOBODY = "http://127.0.0.1:9"
 VERSION = ("GET", "/version")
@@ -27,7 +27,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
     def look(_: Path) -> Iterator[Check]:
         yield from told
 
-    monkeypatch.setattr("local_stack.checks.check_machine", look)
+    monkeypatch.setattr("waybill_local.checks.check_machine", look)
     return told
 
 
@@ -81,7 +81,7 @@ def test_no_waybill_at_all_is_only_a_warning(command: Command, tmp_path: Path) -
 def test_without_the_local_stack_the_waybill_in_use_is_asked_all_the_same(
     command: Command, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "local_stack", None)
+    monkeypatch.setitem(sys.modules, "waybill_local", None)
     server.answer(*VERSION, GOOD)
     server.answer(*READY, SERVICES)
     result = command("doctor")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from shared.api_keys import read_keys
-from shared.authentication import KeysInForce
-from shared.clock import SystemClock
-from shared.errors import NotAllowed
-from shared.routes import Scope
 from waybill.cli.main import app
+from waybill_shared.access.api_keys import read_keys
+from waybill_shared.access.authentication import KeysInForce
+from waybill_shared.contract.errors import NotAllowed
+from waybill_shared.contract.routes import Scope
+from waybill_shared.process.clock import SystemClock
 
 FILE = Path("keys") / "api_keys.json"
 

@@ -11,8 +11,8 @@ from waybill.cli.main import app
 LINE = {
     "at": "2026-11-21T09:00:01.250",
     "level": "info",
-    "service": "stage_runner.driver",
-    "logger": "stage_runner.driver.app",
+    "service": "waybill_spark.driver",
+    "logger": "waybill_spark.driver.app",
     "message": "batch is done",
     "batch": 7,
 }
@@ -33,7 +33,7 @@ def logs(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("logs")
 def test_one_log_or_all_of_them() -> None:
     assert waybill("status").stdout == (
-        "09:00:01 info    stage_runner.driver.app: batch is done batch=7\n"
+        "09:00:01 info    waybill_spark.driver.app: batch is done batch=7\n"
     )
     assert [line.split()[0] for line in waybill().stdout.splitlines()] == ["kafka", "status"]
     told = json.loads(waybill("kafka", "-o", "json").stdout)

@@ -11,11 +11,22 @@ import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
-from local_stack.errors import StackError
-from local_stack.processes import Interrupted
-from local_stack.reports import STACK, Report, Reporter, ReportKind
-from local_stack.state import AlreadyRunning, Phase, ProcessState, StackState, save
 from waybill.cli.main import app
+from waybill_local.errors import StackError
+from waybill_local.processes import Interrupted
+from waybill_local.reports import (
+    STACK,
+    Report,
+    Reporter,
+    ReportKind,
+)
+from waybill_local.state import (
+    AlreadyRunning,
+    Phase,
+    ProcessState,
+    StackState,
+    save,
+)
 
 READY = Report(kind=ReportKind.READY, name=STACK, address="http://127.0.0.1:8080", seconds=8.2)
 KAFKA = Report(kind=ReportKind.READY, name="kafka", version="4.3.1", seconds=2.4)
@@ -134,8 +145,8 @@ def test_an_up_that_comes_second_in_a_race_shows_the_first(
     def taken(*_: object) -> StackState:
         raise AlreadyRunning(running)
 
-    monkeypatch.setattr("local_stack.state.read_state", lambda _: None)
-    monkeypatch.setattr("local_stack.stack.up", taken)
+    monkeypatch.setattr("waybill_local.state.read_state", lambda _: None)
+    monkeypatch.setattr("waybill_local.stack.up", taken)
     result = waybill("up", "--detach")
     assert result.exit_code == 0
     assert result.stderr.endswith("already running\n")
@@ -150,7 +161,7 @@ def test_up_detached_tells_each_step_and_then_the_table(
             report(told)
         return write_state(folder, psutil.Process())
 
-    monkeypatch.setattr("local_stack.stack.up", start)
+    monkeypatch.setattr("waybill_local.stack.up", start)
     result = waybill("up", "--detach")
     assert result.exit_code == 0
     words = [line.split() for line in result.stderr.splitlines()]
@@ -171,7 +182,7 @@ def test_up_shows_the_table_when_ready_and_stays(monkeypatch: pytest.MonkeyPatch
         for told in (KAFKA, READY, stopped):
             report(told)
 
-    monkeypatch.setattr("local_stack.stack.run", stay)
+    monkeypatch.setattr("waybill_local.stack.run", stay)
     result = waybill("up")
     assert result.exit_code == 0
     assert "url    http://127.0.0.1:8080" in result.stdout
@@ -183,7 +194,7 @@ def test_an_interrupted_start_is_no_success(monkeypatch: pytest.MonkeyPatch) -> 
     def interrupt(*_: object) -> None:
         raise Interrupted
 
-    monkeypatch.setattr("local_stack.stack.run", interrupt)
+    monkeypatch.setattr("waybill_local.stack.run", interrupt)
     result = waybill("up")
     assert result.exit_code == 130
     assert "nothing of it is left running" in result.stderr
@@ -195,7 +206,7 @@ def test_a_stack_that_cannot_start_says_what_why_and_the_way_out(
     def fail(*_: object) -> StackState:
         raise StackError("kafka ended", why="the disk is full", fix="free some space")
 
-    monkeypatch.setattr("local_stack.stack.up", fail)
+    monkeypatch.setattr("waybill_local.stack.up", fail)
     result = waybill("up", "--detach")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines()[1:] == [
@@ -222,7 +233,7 @@ def test_down_without_a_stack_is_fine() -> None:
 def test_without_the_package_it_says_how_to_install_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "local_stack", None)
+    monkeypatch.setitem(sys.modules, "waybill_local", None)
     result = waybill(name)
     assert result.exit_code == 1
     assert result.stderr.strip().endswith("pip install 'waybill-client[local]'")

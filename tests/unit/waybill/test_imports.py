@@ -1,4 +1,4 @@
-"""What `import waybill` brings in: a Spark driver that uses `waybill.spark` pays for no HTTP."""
+"""What `import waybill` brings in: a Spark driver that uses `waybill_spark` pays for no HTTP."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 import waybill
 
-HEAVY = ("httpx2", "typer", "rich", "pyspark", "confluent_kafka", "shared", "local_stack")
+HEAVY = ("httpx2", "typer", "rich", "pyspark", "confluent_kafka", "waybill_shared", "waybill_local")
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from typing import cast
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from shared.errors import Retryable
-from shared.events import Commit, Fence, Range
-from waybill.spark.checkpoint import Checkpoint
-from waybill.spark.commits import Identity
-from waybill.spark.fencing import LaterSink, StageInput
-from waybill.spark.pieces import Ranges, in_pieces
-from waybill.spark.sinks import Written
-from waybill.spark.stage import TrackedStage
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Commit, Fence, Range
+from waybill_spark.checkpoint import Checkpoint
+from waybill_spark.commits import Identity
+from waybill_spark.fencing import LaterSink, StageInput
+from waybill_spark.pieces import Ranges, in_pieces
+from waybill_spark.sinks.contract import Written
+from waybill_spark.stage import TrackedStage
+from waybill_spark.stopping import StageStopped
 
 NO_FRAME = cast(DataFrame, None)  # only handed on to `to_rows`, which is a fake here
 TOPIC = "orders.in"

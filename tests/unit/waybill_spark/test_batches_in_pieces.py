@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import Retryable
 from unit.waybill_spark.bench import NO_FRAME, Bench
+from waybill_shared.contract.errors import Retryable
 
 
 @pytest.fixture

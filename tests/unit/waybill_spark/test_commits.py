@@ -7,10 +7,15 @@ import pytest
 from confluent_kafka import KafkaError
 
 from builders import ORDERS_ID, TENANT, UID, make_commit
-from shared.clock import SystemClock
-from shared.codec import decode
-from shared.events import Commit, Fact
-from waybill.spark.commits import REPEAT_S_MAX, REPEAT_S_MIN, CommitEmitter, Identity
+from waybill_shared.contract.codec import decode
+from waybill_shared.contract.events import Commit, Fact
+from waybill_shared.process.clock import SystemClock
+from waybill_spark.commits import (
+    REPEAT_S_MAX,
+    REPEAT_S_MIN,
+    CommitEmitter,
+    Identity,
+)
 
 DAY_S = 24 * 3600
 Told = Callable[[KafkaError | None, None], None]

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import ORDERS_ID, make_fence, make_range
-from shared.events import Fence, Range, to_vector
-from shared.vectors import join
 from strategies import patiently
-from waybill.spark.checkpoint import TopicOffsets
-from waybill.spark.fencing import (
+from waybill_shared.contract.events import Fence, Range, to_vector
+from waybill_shared.contract.vectors import join
+from waybill_spark.checkpoint import TopicOffsets
+from waybill_spark.fencing import (
     AlreadyDone,
     Diverged,
     StageInput,

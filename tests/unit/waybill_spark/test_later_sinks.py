@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.events import Range, to_vector
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
-from waybill.spark.fencing import LaterSink, StageInput
-from waybill.spark.ledger import Ledger
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.events import Range, to_vector
+from waybill_spark.fencing import LaterSink, StageInput
+from waybill_spark.ledger import Ledger
+from waybill_spark.stopping import StageStopped
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import Retryable
-from shared.events import Range
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Range
 
 
 @pytest.fixture

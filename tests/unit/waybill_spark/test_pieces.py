@@ -4,9 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import make_range
-from shared.events import Range
 from strategies import patiently
-from waybill.spark.pieces import Ranges, in_pieces, in_steps, offsets
+from waybill_shared.contract.events import Range
+from waybill_spark.pieces import (
+    Ranges,
+    in_pieces,
+    in_steps,
+    offsets,
+)
 
 TOPIC = make_range(0, 1).topic
 

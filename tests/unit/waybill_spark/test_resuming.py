@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import Retryable
 from unit.waybill_spark.bench import NO_FRAME, Bench
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.errors import Retryable
+from waybill_spark.stopping import StageStopped
 
 
 @pytest.fixture

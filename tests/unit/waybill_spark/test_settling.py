@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.events import Range, SetAside
-from shared.vectors import ENDLESS
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
-from waybill.spark.settling import union
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.events import Range, SetAside
+from waybill_shared.contract.vectors import ENDLESS
+from waybill_spark.settling import union
+from waybill_spark.stopping import StageStopped
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import Retryable
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, ListSink
-from waybill.spark.fencing import StageInput
-from waybill.spark.ledger import Ledger
-from waybill.spark.sinks import SinkSuperseded, Written
-from waybill.spark.stopping import StageStopped
+from waybill_shared.contract.errors import Retryable
+from waybill_spark.fencing import StageInput
+from waybill_spark.ledger import Ledger
+from waybill_spark.sinks.contract import SinkSuperseded, Written
+from waybill_spark.stopping import StageStopped
 
 
 @dataclass

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import Retryable
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
-from waybill.spark.stopping import StageClosed, StageStopped
+from waybill_shared.contract.errors import Retryable
+from waybill_spark.stopping import StageClosed, StageStopped
 
 
 @pytest.fixture

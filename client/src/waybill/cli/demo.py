@@ -25,8 +25,8 @@ from waybill.models import Position
 from waybill.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from local_stack.state import StackState
     from waybill.client import Client
+    from waybill_local.state import StackState
 
 PIPELINE = "orders"
 INPUT = "orders"
@@ -97,7 +97,7 @@ class Story:
 @contextmanager
 def _stack(story: Story) -> Iterator["StackState"]:
     """The stack of this folder; one that this command has started it also stops."""
-    from local_stack.stack import down, read_state, up
+    from waybill_local.stack import down, read_state, up
 
     folder = Path.cwd()
     running = read_state(folder)
@@ -189,8 +189,8 @@ def _read_back(state: "StackState", outcome: Outcome, numbers: list[int], story:
 
 def _produce(bootstrap: str, order: dict[str, object]) -> Position:
     """As any producer does it; the delivery report says where the record stands."""
-    from shared.kafka import make_producer, position_of, produce_and_wait
-    from shared.kafka_admin import make_admin
+    from waybill_shared.kafka.admin import make_admin
+    from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait
 
     topic = make_admin(bootstrap).identify([TOPIC])[TOPIC]
     value = json.dumps(order).encode()

@@ -20,9 +20,9 @@ from waybill.questions import Question
 from waybill.version import client_version
 
 if TYPE_CHECKING:
-    from local_stack.checks import Check
     from waybill.connection import Connection
     from waybill.fields import Fields
+    from waybill_local.checks import Check
 
 NAME_WIDTH = 22
 ASK_TIMEOUT_S = 6.0  # the gateway gives each service 5
@@ -73,11 +73,11 @@ def _shown(findings: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _findings(folder: Path) -> Iterator[Finding]:
-    if find_spec("local_stack") is None:
+    if find_spec("waybill_local") is None:
         text = "not installed, so only the Waybill in use is asked"
         yield Finding(name="local stack", verdict="ok", text=text)
     else:
-        from local_stack.checks import check_machine
+        from waybill_local.checks import check_machine
 
         yield from map(_of_machine, check_machine(folder))
     yield from check_waybill()

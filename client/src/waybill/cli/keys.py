@@ -88,9 +88,9 @@ def new(
     Exit codes: 0 made · 1 error · 2 usage
     """
     with _key_file():
-        from shared.api_keys import add_key
-        from shared.clock import SystemClock
-        from shared.routes import Scope
+        from waybill_shared.access.api_keys import add_key
+        from waybill_shared.contract.routes import Scope
+        from waybill_shared.process.clock import SystemClock
 
         text, made = add_key(
             file,
@@ -115,7 +115,7 @@ def list_keys(file: FileOption, output: OutputOption = Output.TABLE) -> None:
     Exit codes: 0 ok · 1 error · 2 usage
     """
     with _key_file():
-        from shared.api_keys import read_keys
+        from waybill_shared.access.api_keys import read_keys
 
         found = read_keys(file).keys
     if output is Output.JSON:
@@ -150,7 +150,7 @@ def revoke(
     Exit codes: 0 revoked · 1 there is no such key, or another error · 2 usage
     """
     with _key_file():
-        from shared.api_keys import revoke_key
+        from waybill_shared.access.api_keys import revoke_key
 
         revoked = revoke_key(file, id)
     if not revoked:
@@ -161,11 +161,11 @@ def revoke(
 @contextmanager
 def _key_file() -> Iterator[None]:
     """What reads and writes the file is here, and its errors are told as the client's."""
-    if find_spec("shared") is None:
+    if find_spec("waybill_shared") is None:
         raise WaybillError(
             "keys are made where the services are installed: pip install 'waybill-client[local]'"
         )
-    from shared.errors import UserError
+    from waybill_shared.contract.errors import UserError
 
     try:
         yield

@@ -20,7 +20,7 @@ HEAD = ("at", "level", "service", "logger", "message", "error")
 def known_names() -> list[str]:
     """For shell completion, which must not fail."""
     with suppress(Exception):
-        from local_stack.logs import find_logs
+        from waybill_local.logs import find_logs
 
         return list(find_logs(Path.cwd()))
     return []
@@ -57,8 +57,8 @@ def logs(
     Exit codes: 0 ok · 1 error, also when there is no such log · 130 Ctrl-C
     """
     with local_stack():
-        from local_stack.logs import find_logs, tail
-        from local_stack.logs import follow as read_on
+        from waybill_local.logs import find_logs, tail
+        from waybill_local.logs import follow as read_on
 
         chosen = _chosen(find_logs(Path.cwd()), name)
         for source, path in chosen.items():

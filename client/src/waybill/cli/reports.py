@@ -13,7 +13,7 @@ from waybill.cli import render
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from local_stack.reports import Report
+    from waybill_local.reports import Report
 
 WORKING_INTERVAL_S = 5.0  # of lines about one step where they cannot be redrawn
 NEVER = float("-inf")
@@ -48,7 +48,7 @@ class Reports:
             self._status = None
 
     def show(self, report: "Report") -> None:
-        from local_stack.reports import ReportKind, line
+        from waybill_local.reports import ReportKind, line
 
         text = render.clean(line(report))
         if report.kind is not ReportKind.WORKING:

@@ -21,8 +21,8 @@ from waybill.errors import WaybillError
 from waybill.target import find_target
 
 if TYPE_CHECKING:
-    from local_stack.reports import Report
-    from local_stack.state import StackState
+    from waybill_local.reports import Report
+    from waybill_local.state import StackState
 
 DetachOption = Annotated[
     bool, typer.Option("--detach", "-d", help="return when it is ready, and leave it running")
@@ -49,7 +49,7 @@ def up(
     """
     folder = Path.cwd()
     with local_stack():
-        from local_stack.state import AlreadyRunning, Phase, read_state
+        from waybill_local.state import AlreadyRunning, Phase, read_state
 
         running = read_state(folder)
         try:
@@ -80,7 +80,7 @@ def down() -> None:
     Exit codes: 0 stopped, or none ran · 1 error
     """
     with local_stack(), Reports("stopping") as reports:
-        from local_stack.stack import down as stop
+        from waybill_local.stack import down as stop
 
         stopped = stop(Path.cwd(), reports.show)
     if not stopped:
@@ -121,8 +121,8 @@ def env(output: OutputOption = Output.TABLE) -> None:
 
 
 def _start(folder: Path, detach: bool, output: Output) -> None:
-    from local_stack import stack
-    from local_stack.reports import STACK, ReportKind
+    from waybill_local import stack
+    from waybill_local.reports import STACK, ReportKind
 
     render.talk(f"local stack in {folder / '.waybill'}")
     with Reports("starting") as reports:
@@ -147,7 +147,7 @@ def _start(folder: Path, detach: bool, output: Output) -> None:
 
 
 def _running() -> "StackState":
-    from local_stack.state import last_failure, read_state
+    from waybill_local.state import last_failure, read_state
 
     state = read_state(Path.cwd())
     if state is None:
@@ -160,9 +160,9 @@ def _running() -> "StackState":
 @contextmanager
 def local_stack() -> Iterator[None]:
     """The package is there, and its errors are told in their three parts."""
-    if find_spec("local_stack") is None:
+    if find_spec("waybill_local") is None:
         raise WaybillError("the local stack is not installed: pip install 'waybill-client[local]'")
-    from local_stack.errors import StackError
+    from waybill_local.errors import StackError
 
     try:
         yield

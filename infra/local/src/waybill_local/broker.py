@@ -1,0 +1,197 @@
+"""A real Kafka broker of one node (KRaft) on the loopback, its data in the state folder.
+
+Topics are never made by touching them; the cluster and its topics keep their ids over restarts.
+"""
+
+import base64
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from waybill_local.archives import Archive, archive
+from waybill_local.errors import StackError
+from waybill_local.folders import make_private
+from waybill_local.jars import JarSet
+from waybill_local.java import Java
+from waybill_local.ports import HOST, accepts, address
+from waybill_local.processes import ChildSpec, die_with
+
+NAME = "kafka"
+HEAP = "-Xmx512m"
+READY_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 30  # the run that records an archive needs some of it
+PROBE_TIMEOUT_S = 1.0
+FORMAT_TIMEOUT_S = 60
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """Everything a start of the broker needs."""
+
+    java: Java
+    jars: JarSet
+    folder: Path
+    port: int
+    controller_port: int
+    advertised_port: int | None = None  # where clients are sent: something in front of `port`
+    settings: Mapping[str, object] = field(default_factory=dict)  # over our own
+    format_options: tuple[str, ...] = ()  # of `kafka-storage format`: the first users
+
+    @property
+    def version(self) -> str:
+        core = next(jar for jar in self.jars.jars if ":kafka_2.13:" in jar.coordinate)
+        return core.coordinate.rpartition(":")[2]
+
+    @property
+    def scratch(self) -> Path:
+        """Where its libraries unpack themselves; a killed broker leaves that behind."""
+        return self.folder / "tmp"
+
+    @property
+    def archive(self) -> Archive:
+        return archive(NAME, self.java, self.jars.folder)
+
+
+def spec(broker: Broker) -> ChildSpec:
+    """Write the configuration, format the data folder if it is new, and say what to run."""
+    make_private(broker.folder)
+    shutil.rmtree(broker.scratch, ignore_errors=True)
+    broker.scratch.mkdir()
+    settings = broker.folder / "server.properties"
+    settings.write_text(properties(broker), encoding="utf-8")
+    if not (broker.folder / "data" / "meta.properties").is_file():
+        _format(broker, settings)
+    command = (
+        *_java(broker),
+        *broker.archive.options(),
+        *_program(broker, "kafka.Kafka"),
+        str(settings),
+    )
+    return ChildSpec(
+        name=NAME,
+        version=broker.version,
+        address=address(broker.port),
+        command=command,
+        environment=_environment(),
+        wrong=_probe(broker.port),
+        ready_timeout_s=READY_TIMEOUT_S,
+        stop_timeout_s=STOP_TIMEOUT_S,
+        restarts=False,
+        fix=f"read its log; if its data is damaged, delete {broker.folder}: topics are lost",
+    )
+
+
+def properties(broker: Broker) -> str:
+    """The broker's configuration: one node, small internals, nothing that waits."""
+    settings: dict[str, object] = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        # Static voters: the controller may come up on another port the next time.
+        "controller.quorum.voters": f"1@{HOST}:{broker.controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": f"PLAINTEXT://{HOST}:{broker.port},"
+        f"CONTROLLER://{HOST}:{broker.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{address(broker.advertised_port or broker.port)}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": broker.folder / "data",
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": 1,
+        "min.insync.replicas": 1,
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        # After a kill the controller waits this long before it lets the same node in again.
+        "broker.session.timeout.ms": 4000,
+        "broker.heartbeat.interval.ms": 1000,
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        # Its default alone is a quarter of the heap.
+        "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+    }
+    return "".join(f"{name}={value}\n" for name, value in {**settings, **broker.settings}.items())
+
+
+def _format(broker: Broker, settings: Path) -> None:
+    command = (
+        *_java(broker),
+        *_program(broker, "kafka.tools.StorageTool"),
+        *("format", "--ignore-formatted", "--config", str(settings), "--cluster-id", _new_id()),
+        *broker.format_options,
+    )
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=FORMAT_TIMEOUT_S,
+        env=_environment(),
+        preexec_fn=die_with(os.getpid()),
+        check=False,
+    )
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip().splitlines()
+        raise StackError(
+            f"kafka's data folder {broker.folder / 'data'} could not be prepared",
+            why="\n       ".join(said[-5:]) or f"exit code {done.returncode}",
+            fix=f"see that the disk has room, delete {broker.folder} and try again",
+        )
+
+
+def _java(broker: Broker) -> tuple[str, ...]:
+    return (
+        str(broker.java.path),
+        HEAP,
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",  # a file in the system's temp folder, whatever java.io.tmpdir says
+        f"-Djava.io.tmpdir={broker.scratch}",
+    )
+
+
+def _program(broker: Broker, main: str) -> tuple[str, ...]:
+    class_path = os.pathsep.join(map(str, broker.jars.class_path))
+    return (f"-Dlog4j2.configurationFile={LOG_SETTINGS}", "-cp", class_path, main)
+
+
+def _environment() -> dict[str, str]:
+    """Without options meant for the user's own Kafka tools."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+
+
+def _new_id() -> str:
+    """As Kafka makes ids, but never with a leading dash, which reads as an option."""
+    return "w" + base64.urlsafe_b64encode(secrets.token_bytes(16)).decode()[1:22]
+
+
+def _probe(port: int) -> Callable[[], str | None]:
+    """Ready when a client sees the broker registered and gets metadata from it."""
+    clients: list[AdminClient] = []
+
+    def wrong() -> str | None:
+        if not clients:
+            if not accepts(port):
+                return f"nothing listens on {address(port)}"
+            clients.append(AdminClient({"bootstrap.servers": address(port), "log_level": 0}))
+        try:
+            if not clients[0].list_topics(timeout=PROBE_TIMEOUT_S).brokers:
+                return "the broker has not registered yet"
+        except KafkaException as error:
+            return f"metadata: {error.args[0].str()}"
+        clients.clear()
+        return None
+
+    return wrong

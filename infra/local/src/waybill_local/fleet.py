@@ -1,0 +1,186 @@
+"""The child processes of one stack: started, waited for, restarted when they crash, stopped.
+
+Knows nothing of what they are; a spec says whether a crash may be answered by a restart.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from waybill_local import room
+from waybill_local.errors import StackError, log_tail
+from waybill_local.processes import (
+    Child,
+    ChildSpec,
+    kill_group,
+    start,
+    stop,
+    wait_ready,
+)
+from waybill_local.reports import Report, Reporter, ReportKind
+from waybill_local.state import Phase, ProcessState
+
+RESTART_DELAY_S_MIN = 0.5
+RESTART_DELAY_S_MAX = 30.0
+HEALTHY_AFTER_S = 60.0  # a process that ran this long has earned a quick restart again
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """A spec, its current process, and where it stands."""
+
+    child: Child
+    began: float
+    phase: Phase = Phase.STARTING
+    was_ready: bool = False
+    delay_s: float = 0.0
+    restart_due: float | None = None
+
+    @property
+    def spec(self) -> ChildSpec:
+        return self.child.spec
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether it was ready once, and ended because it was asked to, in time."""
+        code = self.child.process.returncode
+        return self.was_ready and code in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+
+
+def next_delay_s(last_s: float, *, ran_s: float, most_s: float = RESTART_DELAY_S_MAX) -> float:
+    """How long to wait before a restart: doubling while it keeps crashing, within bounds."""
+    if ran_s >= HEALTHY_AFTER_S:
+        return RESTART_DELAY_S_MIN
+    return min(max(last_s * 2, RESTART_DELAY_S_MIN), most_s)
+
+
+@dataclass(slots=True, kw_only=True)
+class Fleet:
+    """`changed` is called after each change of a phase; `signals` grows as people ask to stop."""
+
+    logs: Path
+    report: Reporter
+    changed: Callable[[], None]
+    signals: Sequence[int]
+    restart_delay_s_max: float = RESTART_DELAY_S_MAX
+    members: dict[str, Member] = field(default_factory=dict)
+
+    @property
+    def stopping(self) -> bool:
+        return bool(self.signals)
+
+    @property
+    def states(self) -> tuple[ProcessState, ...]:
+        return tuple(
+            ProcessState(
+                name=name,
+                pid=member.child.process.pid,
+                began=member.began,
+                address=member.spec.address,
+                version=member.spec.version,
+                state=member.phase,
+            )
+            for name, member in self.members.items()
+        )
+
+    def start(self, spec: ChildSpec) -> None:
+        """Start `spec` with a fresh log; the last run's stays beside it."""
+        log = self.logs / f"{spec.name}.log"
+        if log.exists():
+            log.replace(log.with_suffix(".log.1"))
+        self.members[spec.name] = _member(spec, self.logs)
+        self.changed()
+
+    def wait_ready(self, names: Sequence[str]) -> None:
+        """Return when all of `names` are ready; raise at the first that cannot be."""
+        children = [self.members[name].child for name in names]
+        wait_ready(
+            children,
+            interrupted=lambda: self.stopping,
+            on_ready=lambda child: self._ready(self.members[child.spec.name]),
+        )
+
+    def watch(self) -> None:
+        """One look at every process: restart what crashed, raise if it must not have."""
+        for name, member in list(self.members.items()):
+            if member.restart_due is not None:
+                if time.monotonic() >= member.restart_due:
+                    self._restart(name, member)
+            elif not member.child.alive:
+                self._crashed(member)
+            elif member.phase is Phase.RESTARTING and member.spec.wrong() is None:
+                self._ready(member)
+
+    def stop(self, names: Sequence[str]) -> None:
+        """Stop those of `names` that were started; a second signal kills them at once."""
+        members = [self.members[name] for name in names if name in self.members]
+        stop(
+            [member.child for member in members],
+            forced=lambda: len(self.signals) > 1,
+            on_stopped=self._stopped,
+        )
+
+    def _ready(self, member: Member) -> None:
+        member.phase, member.was_ready = Phase.READY, True
+        self.changed()
+        self._tell(member, ReportKind.READY, seconds=member.child.age_s)
+
+    def _crashed(self, member: Member) -> None:
+        spec, code = member.spec, member.child.process.returncode
+        kill_group(member.child.process.pid)  # what it started must not meet its successor
+        if not spec.restarts:
+            raise StackError(
+                f"{spec.name} ended (exit code {code})",
+                why=log_tail(member.child.log),
+                fix=room.fix_of(self.logs, spec.fix),
+            )
+        ran_s, most_s = member.child.age_s, self.restart_delay_s_max
+        member.delay_s = next_delay_s(member.delay_s, ran_s=ran_s, most_s=most_s)
+        member.restart_due = time.monotonic() + member.delay_s
+        member.phase = Phase.RESTARTING
+        self.changed()
+        text = f"ended (exit code {code}), starts again in {member.delay_s:.1f} s"
+        self._tell(member, ReportKind.RESTARTING, text=f"{text}; {member.child.log}")
+
+    def _restart(self, name: str, member: Member) -> None:
+        again = _member(member.spec, self.logs)
+        again.phase, again.delay_s = Phase.RESTARTING, member.delay_s
+        self.members[name] = again
+        self.changed()
+
+    def _stopped(self, child: Child, graceful: bool) -> None:
+        member = self.members[child.spec.name]
+        member.phase = Phase.STOPPED
+        self.changed()
+        self._tell(member, ReportKind.STOPPED if graceful else ReportKind.KILLED)
+
+    def _tell(
+        self, member: Member, kind: ReportKind, *, text: str = "", seconds: float | None = None
+    ) -> None:
+        spec = member.spec
+        self.report(
+            Report(
+                kind=kind,
+                name=spec.name,
+                version=spec.version,
+                address=spec.address,
+                seconds=seconds,
+                text=text,
+            )
+        )
+
+
+def _member(spec: ChildSpec, logs: Path) -> Member:
+    child = start(spec, logs)
+    return Member(child=child, began=_began(child.process.pid))
+
+
+def _began(pid: int) -> float:
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return 0.0  # it ended at once; whoever waits for it says so

@@ -1,0 +1,193 @@
+"""`python -m waybill_local.gateway`: one port for all services, after the route table in `shared`.
+
+Owns what spans services (readiness, OpenAPI, documentation); knows no resource of its own.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx2
+import uvicorn
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from waybill_local.openapi import merge
+from waybill_local.ports import HOST, address
+from waybill_local.proxy import Upstreams, forward
+from waybill_shared.contract.routes import (
+    HTTP_SERVICES,
+    SERVICES,
+    methods_of,
+    route_for,
+)
+from waybill_shared.contract.version import VERSION
+from waybill_shared.http.app import RequestIds, problem_response
+from waybill_shared.process import logs
+
+NAME = "gateway"
+ASK_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 3
+DOCS = Path(__file__).with_name("docs.html")
+
+Answers = Mapping[str, tuple[int, Any]]
+
+
+class Settings(BaseSettings):
+    """The ports of this process and of the services behind it."""
+
+    model_config = SettingsConfigDict(env_prefix="WAYBILL_", frozen=True, extra="ignore")
+
+    gateway_port: int = 8080
+    ingress_port: int = 8081
+    status_port: int = 8082
+    token_tracker_port: int = 8083
+    stage_runner_port: int = 8084
+    log_format: Literal["json", "console"] = "json"
+
+    @property
+    def upstream_ports(self) -> dict[str, int]:
+        return {service: getattr(self, f"{service}_port") for service in SERVICES}
+
+
+def create_app(upstreams: Upstreams) -> Starlette:
+    """The gateway in front of these services."""
+    gateway = Gateway(upstreams)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await upstreams.aclose()
+
+    app = Starlette(
+        lifespan=lifespan,
+        middleware=[Middleware(RequestIds)],
+        routes=[
+            Route("/healthz", gateway.healthz),
+            Route("/readyz", gateway.readyz),
+            Route("/version", gateway.version),
+            Route("/openapi.json", gateway.openapi),
+            Route("/docs", gateway.docs),
+            Route("/metrics/{service}", gateway.metrics),
+        ],
+    )
+    app.router.redirect_slashes = False
+    app.router.default = gateway.proxy
+    return app
+
+
+class Gateway:
+    """The endpoints."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self.upstreams = upstreams
+
+    async def proxy(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Every path of the route table, and the problem for all others."""
+        path = scope["raw_path"].decode("latin-1")
+        if route := route_for(scope["method"], path):
+            scope["route"] = route
+            await forward(self.upstreams, route.service, scope, receive, send)
+        else:
+            await _unknown(scope["method"], path)(scope, receive, send)
+
+    async def healthz(self, request: Request) -> Response:
+        return JSONResponse({"alive": True})
+
+    async def readyz(self, request: Request) -> Response:
+        """Ready when every service is; says of each what it says itself."""
+        answers = await self._ask_all("/readyz", SERVICES)
+        status = 200 if all(code == 200 for code, _ in answers.values()) else 503
+        return JSONResponse({name: body for name, (_, body) in answers.items()}, status_code=status)
+
+    async def version(self, request: Request) -> Response:
+        answers = await self._ask_all("/version", SERVICES)
+        services = {name: body for name, (_, body) in answers.items()}
+        return JSONResponse({"service": NAME, "version": VERSION, "services": services})
+
+    async def openapi(self, request: Request) -> Response:
+        answers = await self._ask_all("/openapi.json", HTTP_SERVICES)
+        missing = [name for name, (code, _) in answers.items() if code != 200]
+        if missing:
+            names = " and ".join(missing)
+            return problem_response(502, "service_unreachable", f"{names} did not say what it can")
+        return JSONResponse(merge({name: body for name, (_, body) in answers.items()}, VERSION))
+
+    async def docs(self, request: Request) -> Response:
+        return FileResponse(DOCS, media_type="text/html")
+
+    async def metrics(self, request: Request) -> Response:
+        service = request.path_params["service"]
+        if service not in SERVICES:
+            known = ", ".join(SERVICES)
+            return problem_response(404, "not_found", f"no service {service!r}; there are {known}")
+        return _Forwarded(self.upstreams, service, b"/metrics")
+
+    async def _ask_all(self, path: str, services: tuple[str, ...]) -> Answers:
+        answers = await asyncio.gather(*(self._ask(service, path) for service in services))
+        return dict(zip(services, answers, strict=True))
+
+    async def _ask(self, service: str, path: str) -> tuple[int, Any]:
+        """Status and JSON body; (502, reason) from a service that does not answer."""
+        url = f"http://{address(self.upstreams.ports[service])}{path}"
+        timeout = dict.fromkeys(("connect", "read", "write", "pool"), ASK_TIMEOUT_S)
+        request = httpx2.Request("GET", url, extensions={"timeout": timeout})
+        try:
+            async with self.upstreams.transport(waits=False) as transport:
+                response = await transport.handle_async_request(request)
+                await response.aread()
+                return response.status_code, response.json()
+        except (httpx2.TransportError, ValueError) as error:
+            return 502, {"error": str(error) or type(error).__name__}
+
+
+class _Forwarded(Response):
+    """What a service answers at another path."""
+
+    def __init__(self, upstreams: Upstreams, service: str, path: bytes) -> None:
+        super().__init__()
+        self.upstreams = upstreams
+        self.service = service
+        self.path = path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        moved = {**scope, "raw_path": self.path}
+        await forward(self.upstreams, self.service, moved, receive, send)
+
+
+def _unknown(method: str, path: str) -> Response:
+    allowed = methods_of(path)
+    if not allowed:
+        return problem_response(404, "not_found", f"nothing at {path}", hint="GET /docs lists all")
+    names = ", ".join(allowed)
+    answer = problem_response(405, "method_not_allowed", f"{path} takes {names}, not {method}")
+    answer.headers["Allow"] = names
+    return answer
+
+
+def main() -> None:
+    settings = Settings()
+    logs.configure(NAME, settings.log_format)
+    uvicorn.run(
+        create_app(Upstreams(ports=settings.upstream_ports)),
+        host=HOST,
+        port=settings.gateway_port,
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        # The services' own Date and Server headers are passed on.
+        date_header=False,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_TIMEOUT_S,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""Retrieves the JVM's jars by the Ivy that PySpark ships, each checked against `jars.lock`.
+
+Never resolves anything on a user's machine: the lock names every jar and its sha256.
+To change a version, edit ROOTS and run `python -m waybill_local.jars lock`.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from waybill_local import ivy
+from waybill_local.errors import StackError
+from waybill_local.folders import cache_folder
+from waybill_local.java import Java, find_java
+
+KAFKA = "kafka"
+SPARK = "spark"
+LOCK_FILE = Path(__file__).with_name("jars.lock")
+
+# The broker's own dependencies are resolved when the lock is made. Spark's set is complete as it
+# stands: everything else these jars name is among PySpark's own.
+ROOTS: Mapping[str, tuple[str, ...]] = {
+    KAFKA: (
+        "org.apache.kafka:kafka_2.13:4.3.1",
+        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
+        "org.apache.logging.log4j:log4j-core:2.25.4",
+    ),
+    SPARK: (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.1",
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        "org.xerial:sqlite-jdbc:3.54.1.0",
+        "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
+    ),
+}
+RESOLVED_SETS = frozenset({KAFKA})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jar:
+    """One locked jar."""
+
+    coordinate: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        _, artifact, version = self.coordinate.split(":")
+        return f"{artifact}-{version}.jar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JarSet:
+    """The jars of one process, and the folder that holds them once they are here."""
+
+    name: str
+    jars: tuple[Jar, ...]
+
+    @property
+    def folder(self) -> Path:
+        text = "\n".join(f"{jar.coordinate} {jar.sha256}" for jar in self.jars)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        return root() / f"{self.name}-{digest}"
+
+    @property
+    def present(self) -> bool:
+        return self.folder.is_dir()
+
+    @property
+    def class_path(self) -> tuple[Path, ...]:
+        """In a fixed order: a class-data archive is valid for one order only."""
+        return tuple(self.folder / jar.file_name for jar in self.jars)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """`done` of `total` jars of a set are downloaded, `bytes` in all."""
+
+    name: str
+    done: int
+    total: int
+    bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.done} of {self.total}, {self.bytes / 1e6:.0f} MB"
+
+
+def root() -> Path:
+    """Where all sets lie, also those of other versions."""
+    return cache_folder() / "jars"
+
+
+def parse_lock(text: str) -> Mapping[str, JarSet]:
+    """The sets of a lock file: `[set]` lines, each followed by `coordinate sha256` lines."""
+    sets: dict[str, list[Jar]] = {}
+    name = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        if len(words) == 1 and line.startswith("[") and line.endswith("]"):
+            name = line[1:-1]
+            sets[name] = []
+        elif len(words) == 2 and words[0].count(":") == 2 and len(words[1]) == 64 and name:
+            sets[name].append(Jar(coordinate=words[0], sha256=words[1]))
+        else:
+            raise ValueError(f"jars.lock line {number}: expected `coordinate sha256`, got {line!r}")
+    return {name: JarSet(name=name, jars=tuple(jars)) for name, jars in sets.items()}
+
+
+def jar_set(name: str) -> JarSet:
+    """A set of the shipped lock."""
+    return parse_lock(LOCK_FILE.read_text(encoding="utf-8"))[name]
+
+
+def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Progress], None]) -> Path:
+    """The folder with the jars of `wanted`, downloaded if it is not here yet."""
+    if wanted.present:
+        return wanted.folder
+    with _only_one(wanted):
+        if not wanted.present:
+            _download(wanted, java, progress)
+    return wanted.folder
+
+
+def retrieve_all(*, java: Java, progress: Callable[[Progress], None]) -> Mapping[str, Path]:
+    """All sets, one after the other."""
+    return {name: retrieve(jar_set(name), java=java, progress=progress) for name in ROOTS}
+
+
+def check(wanted: JarSet, folder: Path) -> None:
+    """Raise unless `folder` holds exactly what the lock says."""
+    for jar in wanted.jars:
+        path = folder / jar.file_name
+        if not path.is_file():
+            raise StackError(
+                f"jar {jar.coordinate} was not downloaded",
+                why=f"Ivy ended without an error, but left no {jar.file_name}",
+                fix="try again; with a site's own Ivy settings, see that its repository has it",
+            )
+        found = sha256(path)
+        if found != jar.sha256:
+            raise StackError(
+                f"jar {jar.coordinate} is not the one that was locked",
+                why=f"its sha256 is {found}, the lock says {jar.sha256}",
+                fix="try again; if it stays, your mirror or proxy changes files: do not use them",
+            )
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _download(wanted: JarSet, java: Java, progress: Callable[[Progress], None]) -> None:
+    for left in root().glob(f".{wanted.name}-*"):  # of a download that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    ivy_cache = cache_folder() / "ivy" / wanted.name
+    total = len(wanted.jars)
+    with tempfile.TemporaryDirectory(dir=root(), prefix=f".{wanted.name}-") as name:
+        work = Path(name)
+        progress(Progress(name=wanted.name, done=0, total=total))
+        downloads = ivy.retrieve(
+            [jar.coordinate for jar in wanted.jars],
+            ivy.Run(java=java, cache=ivy_cache, work=work, transitive=False),
+        )
+        for done, _ in enumerate(downloads, start=1):
+            size = sum(path.stat().st_size for path in ivy_cache.rglob("*.jar"))
+            progress(Progress(name=wanted.name, done=min(done, total), total=total, bytes=size))
+        try:
+            check(wanted, work / ivy.JARS)
+        finally:
+            # Good jars are a second copy now; bad ones must not be found again.
+            shutil.rmtree(ivy_cache, ignore_errors=True)
+        (work / ivy.JARS).rename(wanted.folder)
+    size = sum(path.stat().st_size for path in wanted.class_path)
+    progress(Progress(name=wanted.name, done=total, total=total, bytes=size))
+
+
+@contextmanager
+def _only_one(wanted: JarSet) -> Iterator[None]:
+    """One process at a time: the others wait, then find the jars in place."""
+    root().mkdir(parents=True, exist_ok=True)
+    with (root() / f".{wanted.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def write_lock(target: Path = LOCK_FILE) -> None:
+    """Resolve ROOTS once, with dependencies where RESOLVED_SETS says so, and write the lock."""
+    java = find_java()
+    lines = [
+        "# Made by `python -m waybill_local.jars lock`: every jar, and the sha256 it must have."
+    ]
+    for name, roots in ROOTS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            work = Path(folder)
+            run = ivy.Run(
+                java=java,
+                cache=work / "cache",
+                work=work,
+                transitive=name in RESOLVED_SETS,
+                pattern=ivy.BY_COORDINATE,
+            )
+            for coordinate in ivy.retrieve(roots, run):
+                print(coordinate, file=sys.stderr)
+            lines += ["", f"[{name}]", *_locked(work / ivy.JARS)]
+    partial = target.with_suffix(".part")
+    partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.replace(partial, target)
+
+
+def _locked(folder: Path) -> list[str]:
+    found = {ivy.coordinate_of(path): path for path in folder.rglob("*.jar")}
+    return [f"{coordinate} {sha256(found[coordinate])}" for coordinate in sorted(found)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lock` writes the lock; else the named sets are retrieved, or all."""
+    if list(arguments) == ["lock"]:
+        write_lock()
+        return 0
+    if not ROOTS.keys() >= set(arguments):
+        print(f"usage: python -m waybill_local.jars [lock | {' | '.join(ROOTS)}]", file=sys.stderr)
+        return 2
+    try:
+        java = find_java()
+        for name in arguments or ROOTS:
+            retrieve(jar_set(name), java=java, progress=_print_progress)
+    except StackError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted: the next run begins this set of jars anew", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _print_progress(progress: Progress) -> None:
+    print(f"jars      {progress.text}", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

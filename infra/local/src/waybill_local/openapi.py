@@ -1,0 +1,64 @@
+"""Makes one OpenAPI document out of the services' own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from waybill_shared.contract.routes import HTTP_SERVICES
+
+TITLE = "Waybill"
+PUBLIC_PREFIX = "/v1/"  # what each service serves for operators is not part of the whole
+_SCHEMA = "#/components/schemas/"
+
+Document = dict[str, Any]
+
+
+def merge(documents: Mapping[str, Document], version: str) -> Document:
+    """The public paths of all documents, with the schemas they use and the keys they need."""
+    paths: Document = {}
+    schemas: Document = {}
+    schemes: Document = {}
+    newest = max((document["openapi"] for document in documents.values()), default="3.1.0")
+    for service in sorted(documents, key=HTTP_SERVICES.index):
+        own = _with_own_names(documents[service], service, schemas)
+        for path, item in own["paths"].items():
+            if path.startswith(PUBLIC_PREFIX):
+                paths.setdefault(path, {}).update(item)
+        components = own.get("components", {})
+        schemas.update(components.get("schemas", {}))
+        schemes.update(components.get("securitySchemes", {}))
+    return {
+        "openapi": newest,
+        "info": {"title": TITLE, "version": version},
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": schemas, "securitySchemes": schemes},
+    }
+
+
+def _with_own_names(document: Document, service: str, taken: Document) -> Document:
+    """`document`, its schemas renamed whose name another service uses for something else."""
+    schemas = document.get("components", {}).get("schemas", {})
+    clashing = {name for name in schemas if taken.get(name, schemas[name]) != schemas[name]}
+    if not clashing:
+        return document
+    names = {name: f"{service}_{name}" for name in clashing}
+    references = {_SCHEMA + old: _SCHEMA + new for old, new in names.items()}
+    renamed = _renamed(document, references)
+    assert isinstance(renamed, dict)
+    own = renamed["components"]["schemas"]
+    renamed["components"]["schemas"] = {names.get(name, name): own[name] for name in own}
+    return renamed
+
+
+def _renamed(value: object, references: Mapping[str, str]) -> object:
+    match value:
+        case dict():
+            return {
+                key: references.get(inner, inner)
+                if key == "$ref" and isinstance(inner, str)
+                else _renamed(inner, references)
+                for key, inner in value.items()
+            }
+        case list():
+            return [_renamed(inner, references) for inner in value]
+        case _:
+            return value

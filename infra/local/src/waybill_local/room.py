@@ -1,0 +1,33 @@
+"""Whether a disk has room, asked before Kafka finds out: it just ends when it cannot write."""
+
+from pathlib import Path
+
+from waybill_local.errors import StackError
+from waybill_local.folders import free_bytes
+
+STATE_BYTES_MIN = 500_000_000  # a segment of each internal topic, archives, a first table
+JARS_BYTES = 300_000_000  # twice what they take: one copy each in Ivy's cache and in ours
+FULL_BYTES = 50_000_000  # below this whatever fails has most likely failed for lack of room
+
+
+def require(folder: Path, bytes_min: int, what: str) -> None:
+    """Raise unless `bytes_min` may be written to `folder`."""
+    free = free_bytes(folder)
+    if free < bytes_min:
+        raise StackError(
+            f"the disk of {folder} is too full for {what}",
+            why=f"{_mb(free)} are free, {_mb(bytes_min)} are needed",
+            fix="make room, or work in a folder on another disk",
+        )
+
+
+def fix_of(folder: Path, fix: str) -> str:
+    """What to do about a process that writes to `folder` and has ended."""
+    free = free_bytes(folder)
+    if free >= FULL_BYTES:
+        return fix
+    return f"the disk of {folder} is full ({_mb(free)} free): make room, then `waybill up`"
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"

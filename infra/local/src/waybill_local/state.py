@@ -1,0 +1,130 @@
+"""The state file of a stack: who runs, where, since when; and the lock that only one can hold.
+
+Never trusts a number alone: a process counts only if it also began when the file says.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from waybill_local.folders import find_state_folder
+from waybill_local.processes import find
+
+STATE_FILE = "state.json"
+LOCK_FILE = "lock"
+
+
+class Phase(StrEnum):
+    """Of the whole stack, and of each process in it."""
+
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessState:
+    """One process; `began` is its start by the system's clock, which tells it from namesakes."""
+
+    name: str
+    pid: int
+    began: float
+    address: str
+    version: str
+    state: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackState:
+    """A stack as its supervisor last wrote it down. `ports` outlive it, for the next start."""
+
+    folder: Path
+    phase: Phase
+    version: str
+    started_at: str
+    supervisor_pid: int
+    supervisor_began: float
+    ports: Mapping[str, int] = field(default_factory=dict)
+    processes: tuple[ProcessState, ...] = ()
+    failure: str = ""
+    """Why it ended, when nobody asked it to."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['gateway']}"
+
+    @property
+    def kafka(self) -> str:
+        return f"127.0.0.1:{self.ports['kafka']}"
+
+    @property
+    def redis(self) -> str:
+        return f"redis://127.0.0.1:{self.ports['valkey']}/0"
+
+    @property
+    def running(self) -> bool:
+        return find(self.supervisor_pid, self.supervisor_began) is not None
+
+
+class AlreadyRunning(Exception):
+    """A stack of this folder runs; `state` is None while it has not yet written its own down."""
+
+    def __init__(self, state: StackState | None) -> None:
+        super().__init__("the local stack of this folder is already running")
+        self.state = state
+
+
+def read_state(folder: Path) -> StackState | None:
+    """The running stack of `folder` or of the nearest folder above; None when none runs."""
+    found = find_state_folder(folder)
+    state = load(found) if found else None
+    return state if state and state.running else None
+
+
+def last_failure(folder: Path) -> str:
+    """Why the last stack of `folder`, or of one above, ended by itself; empty if it did not."""
+    found = find_state_folder(folder)
+    state = load(found) if found else None
+    return "" if state is None or state.running else state.failure
+
+
+def load(state_folder: Path) -> StackState | None:
+    """What the file says, running or not; None when there is no file that can be read."""
+    try:
+        raw = json.loads((state_folder / STATE_FILE).read_text(encoding="utf-8"))
+        processes = tuple(
+            ProcessState(**{**process, "state": Phase(process["state"])})
+            for process in raw.pop("processes")
+        )
+        fields = {**raw, "folder": Path(raw["folder"]), "phase": Phase(raw["phase"])}
+        return StackState(**fields, processes=processes)
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None  # of another version, or damaged: as good as none
+
+
+def save(state: StackState) -> None:
+    """Replace the file in one step, readable by its owner only."""
+    target = state.folder / STATE_FILE
+    partial = target.with_suffix(".part")
+    fields = {**asdict(state), "folder": str(state.folder), "ports": dict(state.ports)}
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(fields, file, indent=1)
+    partial.replace(target)
+
+
+@contextmanager
+def only_supervisor(state_folder: Path) -> Iterator[None]:
+    """Be the one supervisor of this folder; the system lets go of the lock however we end."""
+    with (state_folder / LOCK_FILE).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(load(state_folder)) from None
+        yield

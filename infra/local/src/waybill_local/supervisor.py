@@ -1,0 +1,279 @@
+"""Runs one local stack: starts it in order, watches it, stops it in reverse.
+
+Lives in the main thread of its process: the kernel ends children with the thread that made them.
+"""
+
+import contextlib
+import resource
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+from waybill_local import (
+    archives,
+    broker,
+    jars,
+    room,
+    services,
+    valkey,
+)
+from waybill_local.errors import StackError
+from waybill_local.fleet import RESTART_DELAY_S_MAX, Fleet
+from waybill_local.folders import make_private, state_folder
+from waybill_local.java import Java, find_java
+from waybill_local.ports import address, holder, pick
+from waybill_local.processes import end_all, find
+from waybill_local.reports import (
+    STACK,
+    Report,
+    Reporter,
+    ReportKind,
+)
+from waybill_local.services import SERVICES, Service
+from waybill_local.state import (
+    Phase,
+    StackState,
+    load,
+    only_supervisor,
+    save,
+)
+from waybill_shared.access.key_ring import ensure_key_ring
+
+WATCH_S = 0.1
+OPEN_FILES = 65_536
+GATEWAY = "gateway"
+DEFAULT_PORTS = {GATEWAY: 8080, broker.NAME: 9092, valkey.NAME: 6379, "controller": 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a start may choose: ports (0 = any, None = the last ones), and the services as data.
+
+    A service that crashes again and again waits up to `restart_delay_s_max` before it is restarted.
+    """
+
+    gateway_port: int | None = None
+    kafka_port: int | None = None
+    valkey_port: int | None = None
+    services: tuple[Service, ...] = SERVICES
+    restart_delay_s_max: float = RESTART_DELAY_S_MAX
+
+
+def run(folder: Path, options: Options, report: Reporter) -> None:
+    """Start the stack of `folder` and keep it until SIGINT or SIGTERM; then leave nothing.
+
+    Raises AlreadyRunning, Interrupted when asked to stop before it was ready, or StackError when
+    it cannot start or when Kafka or Valkey ends.
+    """
+    home = make_private(state_folder(folder))
+    _allow_many_files()
+    with only_supervisor(home):
+        room.require(home, room.STATE_BYTES_MIN, "a stack")
+        (home / ".gitignore").write_text("*\n", encoding="utf-8")
+        before = load(home)
+        if before:
+            sweep(before)
+        started = time.monotonic()
+        java = prepare(report)
+        ports = _pick(wanted_ports(options, before), report)
+        with _signals() as signals:
+            one = _Run(
+                home=home, options=options, report=report, java=java, ports=ports, signals=signals
+            )
+            one.run(started)
+
+
+def prepare(report: Reporter) -> Java:
+    """Java and the jars: what must be on this machine before anything can start."""
+    java = find_java()
+    ready = ReportKind.READY
+    if java.note:
+        report(Report(kind=ReportKind.NOTE, name="java", text=f"passed over: {java.note}"))
+    report(Report(kind=ready, name="java", version=java.version, address=str(java.path)))
+    archives.ensure_default(java)
+    started = time.monotonic()
+    missing = not all(jars.jar_set(name).present for name in jars.ROOTS)
+    if missing:
+        room.require(jars.root(), room.JARS_BYTES, "the jars")
+    jars.retrieve_all(java=java, progress=lambda progress: report(_jars_report(progress)))
+    if missing:
+        took = time.monotonic() - started
+        report(Report(kind=ready, name="jars", address=str(jars.root()), seconds=took))
+    return java
+
+
+def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:
+    """The chosen ones, else those of the last run: addresses that people noted stay good."""
+    names = (*DEFAULT_PORTS, *(service.name for service in options.services))
+    usual = {**dict.fromkeys(names, 0), **DEFAULT_PORTS, **(before.ports if before else {})}
+    chosen = {
+        GATEWAY: options.gateway_port,
+        broker.NAME: options.kafka_port,
+        valkey.NAME: options.valkey_port,
+    }
+    return {name: port if (port := chosen.get(name)) is not None else usual[name] for name in names}
+
+
+def _pick(wanted: dict[str, int], report: Reporter) -> dict[str, int]:
+    """The wanted ports; where one is taken another, which is told, as people expect the usual."""
+    ports = pick(wanted)
+    for name, port in wanted.items():
+        if port not in (0, ports[name]):
+            text = f"port {port} is taken by {holder(port)}: {address(ports[name])} instead"
+            report(Report(kind=ReportKind.NOTE, name=name, text=text))
+    return ports
+
+
+def sweep(state: StackState) -> int:
+    """End what a stack left behind whose supervisor died where the kernel could not help."""
+    found = [find(process.pid, process.began) for process in state.processes]
+    left = [process for process in found if process is not None]
+    for process in left:
+        process.terminate()
+    end_all(left)
+    return len(left)
+
+
+class _Run:
+    """One run of one stack."""
+
+    def __init__(
+        self,
+        *,
+        home: Path,
+        options: Options,
+        report: Reporter,
+        java: Java,
+        ports: dict[str, int],
+        signals: Sequence[int],
+    ) -> None:
+        self.home = home
+        self.options = options
+        self.report = report
+        self.java = java
+        self.ports = ports
+        self.phase = Phase.STARTING
+        self.failure = ""
+        self.process = psutil.Process()
+        self.names = [service.name for service in options.services]
+        self.kafka = broker.Broker(
+            java=java,
+            jars=jars.jar_set(jars.KAFKA),
+            folder=home / "kafka",
+            port=ports["kafka"],
+            controller_port=ports["controller"],
+        )
+        self.fleet = Fleet(
+            logs=make_private(home / "logs"),
+            report=report,
+            changed=self.save,
+            signals=signals,
+            restart_delay_s_max=options.restart_delay_s_max,
+        )
+
+    def run(self, started: float) -> None:
+        self.save()
+        try:
+            self.start()
+            self.phase = Phase.READY
+            self.save()
+            self.tell_whole(ReportKind.READY, time.monotonic() - started)
+            while not self.fleet.stopping:
+                self.fleet.watch()
+                time.sleep(WATCH_S)
+        except StackError as error:
+            self.failure = str(error)
+            raise
+        finally:
+            self.stop()
+
+    def start(self) -> None:
+        ensure_key_ring(self.home / services.KEY_RING)
+        self.fleet.start(broker.spec(self.kafka))  # first: preparing its folder takes a moment
+        self.fleet.start(valkey.spec(self.home / "valkey", self.ports["valkey"]))
+        self.fleet.wait_ready([valkey.NAME, broker.NAME])
+        self.create_topics()
+        environment = services.environment(self.home, self.ports, self.java)
+        for service in self.options.services:
+            self.fleet.start(services.spec(service, self.ports[service.name], environment))
+        self.fleet.wait_ready(self.names)
+
+    def create_topics(self) -> None:
+        from waybill_shared.kafka.topics import (
+            create_topics,  # slow to import, and not needed before now
+        )
+
+        started = time.monotonic()
+        created = create_topics(address(self.ports["kafka"]), services.topic_prefix())
+        text = f"{len(created)} made" if created else "in place"
+        took = time.monotonic() - started
+        self.report(Report(kind=ReportKind.READY, name="topics", text=text, seconds=took))
+
+    def stop(self) -> None:
+        """Services first, so that what they finish can still be written down."""
+        started = time.monotonic()
+        self.phase = Phase.STOPPING
+        self.save()
+        self.fleet.stop(self.names)
+        self.fleet.stop([broker.NAME, valkey.NAME])
+        kafka = self.fleet.members.get(broker.NAME)
+        self.kafka.archive.keep(good=kafka is not None and kafka.ended_well)
+        self.phase = Phase.STOPPED
+        self.save()
+        self.tell_whole(ReportKind.STOPPED, time.monotonic() - started)
+
+    def save(self) -> None:
+        began = self.process.create_time()
+        state = StackState(
+            folder=self.home,
+            phase=self.phase,
+            version=version("waybill-local"),
+            started_at=datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"),
+            supervisor_pid=self.process.pid,
+            supervisor_began=began,
+            ports=self.ports,
+            processes=self.fleet.states if self.phase is not Phase.STOPPED else (),
+            failure=self.failure,
+        )
+        # On a full disk the last one stays: what it names runs, or is seen not to run.
+        with contextlib.suppress(OSError):
+            save(state)
+
+    def tell_whole(self, kind: ReportKind, seconds: float) -> None:
+        url = f"http://{address(self.ports[GATEWAY])}"
+        text = "" if kind is ReportKind.READY else f"state kept in {self.home}"
+        self.report(Report(kind=kind, name=STACK, address=url, seconds=seconds, text=text))
+
+
+def _allow_many_files() -> None:
+    """For us and all children: each waiting caller holds two of the gateway's."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(most, OPEN_FILES) if most != resource.RLIM_INFINITY else OPEN_FILES
+    with contextlib.suppress(ValueError, OSError):  # some systems cap it below what they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals received so far: the first asks to stop, the second forces."""
+    received: list[int] = []
+    before = {
+        number: signal.signal(number, lambda got, _: received.append(got))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _jars_report(progress: jars.Progress) -> Report:
+    return Report(kind=ReportKind.WORKING, name="jars", text=progress.text)

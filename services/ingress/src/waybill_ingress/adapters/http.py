@@ -1,0 +1,264 @@
+"""Routes of ingress: HTTP in, use case, HTTP out. Decides only what a status code is."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from waybill_ingress.adapters.models import (
+    OperationAnswer,
+    RecordsAnswer,
+    TokenAnswer,
+    TokenRequest,
+)
+from waybill_ingress.app.commands import Action, Beginning, Commands
+from waybill_ingress.app.merges import Merges
+from waybill_ingress.app.ports import Sealed
+from waybill_ingress.app.records import Format, Records, as_json
+from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.core.demands import Demand, read_demand
+from waybill_ingress.core.refusals import Refusal
+from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
+from waybill_shared.contract.operations import Operation
+from waybill_shared.http.app import (
+    Problem,
+    problem_response,
+    read_body,
+    request_id,
+)
+from waybill_shared.http.bodies import body_of
+from waybill_shared.http.plain_routes import PlainRoute
+from waybill_shared.process import metrics
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "application/x-ndjson": "ndjson",
+    "application/json": "array",
+}
+STATUS_OF: Final = {
+    "bad_if_match": 400,
+    "body_not_json": 422,
+    "cluster_unknown": 400,
+    "input_not_found": 404,
+    "input_not_ready": 503,
+    "no_records": 422,
+    "partition_unknown": 400,
+    "pipeline_behind": 503,
+    "pipeline_not_found": 404,
+    "pipeline_not_ready": 503,
+    "position_beyond_end": 400,
+    "records_refused_by_kafka": 422,
+    "records_rejected": 422,
+    "token_expired": 410,
+    "token_not_found": 404,
+    "token_too_large": 413,
+    "too_many_records": 413,
+    "too_many_tokens": 413,
+    "topic_id_unknown": 400,
+    "topic_not_an_input": 400,
+    "topic_recreated": 503,
+}
+NDJSON_EXAMPLE = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
+IF_MATCH: Final[dict[str, Any]] = {
+    "parameters": [
+        {
+            "name": "If-Match",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "example": '"2"',
+            "description": "the least generation of the pipeline that the token is to be of, as"
+            " the operation of a change told it: below it the answer is 503 `pipeline_behind`."
+            ' `"UID/2"` is that of one life of the pipeline.',
+        }
+    ]
+}
+RECORDS_BODY: Final[dict[str, Any]] = {
+    **IF_MATCH,
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-ndjson": {"schema": {"type": "string"}, "example": NDJSON_EXAMPLE},
+            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+        },
+    },
+}
+TOKEN_BODY: Final[dict[str, Any]] = {
+    **IF_MATCH,
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": TokenRequest.model_json_schema()}},
+    },
+}
+MANIFEST_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/yaml": {"schema": {"type": "string"}}},
+    }
+}
+StartFrom = Annotated[
+    Beginning | None,
+    Query(
+        alias="from",
+        description="where stages begin in topics that were deleted and created again: needed if"
+        " they read any, of no effect on other topics",
+    ),
+]
+
+
+def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["records"], route_class=PlainRoute)
+
+    @router.post(
+        "/pipelines/{pipeline}/inputs/{input}/records",
+        summary="Send records and get the token that tells when they have arrived",
+        response_model=RecordsAnswer,
+        openapi_extra=RECORDS_BODY,
+    )
+    async def post_records(request: Request, pipeline: str, input: str) -> Response:
+        form = _format_of(request)
+        body = await read_body(request, bytes_max=body_bytes_max)
+        demand = read_demand(request.headers.get("if-match"))
+        receipt = await records.write(pipeline, input, body, form, demand=demand)
+        labels = {"pipeline": pipeline, "input": input}
+        metrics.count("waybill_records_accepted_total", receipt.accepted, **labels)
+        metrics.count("waybill_records_rejected_total", len(receipt.rejected), **labels)
+        metrics.count("waybill_tokens_issued_total", born="records")
+        return JSONResponse(
+            {
+                "token": receipt.token,
+                "accepted": receipt.accepted,
+                "rejected": as_json(receipt.rejected),
+                "request_id": request_id(request),
+            }
+        )
+
+    return router
+
+
+def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["tokens"], route_class=PlainRoute)
+
+    @router.post(
+        "/tokens",
+        summary="Get a token for records that came into Kafka by other ways, or one of many",
+        response_model=TokenAnswer,
+        openapi_extra=TOKEN_BODY,
+    )
+    async def post_token(request: Request) -> Response:
+        raw = await read_body(request, bytes_max=body_bytes_max)
+        wanted = body_of(TokenRequest, raw)
+        demand = read_demand(request.headers.get("if-match"))
+        born, sealed = await _born(tokens, merges, wanted, demand)
+        metrics.count("waybill_tokens_issued_total", born=born)
+        return JSONResponse(
+            {
+                "token": sealed.token,
+                "pipeline": wanted.pipeline,
+                "issued_at": _moment(sealed.issued_at),
+                "request_id": request_id(request),
+            }
+        )
+
+    return router
+
+
+async def _born(
+    tokens: Tokens, merges: Merges, wanted: TokenRequest, demand: Demand | None
+) -> tuple[str, Sealed]:
+    """What the token was born from, and the token."""
+    if wanted.merge is not None:
+        return "merge", await merges.merge(wanted.merge)
+    assert wanted.pipeline is not None, "the request was validated"
+    if wanted.input is not None:
+        return "input", await tokens.for_input(wanted.pipeline, wanted.input, demand=demand)
+    positions = [body.position() for body in wanted.positions or ()]
+    sealed = await tokens.for_positions(
+        wanted.pipeline, positions, cluster_id=wanted.cluster_id, demand=demand
+    )
+    return "positions", sealed
+
+
+def pipelines_router(commands: Commands) -> APIRouter:
+    router = APIRouter(
+        prefix="/v1/pipelines/{pipeline}",
+        tags=["pipelines"],
+        responses={202: {"model": OperationAnswer}},
+    )
+
+    @router.put(
+        "",
+        summary="Create or change a pipeline by its manifest",
+        status_code=202,
+        openapi_extra=MANIFEST_BODY,
+    )
+    async def apply(request: Request, pipeline: str) -> Response:
+        raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
+        try:
+            manifest = raw.decode()
+        except UnicodeDecodeError as error:
+            raise Problem(422, "invalid", f"byte {error.start + 1} is not UTF-8") from error
+        return _accepted(await commands.apply(pipeline, manifest, request_id(request)))
+
+    def add(action: Action, method: str, path: str, summary: str) -> None:
+        @router.api_route(
+            path, methods=[method], status_code=202, summary=summary, name=f"{action}_pipeline"
+        )
+        async def act(request: Request, pipeline: str) -> Response:
+            return _accepted(await commands.act(pipeline, action, request_id(request)))
+
+    add("start", "POST", "/start", "Start a stopped pipeline from its checkpoint")
+    add("stop", "POST", "/stop", "Stop a pipeline; what it has not processed waits")
+
+    @router.post(
+        "/restart",
+        status_code=202,
+        summary="Run a pipeline with a new driver, also on topics that were created anew",
+    )
+    async def restart(request: Request, pipeline: str, start_from: StartFrom = None) -> Response:
+        return _accepted(await commands.restart(pipeline, start_from, request_id(request)))
+
+    add("delete", "DELETE", "", "Delete a pipeline; tokens of what it has not processed end lost")
+    return router
+
+
+def add_refusals(app: FastAPI) -> None:
+    """Let `app` answer refusals as problems."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refusal)
+        members = {**error.members, "request_id": request_id(request)}
+        return problem_response(STATUS_OF[error.slug], error.slug, error.detail, **members)
+
+    app.add_exception_handler(Refusal, answer)
+
+
+def _format_of(request: Request) -> Format:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        detail = f"content encoding {encoding!r} is not taken: send the body as it is"
+        raise Problem(415, "unsupported_encoding", detail)
+    named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    form = FORMATS.get(named)
+    if form is None:
+        detail = f"content type {named!r} is not taken: send {' or '.join(FORMATS)}"
+        raise Problem(415, "unsupported_media_type", detail, taken=list(FORMATS))
+    return form
+
+
+def _accepted(operation: Operation) -> Response:
+    return JSONResponse(
+        {
+            "operation": str(operation),
+            "pipeline": operation.pipeline,
+            "action": operation.action,
+        },
+        status_code=202,
+        headers={"Location": f"/v1/operations/{operation}"},
+    )
+
+
+def _moment(ms: int) -> str:
+    moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

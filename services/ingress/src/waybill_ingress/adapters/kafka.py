@@ -1,0 +1,179 @@
+"""Kafka as the use cases see it: `Log` is one idempotent producer, `Topics` the admin client.
+
+A record that is not acknowledged is told to its own request, never retried here: the producer has
+done that already.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from waybill_ingress.app.ports import Appended
+from waybill_ingress.core.rows import Record, Rejection
+from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, identities
+from waybill_shared.kafka.clients import make_producer
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.errors import said
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.1
+FLUSH_TIMEOUT_S = 5.0
+PING_TIMEOUT_S = 2.0
+REFUSED = "the topic is compacted and the record has no key, or it breaks another of its rules"
+QUEUE_FULL = "the queue of this service is full, send again later"
+
+
+class ProducerLog:
+    """One producer for all requests, and the thread that takes its delivery reports."""
+
+    def __init__(
+        self, kafka: Kafka, options: dict[str, object], on_fatal: Callable[[str], None]
+    ) -> None:
+        self._on_fatal = on_fatal
+        options = {**options, "error_cb": self._on_error, "logger": logger}
+        self._producer: Producer = make_producer(kafka, **options)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="delivery reports", daemon=True)
+
+    def __enter__(self) -> "ProducerLog":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._producer.flush(FLUSH_TIMEOUT_S)
+
+    async def append(self, topic: str, records: Sequence[Record]) -> Appended:
+        reports = _Reports(asyncio.get_running_loop())
+        unsent: list[Rejection] = []
+        produce = self._producer.produce
+        for index, key, value in records:
+            try:
+                produce(topic, value, key, on_delivery=partial(reports.take, index))
+            except BufferError:
+                unsent.append(_failed(index, QUEUE_FULL))
+            except KafkaException as error:
+                unsent.append(_failed(index, said(error.args[0])))
+        await reports.wait(len(records) - len(unsent))
+        return Appended(
+            delivered=reports.delivered,
+            failed=[*unsent, *reports.failed],
+            refused=reports.refused,
+        )
+
+    def check(self) -> str | None:
+        """For /readyz: None when a broker answers."""
+        try:
+            self._producer.list_topics(timeout=PING_TIMEOUT_S)
+        except KafkaException as error:
+            return f"kafka does not answer: {error.args[0].str()}"
+        return None
+
+    def _poll(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(POLL_S)
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._on_fatal(error.str())  # an idempotent producer never recovers from these
+
+
+class _Reports:
+    """The delivery reports of one request, handed to its loop in one piece."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._done: asyncio.Future[None] = loop.create_future()
+        self.delivered: list[tuple[int, int]] = []
+        self.failed: list[Rejection] = []
+        self.refused: list[Rejection] = []
+        self._taken = 0
+        self._expected = -1
+
+    def take(self, index: int, error: KafkaError | None, message: Message) -> None:
+        """Called in the polling thread only."""
+        if error is None:
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            self.delivered.append((partition, -1 if offset is None else offset))
+        elif error.code() == KafkaError.INVALID_RECORD:
+            self.refused.append(Rejection(index, f"refused by kafka: {REFUSED}"))
+        else:
+            self.failed.append(_failed(index, said(error)))
+        self._taken += 1
+        if self._taken == self._expected:
+            with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                self._loop.call_soon_threadsafe(self._finish)
+
+    async def wait(self, expected: int) -> None:
+        # The last report may come before or after this line: then one of the two sides sees it.
+        self._expected = expected
+        if self._taken == expected:
+            self._finish()
+        await self._done
+
+    def _finish(self) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+
+class AdminTopics:
+    """Questions about topics; those that wait at the same time share one."""
+
+    def __init__(self, admin: KafkaAdmin) -> None:
+        self._admin = admin
+        self._seen: dict[str, TopicIdentity | None] = {}
+        self._wanted: set[str] = set()
+        self._next: asyncio.Future[dict[str, TopicIdentity]] | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def last_seen(self, topic: str) -> TopicIdentity | None:
+        return self._seen.get(topic)
+
+    async def describe(self, topic: str) -> TopicIdentity | None:
+        """A question under way began too early for this caller, so it joins the next one."""
+        self._wanted.add(topic)
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        answer = self._next
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+        return (await asyncio.shield(answer)).get(topic)
+
+    async def cluster_id(self) -> str:
+        return await asyncio.to_thread(self._admin.cluster_id)
+
+    async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return await asyncio.to_thread(self._admin.starts, topic, list(partitions))
+
+    async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return await asyncio.to_thread(self._admin.ends, topic, list(partitions))
+
+    async def _ask(self) -> None:
+        while self._next is not None:
+            wanted, answer = self._wanted, self._next
+            self._wanted, self._next = set(), None
+            found = await asyncio.gather(self._identify(wanted), return_exceptions=True)
+            if isinstance(found[0], BaseException):
+                answer.set_exception(found[0])
+            else:
+                self._seen.update({topic: found[0].get(topic) for topic in wanted})
+                answer.set_result(found[0])
+        self._asking = None
+
+    async def _identify(self, topics: set[str]) -> dict[str, TopicIdentity]:
+        asked = self._admin.ask_identities(topics)
+        answers = map(asyncio.wrap_future, asked.values())
+        await asyncio.gather(*answers, return_exceptions=True)
+        return identities(asked)
+
+
+def _failed(index: int, reason: str) -> Rejection:
+    return Rejection(index, f"not acknowledged by kafka: {reason}")

@@ -1,0 +1,55 @@
+"""The clock, the dice and the keys of ingress: fulfils `Mint` and `Vault`."""
+
+import os
+import secrets
+from collections.abc import Sequence
+
+from waybill_ingress.app.ports import Sealed
+from waybill_shared.contract.tokens import (
+    NONCE_BYTES,
+    REQUEST_ID_BYTES,
+    KeyRing,
+    Part,
+    Token,
+    open_token,
+    seal,
+)
+from waybill_shared.process.clock import Clock
+from waybill_shared.settings.common import DEFAULT_TENANT
+
+
+class RandomMint:
+    def __init__(self, ring: KeyRing, clock: Clock) -> None:
+        self._ring = ring
+        self._clock = clock
+
+    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed:
+        return self._seal(parts, identity_assumed=identity_assumed, oldest_at=None)
+
+    def seal_merged(
+        self, parts: Sequence[Part], *, oldest_at: int, identity_assumed: bool
+    ) -> Sealed:
+        return self._seal(parts, identity_assumed=identity_assumed, oldest_at=oldest_at)
+
+    def open(self, text: str) -> Token:
+        return open_token(text, self._ring, tenant=DEFAULT_TENANT, now_ms=self._clock.now_ms())
+
+    def _seal(
+        self, parts: Sequence[Part], *, identity_assumed: bool, oldest_at: int | None
+    ) -> Sealed:
+        drawn = os.urandom(REQUEST_ID_BYTES + NONCE_BYTES)  # each draw lets other threads go first
+        token = Token(
+            issued_at=self._clock.now_ms(),
+            request_id=drawn[:REQUEST_ID_BYTES].hex(),
+            parts=tuple(parts),
+            identity_assumed=identity_assumed,
+            oldest_at=oldest_at,
+        )
+        text = seal(token, self._ring, tenant=DEFAULT_TENANT, nonce=drawn[REQUEST_ID_BYTES:])
+        return Sealed(token=text, issued_at=token.issued_at)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def nonce(self) -> str:
+        return secrets.token_hex(16)

@@ -1,0 +1,136 @@
+"""What comes in and goes out over HTTP, as types: they check requests and document answers."""
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from waybill_ingress.core.births import Position
+
+PARTITIONS_MAX = 2**31 - 1
+OFFSET_MAX = 2**63 - 2
+POSITIONS_MAX = 10_000
+CLUSTER_ID_CHARACTERS_MAX = 100
+
+Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
+TOKEN = "wb1.AQ2l8Q3b0yJx"
+REQUEST_ID = "8f14e45fceea167a5a36dedd4bea2543"
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PositionBody(_Request):
+    """One record by `offset`, as in its delivery report, or a run of them by `start` and `end`."""
+
+    topic: str = Field(min_length=1, max_length=249)
+    topic_id: str | None = Field(default=None, max_length=22)
+    partition: int = Field(ge=0, le=PARTITIONS_MAX)
+    offset: Offset | None = None
+    start: Offset | None = None
+    end: Offset | None = None
+
+    @model_validator(mode="after")
+    def _is_one_or_a_run(self) -> Self:
+        single = self.offset is not None and self.start is None and self.end is None
+        run = self.offset is None and self.start is not None and self.end is not None
+        if not single and not run:
+            raise ValueError("a position has either offset, or start and end (exclusive)")
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise ValueError(f"start {self.start} is not below end {self.end}")
+        return self
+
+    def position(self) -> Position:
+        start = self.offset if self.start is None else self.start
+        assert start is not None
+        return Position(
+            topic=self.topic,
+            topic_id=self.topic_id,
+            partition=self.partition,
+            start=start,
+            end=start + 1 if self.end is None else self.end,
+        )
+
+
+class TokenRequest(_Request):
+    """What an input of a pipeline holds, positions in what a pipeline reads, or other tokens."""
+
+    pipeline: str | None = None
+    input: str | None = None
+    positions: list[PositionBody] | None = Field(
+        default=None, min_length=1, max_length=POSITIONS_MAX
+    )
+    cluster_id: str | None = Field(
+        default=None,
+        max_length=CLUSTER_ID_CHARACTERS_MAX,
+        description="of the Kafka that the positions are in; another one than ours is refused",
+    )
+    merge: list[str] | None = Field(default=None, min_length=1, description="at most 10,000 tokens")
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> Self:
+        origins = [self.input, self.positions, self.merge]
+        if sum(origin is not None for origin in origins) != 1:
+            raise ValueError("a token is asked for by exactly one of input, positions, merge")
+        if (self.pipeline is None) == (self.merge is None):
+            raise ValueError("pipeline belongs to input and positions, and not to merge")
+        if self.cluster_id is not None and self.positions is None:
+            raise ValueError("cluster_id belongs to positions")
+        return self
+
+
+class RejectedRow(BaseModel):
+    index: int = Field(description="counts from 0 in what was sent")
+    reason: str
+
+
+class RecordsAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "token": TOKEN,
+                "accepted": 2,
+                "rejected": [{"index": 1, "reason": "amount: DECIMAL(10,2) takes a number"}],
+                "request_id": REQUEST_ID,
+            }
+        }
+    )
+
+    token: str
+    accepted: int
+    rejected: list[RejectedRow]
+    request_id: str
+
+
+class TokenAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "token": TOKEN,
+                "pipeline": "orders",
+                "issued_at": "2026-11-21T09:00:00.120Z",
+                "request_id": REQUEST_ID,
+            }
+        }
+    )
+
+    token: str
+    pipeline: str | None = Field(description="null for a merged token, which may span several")
+    issued_at: str
+    request_id: str
+
+
+class OperationAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "operation": f"apply.orders.{REQUEST_ID}",
+                "pipeline": "orders",
+                "action": "apply",
+            }
+        }
+    )
+
+    operation: str
+    pipeline: str
+    action: str

@@ -1,0 +1,78 @@
+"""Takes what people want of pipelines. Promise: a command that was answered with an id is in Kafka
+and will be answered once; ingress itself changes no pipeline."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from waybill_ingress.app.ports import Log, Mint
+from waybill_ingress.app.records import one
+from waybill_ingress.app.registry import Registry
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Command, Problem, pipeline_key
+from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.operations import Operation
+from waybill_shared.settings.common import DEFAULT_TENANT
+
+Action = Literal["apply", "start", "stop", "restart", "delete"]
+Beginning = Literal["earliest", "latest"]
+ACTOR = "http"  # until callers are told apart
+
+
+class Commands:
+    def __init__(self, registry: Registry, log: Log, mint: Mint, prefix: str) -> None:
+        self._registry = registry
+        self._log = log
+        self._mint = mint
+        self._prefix = prefix
+
+    async def apply(self, name: str, manifest: str, request_id: str) -> Operation:
+        declared = parse_manifest(manifest, reserved=self._prefix).name
+        if declared != name:
+            message = f"the manifest is called {declared!r}, the address says {name!r}"
+            hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
+            raise UserError([Problem(message=message, path="name", hint=hint)])
+        operation = await self._send("apply", name, request_id, manifest)
+        self._registry.applied(name)
+        return operation
+
+    async def act(self, name: str, action: Action, request_id: str) -> Operation:
+        """Start, stop or delete a pipeline that exists."""
+        await self._registry.pipeline(name)
+        return await self._send(action, name, request_id)
+
+    async def restart(self, name: str, start_from: Beginning | None, request_id: str) -> Operation:
+        """`start_from` is where to begin in topics that were created anew."""
+        await self._registry.pipeline(name)
+        options = {} if start_from is None else {"from": str(start_from)}
+        return await self._send("restart", name, request_id, options=options)
+
+    async def _send(
+        self,
+        action: Action,
+        name: str,
+        request_id: str,
+        manifest: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Operation:
+        operation = Operation(action=action, pipeline=name, nonce=self._mint.nonce())
+        life = await self._registry.life_for(name)
+        command = Command(
+            tenant=DEFAULT_TENANT,
+            pipeline_uid=life.uid,
+            id=str(operation),
+            pipeline=name,
+            life=life.number,
+            action=action,
+            manifest=manifest,
+            actor=ACTOR,
+            request_id=request_id,
+            at=self._mint.now_ms(),
+            options=dict(options or {}),
+        )
+        key = pipeline_key(DEFAULT_TENANT, life.uid)
+        appended = await self._log.append(f"{self._prefix}.commands", one(encode(command), key))
+        if not appended.delivered:
+            (missing,) = (*appended.failed, *appended.refused)
+            raise Retryable(f"{action} of {name} was not taken: {missing.reason}")
+        return operation

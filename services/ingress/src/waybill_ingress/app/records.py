@@ -1,0 +1,141 @@
+"""Takes records for an input. Promise: a token covers exactly what Kafka has acknowledged, and
+what it does not cover is named with its reason."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from waybill_ingress.app.floors import Floors
+from waybill_ingress.app.ports import (
+    Appended,
+    Log,
+    Mint,
+    Topics,
+)
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.core.births import (
+    delivered_spans,
+    gone_back,
+    part_of,
+    unplaced,
+)
+from waybill_ingress.core.demands import Demand
+from waybill_ingress.core.inputs import row_rules
+from waybill_ingress.core.refusals import Refusal
+from waybill_ingress.core.rows import (
+    Record,
+    Rejection,
+    RowLimits,
+    RowRule,
+    Rows,
+    read_array,
+    read_ndjson,
+)
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.vectors import Span
+
+LARGE_BODY_BYTES = 200_000  # parsed in a thread, so that small requests are answered meanwhile
+
+KEY_HINT = (
+    "a compacted topic takes only records with a key: set `key` of the input in the manifest,"
+    " and let no record's key be null"
+)
+
+Format = Literal["ndjson", "array"]
+READERS: dict[Format, Callable[[bytes, RowRule, RowLimits], Rows]] = {
+    "ndjson": read_ndjson,
+    "array": read_array,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    token: str
+    accepted: int
+    rejected: list[Rejection]
+
+
+class Records:
+    def __init__(
+        self, registry: Registry, log: Log, topics: Topics, mint: Mint, limits: RowLimits
+    ) -> None:
+        self._registry = registry
+        self._log = log
+        self._topics = topics
+        self._mint = mint
+        self._floors = Floors(topics, mint)
+        self._limits = limits
+
+    async def write(
+        self,
+        pipeline: str,
+        input_name: str,
+        body: bytes,
+        form: Format,
+        *,
+        demand: Demand | None = None,
+    ) -> Receipt:
+        record, source = await self._registry.input(pipeline, input_name, demand)
+        rows = await self._read(body, row_rules(record.manifest)[input_name], form)
+        if not rows.records:
+            reason = f"none of {len(rows.rejected)} records is one of input {input_name}"
+            raise Refusal("records_rejected", reason, rejected=as_json(rows.rejected))
+        topic = await self._registry.present(record, source, fresh=False)
+        floors = await self._floors.of(topic)
+        appended = await self._log.append(source.topic, rows.records)
+        rejected = sorted([*rows.rejected, *appended.failed, *appended.refused])
+        if not appended.delivered and appended.refused:
+            detail = f"kafka takes none of {len(rows.records)} records for {source.topic}"
+            raise Refusal(
+                "records_refused_by_kafka", detail, hint=KEY_HINT, rejected=as_json(rejected)
+            )
+        if not appended.delivered:
+            reason = f"kafka acknowledged none of {len(rows.records)} records"
+            raise Retryable(f"{reason}: {appended.failed[0].reason}")
+        spans = await self._spans(record, source, appended, floors)
+        counted = not unplaced(appended.delivered)
+        sealed = self._mint.seal([part_of(record, spans, counted=counted)])
+        return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
+
+    async def _read(self, body: bytes, rule: RowRule, form: Format) -> Rows:
+        read = READERS[form]
+        if len(body) < LARGE_BODY_BYTES:
+            return read(body, rule, self._limits)
+        return await asyncio.to_thread(read, body, rule, self._limits)
+
+    async def _spans(
+        self,
+        record: PipelineRecord,
+        source: InputDefinition,
+        appended: Appended,
+        floors: Mapping[int, int],
+    ) -> tuple[Span, ...]:
+        """What was delivered, in a topic that was the same before and after."""
+        missing = unplaced(appended.delivered)
+        try:
+            ends = await self._topics.ends(source.topic, missing) if missing else {}
+            identity = await self._registry.present(record, source, fresh=True)
+        except Retryable as error:
+            raise Retryable(f"the records are written, but have no token: {error}") from error
+        except Refusal as refusal:
+            detail = f"the records are written, but have no token: {refusal.detail}"
+            raise Refusal(refusal.slug, detail, **refusal.members) from refusal
+        back = gone_back(appended.delivered, floors, ends)
+        if back:
+            where = ", ".join(f"{source.topic}-{partition}" for partition in sorted(back))
+            raise Retryable(
+                f"the records are written, but have no token: {where} seems to have lost others, or"
+                " to be created anew; what brokers say of it does not fit together"
+            )
+        return delivered_spans(identity.topic_id, appended.delivered, floors, ends)
+
+
+def as_json(rejected: list[Rejection]) -> list[dict[str, object]]:
+    return [asdict(rejection) for rejection in rejected]
+
+
+def one(value: bytes, key: str) -> list[Record]:
+    """A single record for `Log.append`."""
+    return [Record(0, key.encode(), value)]

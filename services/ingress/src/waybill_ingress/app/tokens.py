@@ -1,0 +1,89 @@
+"""Makes tokens for records that came into Kafka by other ways. Promise: no token names a position
+that is not written, or a topic other than the one that the pipeline reads."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from waybill_ingress.app.ports import Mint, Sealed, Topics
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.core.births import (
+    Held,
+    Position,
+    beyond,
+    check_cluster,
+    check_identity,
+    check_partitions,
+    given_spans,
+    held_spans,
+    input_of,
+    part_of,
+)
+from waybill_ingress.core.demands import Demand
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.vectors import Span
+
+END_RETRY_MS = 2_000  # a new leader may need that long to know the last acknowledged record
+END_RETRY_PAUSE_S = 0.1
+
+
+class Tokens:
+    def __init__(self, registry: Registry, topics: Topics, mint: Mint) -> None:
+        self._registry = registry
+        self._topics = topics
+        self._mint = mint
+
+    async def for_input(self, pipeline: str, name: str, *, demand: Demand | None = None) -> Sealed:
+        """A token for all that the input holds now."""
+        record, source = await self._registry.input(pipeline, name, demand)
+        identity = await self._registry.present(record, source, fresh=True)
+        held = await self._held(source.topic, identity.partitions)
+        await self._registry.present(record, source, fresh=True)
+        spans = held_spans(record, source, held)
+        return self._mint.seal([part_of(record, spans, counted=False)])
+
+    async def for_positions(
+        self,
+        pipeline: str,
+        positions: Sequence[Position],
+        *,
+        cluster_id: str | None = None,
+        demand: Demand | None = None,
+    ) -> Sealed:
+        """`cluster_id`: of the Kafka that the producer wrote to, if it is to be compared."""
+        record = await self._registry.pipeline(pipeline, demand)
+        if cluster_id is not None:
+            check_cluster(cluster_id, await self._topics.cluster_id())
+        spans: list[Span] = []
+        ordered = sorted(positions, key=lambda position: position.topic)
+        for topic, group in groupby(ordered, key=lambda position: position.topic):
+            spans += await self._spans(record, topic, list(group))
+        assumed = any(position.topic_id is None for position in positions)
+        return self._mint.seal([part_of(record, spans)], identity_assumed=assumed)
+
+    async def _held(self, topic: str, partitions: Iterable[int]) -> dict[int, Held]:
+        """What each partition holds now; what is written meanwhile may be in it."""
+        wanted = tuple(partitions)
+        starts = await self._topics.starts(topic, wanted)
+        ends = await self._topics.ends(topic, wanted)
+        return {at: (starts[at], ends[at]) for at in wanted}
+
+    async def _spans(
+        self, record: PipelineRecord, topic: str, positions: list[Position]
+    ) -> tuple[Span, ...]:
+        source = input_of(record, topic)
+        identity = await self._registry.present(record, source, fresh=True)
+        for position in positions:
+            check_identity(position, identity.topic_id)
+        check_partitions(positions, identity.partitions)
+        await self._check_ends(topic, positions)
+        await self._registry.present(record, source, fresh=True)
+        return given_spans(identity.topic_id, positions)
+
+    async def _check_ends(self, topic: str, positions: list[Position]) -> None:
+        partitions = {position.partition for position in positions}
+        deadline = self._mint.now_ms() + END_RETRY_MS
+        while refusal := beyond(positions, await self._topics.ends(topic, partitions)):
+            if self._mint.now_ms() > deadline:
+                raise refusal
+            await asyncio.sleep(END_RETRY_PAUSE_S)

@@ -1,0 +1,193 @@
+"""Decides what a new token covers: delivered records, given positions, all of an input, or what
+other tokens cover.
+
+Never talks to Kafka: ends, ids and partitions come in as values.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from waybill_ingress.core.refusals import Refusal
+from waybill_shared.contract.events import InputDefinition, PipelineRecord, to_vector
+from waybill_shared.contract.tokens import Part, Token, pipeline_id
+from waybill_shared.contract.vectors import (
+    Span,
+    TopicPartition,
+    join,
+    merge_spans,
+    record_spans,
+)
+
+Held = tuple[int, int]
+"""The first offset that a partition still holds, and its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What a producer says of its own records: [start, end) of one partition of a topic."""
+
+    topic: str
+    topic_id: str | None
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} [{self.start}, {self.end})"
+
+
+def part_of(record: PipelineRecord, spans: Sequence[Span], *, counted: bool = True) -> Part:
+    return Part(
+        pipeline_id=pipeline_id(record.tenant, record.pipeline_uid),
+        generation=record.generation,
+        spans=tuple(spans),
+        counted=counted,
+    )
+
+
+def unplaced(delivered: Iterable[tuple[int, int]]) -> set[int]:
+    """Partitions in which an acknowledged record has no offset."""
+    return {partition for partition, offset in delivered if offset < 0}
+
+
+def gone_back(
+    delivered: Sequence[tuple[int, int]], floors: Mapping[int, int], ends: Mapping[int, int]
+) -> set[int]:
+    """Partitions that, by what brokers say, did not grow by what was written.
+
+    One that lags tells the id of the topic that was there before, or an end from before another
+    broker had the lead. What a token would cover then may have been read long ago.
+    """
+    records = Counter(partition for partition, _ in delivered)
+    before = {p for p, offset in delivered if 0 <= offset < floors.get(p, 0)}
+    return before | {p for p, end in ends.items() if end < floors.get(p, 0) + records[p]}
+
+
+def delivered_spans(
+    topic_id: str,
+    delivered: Sequence[tuple[int, int]],
+    floors: Mapping[int, int],
+    ends: Mapping[int, int],
+) -> tuple[Span, ...]:
+    """Exact where offsets were reported; else, where there is an end, all from the floor to it.
+
+    The floor was the end before the write.
+    """
+    exact = record_spans(
+        (topic_id, partition, offset) for partition, offset in delivered if partition not in ends
+    )
+    upper = tuple(
+        Span(topic_id=topic_id, partition=partition, start=floors.get(partition, 0), end=end)
+        for partition, end in ends.items()
+    )
+    return exact + upper
+
+
+def held_spans(
+    record: PipelineRecord, source: InputDefinition, held: Mapping[int, Held]
+) -> tuple[Span, ...]:
+    """All that the input holds and every sink has part in.
+
+    What only some have part in is awaited too, for a sink that has come to an end has all below.
+    """
+    whole = _whole(record, source.topic_id)
+    begins = {
+        at: max(start, whole.get((source.topic_id, at), 0)) for at, (start, _) in held.items()
+    }
+    spans = [
+        Span(topic_id=source.topic_id, partition=at, start=begins[at], end=max(begins[at], end))
+        for at, (_, end) in sorted(held.items())
+    ]
+    return tuple(span for span in spans if span.end > 0) or tuple(spans)
+
+
+def _whole(record: PipelineRecord, topic_id: str) -> dict[TopicPartition, int]:
+    """From where on every sink behind that input gets all of it."""
+    whole: dict[TopicPartition, int] = {}
+    for source in (i for stage in record.stages for i in stage.inputs):
+        if source.topic_id == topic_id:
+            whole = join(whole, to_vector(source.whole))
+    return whole
+
+
+def input_of(record: PipelineRecord, topic: str) -> InputDefinition:
+    """The root input that reads `topic`: a manifest has one at most."""
+    roots = record.root_inputs().values()
+    for source in roots:
+        if source.topic == topic and source.bases:
+            return source
+    known = sorted({source.topic for source in roots})
+    detail = f"topic {topic!r} is no input of pipeline {record.name}"
+    hint = f"its inputs: {', '.join(known)}"
+    raise Refusal("topic_not_an_input", detail, hint=hint, known=known)
+
+
+def check_cluster(named: str, ours: str) -> None:
+    """Refuse positions of another Kafka, in which the same offsets are other records."""
+    if named != ours:
+        detail = f"the positions are of Kafka cluster {named}, the pipeline reads from {ours}"
+        hint = "let the producer write to the Kafka of this Waybill, or ask the Waybill of its own"
+        raise Refusal("cluster_unknown", detail, hint=hint)
+
+
+def check_identity(position: Position, topic_id: str) -> None:
+    """Refuse a position in a topic that is not the one of that name now."""
+    if position.topic_id not in (None, topic_id):
+        detail = (
+            f"position {position}: topic id {position.topic_id} is not that of the present topic,"
+            f" which is {topic_id}: the topic was created again, or the id is of another cluster"
+        )
+        raise Refusal("topic_id_unknown", detail)
+
+
+def check_partitions(positions: Sequence[Position], partitions: Iterable[int]) -> None:
+    present = set(partitions)
+    for position in positions:
+        if position.partition not in present:
+            detail = f"position {position}: the topic has partitions {_runs(present)} only"
+            raise Refusal("partition_unknown", detail)
+
+
+def beyond(positions: Sequence[Position], ends: Mapping[int, int]) -> Refusal | None:
+    """The refusal of the first position that the partition has not come to."""
+    for position in positions:
+        if position.end > ends[position.partition]:
+            detail = f"position {position}: the partition ends at {ends[position.partition]}"
+            return Refusal("position_beyond_end", detail, partition_end=ends[position.partition])
+    return None
+
+
+def _runs(partitions: set[int]) -> str:
+    return f"0 to {max(partitions)}" if partitions else "none"
+
+
+def given_spans(topic_id: str, positions: Iterable[Position]) -> tuple[Span, ...]:
+    return merge_spans(
+        Span(topic_id=topic_id, partition=p.partition, start=p.start, end=p.end) for p in positions
+    )
+
+
+def merged_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
+    """Exactly what the tokens cover. A generation stays apart: it says which sinks are awaited."""
+    spans: dict[tuple[str, int, bool], list[Span]] = {}
+    for part in (part for token in tokens for part in token.parts):
+        key = (part.pipeline_id, part.generation, part.counted)
+        spans.setdefault(key, []).extend(part.spans)
+    return tuple(
+        Part(pipeline_id=owner, generation=generation, spans=merge_spans(covered), counted=counted)
+        for (owner, generation, counted), covered in sorted(spans.items())
+    )
+
+
+def bad_tokens(refused: Sequence[int], expired: Sequence[int]) -> Refusal:
+    """The refusal of a merge: the places in the list of what is no token, or is too old."""
+    reasons = dict.fromkeys(refused, "no such token") | dict.fromkeys(expired, "expired")
+    rejected = [{"index": index, "reason": reasons[index]} for index in sorted(reasons)]
+    first = rejected[0]
+    detail = f"merge[{first['index']}]: {first['reason']}"
+    if len(rejected) > 1:
+        detail += f", and {len(rejected) - 1} more"
+    if refused:
+        return Refusal("token_not_found", detail, rejected=rejected)
+    return Refusal("token_expired", detail, rejected=rejected)

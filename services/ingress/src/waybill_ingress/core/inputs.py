@@ -1,0 +1,42 @@
+"""Finds the input that a request means, and what it takes; refuses with the names it knows."""
+
+from functools import lru_cache
+
+from waybill_ingress.core.refusals import Refusal
+from waybill_ingress.core.rows import RowRule
+from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.manifest.columns import parse_columns
+from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.suggestions import hint_of_names
+
+
+@lru_cache(maxsize=1024)
+def row_rules(manifest: str) -> dict[str, RowRule]:
+    """By input name. The manifest has been checked before it came into a PipelineRecord."""
+    return {
+        source.name: RowRule(columns=parse_columns(source.columns), key=source.key)
+        for source in parse_manifest(manifest).inputs
+    }
+
+
+def find_input(record: PipelineRecord, name: str) -> InputDefinition:
+    """The root input of that name, with its bases."""
+    roots = record.root_inputs()
+    found = roots.get(name)
+    if found is not None and found.bases:
+        return found
+    if found is not None or (not record.stages and name in row_rules(record.manifest)):
+        raise not_ready("input", f"input {name} of {record.name} has no starting offsets yet")
+    known = sorted(roots)
+    detail = f"pipeline {record.name} has no input {name!r} that takes records"
+    hint = hint_of_names(name, known, "known inputs")
+    raise Refusal("input_not_found", detail, hint=hint, known=known)
+
+
+def not_ready(what: str, reason: str, **members: object) -> Refusal:
+    return Refusal(f"{what}_not_ready", f"{reason}: it is being set up, try again", **members)
+
+
+def no_pipeline(name: str, known: list[str]) -> Refusal:
+    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
+    return Refusal("pipeline_not_found", f"there is no pipeline {name!r}", hint=hint, known=known)

@@ -1,0 +1,39 @@
+"""Settings of ingress, beside those that every service has."""
+
+from pydantic import Field
+
+from waybill_ingress.core.rows import RowLimits
+from waybill_shared.settings.common import ServiceSettings
+
+
+class Settings(ServiceSettings):
+    ingress_port: int = Field(default=8081, description="port that HTTP is served on")
+    ingress_body_bytes_max: int = Field(default=10_000_000, description="of one request")
+    ingress_records_max: int = Field(default=10_000, description="records in one request")
+    ingress_record_bytes_max: int = Field(
+        default=1_000_000, description="of one record with its key; brokers take 1,048,576"
+    )
+    ingress_delivery_timeout_s: int = Field(
+        default=30, description="until a record that kafka does not acknowledge is given up"
+    )
+    ingress_queue_records_max: int = Field(
+        default=100_000, description="records waiting for kafka, of all requests; above it 503"
+    )
+    ingress_queue_kbytes_max: int = Field(
+        default=256 * 1024, description="kilobytes waiting for kafka, of all requests; above it 503"
+    )
+
+    @property
+    def row_limits(self) -> RowLimits:
+        return RowLimits(
+            records_max=self.ingress_records_max, record_bytes_max=self.ingress_record_bytes_max
+        )
+
+    def producer_options(self) -> dict[str, object]:
+        return {
+            "client.id": "waybill-ingress",
+            "delivery.timeout.ms": self.ingress_delivery_timeout_s * 1000,
+            "message.max.bytes": self.ingress_record_bytes_max + 10_000,  # the batch's own bytes
+            "queue.buffering.max.messages": self.ingress_queue_records_max,
+            "queue.buffering.max.kbytes": self.ingress_queue_kbytes_max,
+        }

@@ -1,0 +1,127 @@
+"""Commands from Kafka, those of the partitions that this runner owns."""
+
+import logging
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Message as KafkaMessage
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import InvalidMessage, Retryable
+from waybill_shared.contract.events import Command
+from waybill_shared.kafka.clients import position_of
+from waybill_shared.kafka.membership import Membership
+from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.process import metrics
+
+logger = logging.getLogger(__name__)
+
+
+class CommandQueue:
+    """Commands of the partitions that this runner owns. An offset is committed only when every
+    command up to it has been answered, so a restart carries out again what was left open."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        topic: str,
+        *,
+        acquire: Callable[[list[int]], None],
+        release: Callable[[list[int]], None],
+        membership: Membership,
+        topics: OwnTopics,
+    ) -> None:
+        self._consumer = consumer
+        self._topics = topics
+        self._membership = membership
+        self._topic = topic
+        self._open: dict[int, dict[int, str]] = {}
+        self._next: dict[int, int] = {}
+        self._acquire = acquire
+        self._release = release
+        self._assigned: list[int] = []
+        self._held: tuple[int, int, Command] | None = None
+        self._early: KafkaMessage | None = None
+        consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def next(self, timeout_s: float) -> tuple[int, int, Command] | None:
+        """The next command with partition and offset; the same again until `done` is said."""
+        if self._held is None:
+            self._held = self._poll(timeout_s)
+        return self._held
+
+    def done(self) -> None:
+        self._held = None
+
+    def later(self) -> None:
+        """The held command comes again; meanwhile those of other partitions may come."""
+        assert self._held is not None
+        partition, offset, _ = self._held
+        try:
+            self._consumer.seek(TopicPartition(self._topic, partition, offset))
+        except KafkaException as error:
+            raise Retryable(f"topic {self._topic}: {error.args[0].str()}") from error
+        self._held = None
+        self._open.get(partition, {}).pop(offset, None)
+        self._next[partition] = offset
+
+    def commit(self, unanswered: set[str]) -> None:
+        """Commit up to the first command that is still to be answered."""
+        if self._held is not None:
+            unanswered = unanswered | {self._held[2].id}
+        positions = []
+        for partition, after in list(self._next.items()):
+            opened = self._open.setdefault(partition, {})
+            for offset in [o for o, command_id in opened.items() if command_id not in unanswered]:
+                del opened[offset]
+            positions.append(TopicPartition(self._topic, partition, min([after, *opened])))
+            if not opened:
+                del self._next[partition]
+        if not positions:
+            return
+        try:
+            self._consumer.commit(offsets=positions, asynchronous=False)
+        except KafkaException as error:
+            logger.warning("offsets not committed", extra={"reason": str(error)})
+
+    def _poll(self, timeout_s: float) -> tuple[int, int, Command] | None:
+        if self._assigned:
+            self._acquire(self._assigned)  # outside the callback: it reads topics
+            self._assigned = []
+        self._membership.check()
+        self._topics.check()
+        message, self._early = self._early or self._consumer.poll(timeout_s), None
+        if message is None:
+            return None
+        if self._assigned:  # came with its partition, whose pipelines are not known yet
+            self._early = message
+            return None
+        error = message.error()
+        if error is not None:
+            raise Retryable(f"topic {self._topic}: {error.str()}")
+        (partition, offset), value = position_of(message), message.value()
+        self._next[partition] = offset + 1
+        try:
+            command = codec.decode(Command, value or b"")
+        except InvalidMessage as invalid:
+            metrics.count("waybill_messages_skipped_total", topic=self._topic)
+            logger.error("command skipped", extra={"offset": offset, "reason": str(invalid)})
+            return None
+        self._open.setdefault(partition, {})[offset] = command.id
+        return partition, offset, command
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._assigned += [p.partition for p in partitions]
+        self._membership.joined()
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        lost = [p.partition for p in partitions]
+        self._assigned = [partition for partition in self._assigned if partition not in lost]
+        self._early = None
+        if self._held is not None and self._held[0] in lost:
+            self._held = None
+        for partition in lost:
+            self._open.pop(partition, None)
+            self._next.pop(partition, None)
+        self._membership.left()
+        self._release(lost)

@@ -1,0 +1,124 @@
+"""What a runner says of the pipelines of one commands partition. Fulfils `Publisher`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import (
+    Beat,
+    Definition,
+    Fact,
+    LifecycleEvent,
+    PipelineRecord,
+    Reply,
+    SqlGuard,
+    pipeline_key,
+)
+from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.process.clock import Clocks
+from waybill_stage_runner.adapters.transactions import Outgoing
+from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
+from waybill_stage_runner.ports import Lease
+
+
+class Voice(Protocol):
+    def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
+        """In one transaction; the offsets at which they stand."""
+
+
+class KafkaPublisher:
+    def __init__(
+        self,
+        producer: Voice,
+        topics: OwnTopics,
+        prefix: str,
+        run_id: str,
+        clock: Clocks,
+        *,
+        sql_guard: SqlGuard = "strict",
+    ) -> None:
+        self._producer = producer
+        self._topics = topics
+        self._prefix = prefix
+        self._run_id = run_id
+        self._clock = clock
+        self._sql_guard = sql_guard
+
+    def change(self, record: PipelineRecord, definition: Definition | None) -> None:
+        commands_id = self._topics.id_of(f"{self._prefix}.commands")
+        messages = [self._to("pipelines", replace(record, commands_id=commands_id))]
+        if definition is not None:
+            fact = Fact(
+                tenant=record.tenant,
+                pipeline_uid=record.pipeline_uid,
+                generation=record.generation,
+                at=self._clock.now_ms(),
+                body=definition,
+            )
+            messages.append(self._to("commits", fact))
+        self._producer.send(messages)
+
+    def claim(self, record: PipelineRecord) -> Lease:
+        lifecycle_id = self._topics.id_of(f"{self._prefix}.lifecycle")
+        event = self._event(PipelineState(record=record), "claim", None)
+        (epoch,) = self._producer.send([self._to("lifecycle", event)])
+        return Lease(epoch=epoch, lifecycle_id=lifecycle_id)
+
+    def phase(self, state: PipelineState, phase_from: str) -> None:
+        event = self._event(state, "transition", phase_from)
+        self._producer.send([self._to("lifecycle", event)])
+
+    def blocked(self, state: PipelineState) -> None:
+        event = self._event(state, "heartbeat", None)
+        self._producer.send([self._to("lifecycle", event)])
+
+    def beat(self, states: Sequence[PipelineState]) -> None:
+        now = self._clock.now_ms()
+        beats = (
+            Beat(
+                tenant=state.record.tenant,
+                pipeline_uid=state.record.pipeline_uid,
+                at=now,
+                blocked_by=state.blocked_by,
+            )
+            for state in states
+        )
+        self._producer.send([self._to("beats", beat) for beat in beats])
+
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
+        command = answer.command
+        reply = Reply(
+            tenant=command.tenant,
+            pipeline_uid=command.pipeline_uid,
+            id=command.id,
+            pipeline=command.pipeline,
+            action=command.action,
+            state=answer.state,
+            generation=generation,
+            errors=answer.errors,
+            warnings=warnings,
+            at=self._clock.now_ms(),
+        )
+        self._producer.send([self._to("replies", reply)])
+
+    def _event(
+        self, state: PipelineState, kind: EventKind, phase_from: str | None
+    ) -> LifecycleEvent:
+        said = Saying(
+            run_id=self._run_id,
+            at=self._clock.now_ms(),
+            now=self._clock.monotonic_ms(),
+            sql_guard=self._sql_guard,
+        )
+        return state.event(kind, phase_from, said)
+
+    def _to(
+        self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat | Reply
+    ) -> Outgoing:
+        return Outgoing(
+            topic=f"{self._prefix}.{topic}",
+            key=pipeline_key(message.tenant, message.pipeline_uid),
+            value=codec.encode(message),
+        )

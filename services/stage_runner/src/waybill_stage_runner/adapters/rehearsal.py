@@ -1,0 +1,54 @@
+"""Has the class archive made, beside all else, where this Java and these jars have none."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from waybill_shared.process.archives import archive_of, class_path
+from waybill_stage_runner.adapters.drivers import SCRATCH
+from waybill_stage_runner.adapters.groups import end_group, signal_group
+from waybill_stage_runner.settings import StageRunnerSettings
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def rehearsal(settings: StageRunnerSettings) -> Iterator[None]:
+    """It ends with the runner at the latest; then the next one has it done."""
+    java, jars = settings.stage_runner_java, settings.stage_runner_spark_jars
+    archive = archive_of(settings.stage_runner_spark_archives, java, class_path(jars))
+    if archive.exists():
+        yield
+        return
+    process = _start(settings)
+    logger.info("class archive is being made", extra={"path": str(archive)})
+    try:
+        yield
+    finally:
+        signal_group(process.pid, signal.SIGKILL, whole=True)
+        process.wait()
+        end_group(process.pid)
+
+
+def _start(settings: StageRunnerSettings) -> subprocess.Popen[bytes]:
+    folder = settings.stage_runner_state_folder.resolve() / "rehearsal"
+    scratch = folder / SCRATCH  # removed as those of drivers are
+    scratch.mkdir(parents=True, exist_ok=True)
+    paths = (
+        settings.stage_runner_java,
+        settings.stage_runner_spark_jars,
+        settings.stage_runner_spark_archives,
+    )
+    with (folder / "rehearsal.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "waybill_spark.driver.rehearsal", *map(str, paths)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "TMPDIR": str(scratch)},
+            start_new_session=True,
+        )

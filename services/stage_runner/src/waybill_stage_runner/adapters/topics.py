@@ -1,0 +1,87 @@
+"""The topics of pipelines: looked at, created, and where they begin and end. Fulfils `Topics`."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from confluent_kafka.admin import NewTopic
+
+from waybill_shared.access.kafka import lacking
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.grants import Operation
+from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.topics import create_missing
+from waybill_stage_runner.core.planning import TopicPlan, TopicState
+
+NEW_TOPIC_TIMEOUT_S: Final = 10.0
+NEW_TOPIC_POLL_S: Final = 0.02
+
+
+class KafkaTopics:
+    def __init__(self, admin: KafkaAdmin, *, prefix: str, replication: int) -> None:
+        self._admin = admin
+        self._prefix = prefix
+        self._replication = replication
+
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        return {name: found.topic_id for name, found in self._admin.identify(topics).items()}
+
+    def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
+        wanted = {plan.topic: plan for plan in plans}
+        for topic in wanted:
+            if topic.startswith(f"{self._prefix}."):
+                message = f"topic {topic}: names with {self._prefix}. are Waybill's own"
+                raise UserError([Problem(message=message, hint="choose another name")])
+        self._refuse_without_rights(wanted)
+        present = self._admin.identify(wanted)
+        missing = [
+            NewTopic(plan.topic, plan.partitions, self._replication)
+            for plan in wanted.values()
+            if plan.topic not in present
+        ]
+        if not missing:
+            return self._states(present, wanted)
+        create_missing(self._admin, missing)
+        return self._await_new(wanted)
+
+    def _refuse_without_rights(self, wanted: Mapping[str, TopicPlan]) -> None:
+        """Better no pipeline than one whose driver fails at its first batch."""
+        rights: dict[str, tuple[Operation, ...]] = {
+            topic: ("Read", "Write") if plan.written else ("Read",)
+            for topic, plan in wanted.items()
+        }
+        problems = [*lacking(self._admin, "topic", rights)]
+        if problems:
+            raise UserError(problems)
+
+    def _await_new(self, wanted: Mapping[str, TopicPlan]) -> dict[str, TopicState]:
+        """A topic that was just created takes a moment until every broker knows it."""
+        deadline = time.monotonic() + NEW_TOPIC_TIMEOUT_S
+        while True:
+            try:
+                present = self._admin.identify(wanted)
+                if present.keys() == wanted.keys():
+                    return self._states(present, wanted)
+            except Retryable:
+                pass  # its partitions have no leader yet
+            if time.monotonic() > deadline:
+                names = ", ".join(sorted(wanted))
+                raise Retryable(
+                    f"topics {names} are not there {NEW_TOPIC_TIMEOUT_S} s after creation"
+                )
+            time.sleep(NEW_TOPIC_POLL_S)
+
+    def _states(
+        self, present: Mapping[str, TopicIdentity], wanted: Mapping[str, TopicPlan]
+    ) -> dict[str, TopicState]:
+        return {name: self._state(identity, wanted[name]) for name, identity in present.items()}
+
+    def _state(self, identity: TopicIdentity, plan: TopicPlan) -> TopicState:
+        # The latest of a reader of committed records: what is still open comes when it is closed.
+        read = self._admin.stable_ends if plan.starting == "latest" else self._admin.starts
+        return TopicState(
+            topic_id=identity.topic_id,
+            starts=read(identity.name, identity.partitions),
+            ends=self._admin.ends(identity.name, identity.partitions),
+        )

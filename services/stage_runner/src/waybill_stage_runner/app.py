@@ -1,0 +1,284 @@
+"""Runs the pipelines of one commands partition: carries out commands, supervises drivers, and says
+what has happened.
+
+Promise: what is recorded as wanted is brought about, through any number of restarts, and each
+command is answered once it is true or known to be impossible. Nothing of a command that is refused
+was written.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import (
+    Command,
+    Definition,
+    LifecycleError,
+    PipelineRecord,
+    Problem,
+)
+from waybill_shared.contract.manifest.model import Manifest, parse_manifest
+from waybill_shared.process import metrics
+from waybill_shared.process.clock import Clocks
+from waybill_stage_runner.core.compatibility import refuse_recreated
+from waybill_stage_runner.core.moves import (
+    Action,
+    Announce,
+    Answer,
+    Beat,
+    DriverBlocked,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    EndFacts,
+    Event,
+    Say,
+    StartDriver,
+    StopDriver,
+    Tick,
+    Wanted,
+)
+from waybill_stage_runner.core.planning import define, topics_of
+from waybill_stage_runner.core.records import (
+    beginning,
+    changed,
+    created,
+    refuse_gone,
+    restarted,
+)
+from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.supervision import decide
+from waybill_stage_runner.measuring import measure
+from waybill_stage_runner.ports import Drivers, Publisher, Topics
+
+logger = logging.getLogger(__name__)
+
+
+class Runner:
+    def __init__(
+        self, topics: Topics, publisher: Publisher, drivers: Drivers, clock: Clocks
+    ) -> None:
+        self._topics = topics
+        self._publisher = publisher
+        self._drivers = drivers
+        self._clock = clock
+        self._states: dict[str, PipelineState] = {}
+        self._deleted: dict[str, int] = {}
+        self._epochs: dict[str, int] = {}
+        self._told: frozenset[str] = frozenset()
+        self._todo: deque[tuple[PipelineState | None, Action]] = deque()
+
+    @property
+    def states(self) -> Iterable[PipelineState]:
+        return self._states.values()
+
+    def adopt(self, record: PipelineRecord) -> None:
+        """A pipeline as it was recorded before this runner had its partition."""
+        uid = record.pipeline_uid
+        if record.closed:
+            self._deleted[uid] = record.commanded_at
+            return
+        self._states[uid] = PipelineState(record=record)
+        self._apply(uid, Wanted(record=record, command=None, said=True))
+
+    def adopt_answers(self, commands: Iterable[str]) -> None:
+        """What was told of these commands stands, though their offsets were not committed."""
+        self._told = frozenset(commands)
+
+    def release(self) -> None:
+        """Another runner owns these pipelines from now on."""
+        for pipeline_uid in self._states:
+            self._drivers.stop(pipeline_uid, force=True)
+        self._states.clear()
+        self._epochs.clear()
+        self._todo.clear()
+
+    def handle(self, command: Command, offset: int) -> None:
+        """Carry out a command. One that comes again after a restart changes nothing.
+
+        Raises Retryable while nothing of it is decided; from then on it is carried out by `act`,
+        however long that takes.
+        """
+        uid = command.pipeline_uid
+        if command.id in self._told:
+            return
+        if self._deleted.get(uid) == offset:
+            self._answer(Answer(command=command, state="done"))
+            return
+        state = self._states.get(uid)
+        before = state.record if state is not None else None
+        done_to = before.commanded_at if before is not None else self._deleted.get(uid, -1)
+        if offset < done_to:
+            return  # a later command has overtaken it: it was answered then, or nobody waits
+        again = before is not None and offset == done_to
+        try:
+            record = before if again else self._asked_for(command, before)
+        except UserError as error:
+            self._answer(Answer(command=command, state="failed", errors=error.problems))
+            return
+        assert record is not None
+        record = replace(record, commanded_at=offset)
+        self._states.setdefault(uid, PipelineState(record=record))
+        self._apply(uid, Wanted(record=record, command=command, said=again))
+
+    def hear(
+        self,
+        pipeline_uid: str,
+        epoch: int,
+        event: DriverRuns | DriverBlocked | DriverFailed | DriverEnded,
+    ) -> None:
+        """Something that the driver of that lease has done; an earlier driver's are old news."""
+        if self._epochs.get(pipeline_uid) == epoch:
+            self._apply(pipeline_uid, event)
+
+    def refuse(self, command: Command, reason: str) -> None:
+        """A command that `handle` could not take for too long: nothing of it is written."""
+        problem = Problem(message=reason, hint="send the command again when that is mended")
+        self._answer(Answer(command=command, state="failed", errors=(problem,)))
+
+    def tick(self) -> None:
+        for uid in list(self._states):
+            self._apply(uid, Tick())
+
+    def act(self) -> None:
+        """Carry out what was decided, in order; what raises Retryable stays first in line."""
+        while self._todo:
+            self._act(*self._todo[0])
+            self._todo.popleft()
+
+    def beat(self) -> None:
+        if self._states:
+            self._publisher.beat(tuple(self._states.values()))
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is decided and not yet carried out."""
+        return bool(self._todo)
+
+    def unanswered(self) -> set[str]:
+        """Ids of the commands still to be answered; their offsets must not be committed."""
+        pending = {command.id for state in self._states.values() for command in state.pending}
+        unsaid = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
+        return pending | unsaid
+
+    def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
+        now = self._clock.now_ms()
+        refuse_gone(command, before, deleted=command.pipeline_uid in self._deleted)
+        if command.action == "apply":
+            return self._applied(command, before, now)
+        assert before is not None
+        match command.action:
+            case "restart":
+                return self._restarted(command, before, now)
+            case "start":
+                return replace(before, desired="running", updated_at=now)
+            case "stop":
+                return replace(before, desired="stopped", updated_at=now)
+            case "delete":
+                return replace(before, desired="deleted", updated_at=now)
+            case _:
+                assert_never(command.action)
+
+    def _applied(self, command: Command, before: PipelineRecord | None, now: int) -> PipelineRecord:
+        assert command.manifest is not None
+        manifest = parse_manifest(command.manifest)
+        stages = define(manifest, self._topics.prepare(topics_of(manifest)), before)
+        if before is None:
+            return created(command, manifest.state, stages, now)
+        return changed(before, command, manifest.state, stages, now)
+
+    def _restarted(self, command: Command, before: PipelineRecord, now: int) -> PipelineRecord:
+        """What is refused creates no topic; and a topic may be created anew at any moment."""
+        start_from = beginning(command)
+        manifest = parse_manifest(before.manifest)
+        plans = topics_of(manifest, start_from)
+        if start_from is None:
+            refuse_recreated(before, self._topics.ids(plan.topic for plan in plans))
+        topics = self._topics.prepare(plans)
+        if start_from is None:
+            refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
+        return restarted(before, define(manifest, topics, before), now)
+
+    def _apply(self, pipeline_uid: str, event: Event) -> None:
+        state = self._states.get(pipeline_uid)
+        if state is None:
+            return
+        after, actions = decide(state, event, self._clock.monotonic_ms())
+        measure(state, after)
+        self._states[pipeline_uid] = after
+        self._todo.extend((after, action) for action in actions)
+
+    def _answer(self, answer: Answer) -> None:
+        self._todo.append((self._states.get(answer.command.pipeline_uid), answer))
+
+    def _act(self, state: PipelineState | None, action: Action) -> None:
+        if isinstance(action, Answer):
+            self._publish_answer(state, action)
+            return
+        assert state is not None
+        record = state.record
+        match action:
+            case Say():
+                # That it is gone is said when its sinks were asked.
+                definition = None if record.desired == "deleted" else _definition(record)
+                self._publisher.change(record, definition)
+            case StartDriver(closing=closing):
+                self._start_driver(state, closing)
+            case StopDriver(force=force):
+                self._drivers.stop(record.pipeline_uid, force=force)
+            case Announce(phase_from=phase_from):
+                logger.info(
+                    "phase changed",
+                    extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
+                )
+                self._publisher.phase(state, phase_from)
+            case Beat():
+                self._publisher.blocked(state)
+            case EndFacts(error=error):
+                self._end_facts(record, error)
+            case _:
+                assert_never(action)
+
+    def _start_driver(self, state: PipelineState, closing: PipelineRecord | None) -> None:
+        record = state.record
+        lease = self._publisher.claim(record)
+        self._epochs[record.pipeline_uid] = lease.epoch
+        self._drivers.start(record, lease, closing=closing.stages if closing is not None else ())
+        reason = "closing" if closing is not None else state.reason.split(" ")[0]
+        metrics.count("waybill_driver_starts_total", pipeline=record.name, reason=reason)
+
+    def _end_facts(self, record: PipelineRecord, error: LifecycleError | None) -> None:
+        """Nothing of a deleted pipeline is said after its last definition."""
+        self._publisher.change(record, _definition(record))
+        if error is not None:
+            logger.error(
+                "deleted, but what its sinks hold may not have been reported",
+                extra={"pipeline": record.name, "reason": error.message},
+            )
+        self._deleted[record.pipeline_uid] = record.commanded_at
+        metrics.forget(record.name)
+        self._epochs.pop(record.pipeline_uid, None)
+        del self._states[record.pipeline_uid]
+
+    def _publish_answer(self, state: PipelineState | None, answer: Answer) -> None:
+        command = answer.command
+        generation = state.record.generation if state is not None else None
+        self._publisher.answer(answer, generation, _warnings(command))
+        metrics.count("waybill_commands_total", action=command.action, state=answer.state)
+
+
+def _definition(record: PipelineRecord) -> Definition:
+    return Definition(name=record.name, deleted=record.desired == "deleted", stages=record.stages)
+
+
+def _warnings(command: Command) -> tuple[str, ...]:
+    if command.manifest is None:
+        return ()
+    try:
+        manifest: Manifest = parse_manifest(command.manifest)
+    except UserError:
+        return ()
+    return manifest.warnings()

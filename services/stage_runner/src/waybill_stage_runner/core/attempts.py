@@ -1,0 +1,50 @@
+"""How often a driver is started again, and when. Never does I/O, never reads the clock."""
+
+from dataclasses import replace
+from typing import Final
+
+from waybill_shared.contract.events import LifecycleError, Problem
+from waybill_stage_runner.core.moves import DriverEnded
+from waybill_stage_runner.core.states import PipelineState
+
+BACKOFF_MS_FIRST: Final = 500
+BACKOFF_MS_MAX: Final = 60_000
+DOUBLINGS_MAX: Final = 7  # enough to come to the longest wait
+CRASHES_MAX: Final = 20
+
+
+def crash(event: DriverEnded) -> LifecycleError:
+    return LifecycleError(
+        domain="internal",
+        message=f"the driver ended with exit code {event.exit_code}",
+        hint="see the driver's log: `waybill logs PIPELINE`",
+        stage=None,
+        retryable=True,
+    )
+
+
+def worth_another(state: PipelineState, error: LifecycleError) -> bool:
+    """The outside world may be away for a day, and everything is to go on when it is back."""
+    if not error.retryable:
+        return False
+    return error.domain == "external" or state.crashes < CRASHES_MAX
+
+
+def later(state: PipelineState, error: LifecycleError, now: int) -> PipelineState:
+    wait = min(BACKOFF_MS_FIRST * 2 ** min(state.attempt, DOUBLINGS_MAX), BACKOFF_MS_MAX)
+    return replace(
+        state,
+        attempt=state.attempt + 1,
+        crashes=state.crashes + (error.domain != "external"),
+        next_at=now + wait,
+        problems=(),
+    )
+
+
+def anew(state: PipelineState) -> PipelineState:
+    """Whatever has failed before counts no more."""
+    return replace(state, attempt=0, crashes=0)
+
+
+def as_problems(state: PipelineState, error: LifecycleError) -> tuple[Problem, ...]:
+    return state.problems or (Problem(message=error.message, hint=error.hint),)

@@ -1,0 +1,151 @@
+"""Decides which changes a running pipeline can go on with. Never does I/O.
+
+A checkpoint belongs to its topics, a fence to its sink, and `reached` to root inputs: what goes on
+stays what it was. Under another name it is another one.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import (
+    PipelineRecord,
+    Problem,
+    SinkDefinition,
+    StageDefinition,
+)
+
+NEW_NAME_HINT: Final = (
+    "a stage under a new name begins anew: it writes again what its inputs still hold"
+)
+_Writers = Mapping[str, tuple[str, int, str, int]]
+"""By topic id, the life of the stage and of the sink that fill it."""
+
+
+def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
+    """`ids` are those of the topics that exist. Where to begin in a new one is a person's choice.
+
+    A topic that no stage reads is only written: in it there is nothing to choose.
+    """
+    read = {i.topic: i.topic_id for stage in before.stages for i in stage.inputs}
+    hint = f"choose where to begin: {_restart(before, 'earliest')}, or latest"
+    problems = [
+        Problem(message=f"topic_recreated: {_recreation(topic, was, ids.get(topic))}", hint=hint)
+        for topic, was in sorted(read.items())
+        if ids.get(topic) != was
+    ]
+    if problems:
+        raise UserError(problems)
+
+
+def _recreation(topic: str, was: str, now: str | None) -> str:
+    found = "it is gone" if now is None else f"it has id {now}"
+    return f"topic {topic} had id {was}, now {found}"
+
+
+def _restart(record: PipelineRecord, start_from: str) -> str:
+    return f"`waybill restart {record.name} --from {start_from}`"
+
+
+def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ...]) -> None:
+    """A checkpoint belongs to its topics, a fence to its sink: what goes on stays what it was."""
+    known = {stage.name: stage for stage in before.stages}
+    wrote, writes = _writers(before.stages), _writers(after)
+    for stage in after:
+        old = known.get(stage.name)
+        if old is None:
+            continue
+        was, now = _topics(old), _topics(stage)
+        if was != now:
+            changed = f"read {_named(was)}, now it would read {_named(now)}"
+            raise _incompatible(stage.name, changed, "inputs", _hint(before, was, now))
+        _refuse_turned_inputs(old, stage)
+        _refuse_other_writers(stage, wrote, writes)
+        _refuse_renamed_sinks(old, stage)
+        _refuse_other_sinks(before, old, stage)
+
+
+def _refuse_turned_inputs(old: StageDefinition, stage: StageDefinition) -> None:
+    """How far a token's records have come is told in root inputs: those of a stage stay that."""
+    roots = {source.topic_id for source in old.inputs if source.root}
+    for source in stage.inputs:
+        if source.root != (source.topic_id in roots):
+            outside, inside = "an input of the pipeline", "what another stage writes"
+            was, now = (inside, outside) if source.root else (outside, inside)
+            changed = f"read {source.topic} as {was}, now it would read it as {now}"
+            raise _incompatible(
+                stage.name, changed, "inputs", f"give it a new name: {NEW_NAME_HINT}"
+            )
+
+
+def _refuse_other_writers(stage: StageDefinition, wrote: _Writers, writes: _Writers) -> None:
+    """What the one before has written, and this stage has not read, no other one's batches tell."""
+    for source in stage.inputs:
+        was, now = wrote.get(source.topic_id), writes.get(source.topic_id)
+        if was is not None and now is not None and was != now:
+            changed = f"read what stage {was[0]} wrote to {source.topic}, now stage {now[0]} would"
+            keep = f"keep the name {was[0]}, or give stage {stage.name} a new name, too"
+            hint = f"{keep}: {NEW_NAME_HINT}"
+            raise _incompatible(stage.name, changed, "inputs", hint)
+
+
+def _writers(stages: Iterable[StageDefinition]) -> _Writers:
+    return {
+        sink.topic_id: (stage.name, stage.since, sink.name, sink.since)
+        for stage in stages
+        for sink in stage.sinks
+        if sink.topic_id is not None
+    }
+
+
+def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:
+    """Under a new name it would not know which batch the old one has written last."""
+    kept = {sink.name for sink in stage.sinks}
+    gone = {_target(sink): sink.name for sink in old.sinks if sink.name not in kept}
+    for sink in stage.sinks:
+        name = gone.get(_target(sink))
+        if name is not None:
+            changed = f"wrote {sink.target} as sink {name}, now as sink {sink.name}"
+            hint = f"keep the name {name}"
+            raise _incompatible(stage.name, changed, "sinks", hint)
+
+
+def _refuse_other_sinks(
+    before: PipelineRecord, old: StageDefinition, stage: StageDefinition
+) -> None:
+    """A sink may come beside those that tell where the stage stands; none may change its place."""
+    targets = {sink.name: _target(sink) for sink in old.sinks}
+    for sink in stage.sinks:
+        if targets.get(sink.name, _target(sink)) != _target(sink):
+            was, now = {targets[sink.name]}, {_target(sink)}
+            changed = f"wrote {_named(was)}, now sink {sink.name} would write {_named(now)}"
+            raise _incompatible(stage.name, changed, "sinks", _hint(before, was, now))
+    if not targets.keys() & {sink.name for sink in stage.sinks}:
+        hint = f"keep one of them beside the new ones for a while; {NEW_NAME_HINT}"
+        raise _incompatible(stage.name, "would lose all of its sinks", "sinks", hint)
+
+
+def _hint(before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str, str]]) -> str:
+    recreated = {name for name, _ in was} == {name for name, _ in now}
+    if not recreated:
+        return NEW_NAME_HINT
+    goes_on = f"{_restart(before, 'earliest')} (or latest) goes on with it"
+    return f"a topic was created anew under its old name: {goes_on}"
+
+
+def _incompatible(stage: str, changed: str, path: str, hint: str) -> UserError:
+    message = f"plan_incompatible: stage {stage} {changed}"
+    return UserError([Problem(message=message, path=f"stages.{stage}.{path}", hint=hint)])
+
+
+def _topics(stage: StageDefinition) -> set[tuple[str, str]]:
+    return {(source.topic, source.topic_id) for source in stage.inputs}
+
+
+def _target(sink: SinkDefinition) -> tuple[str, str]:
+    return (sink.target, sink.topic_id or "")
+
+
+def _named(places: set[tuple[str, str]]) -> str:
+    """With topic ids, because a topic that was created anew has its old name."""
+    return ", ".join(f"{name} ({place})" if place else name for name, place in sorted(places))

@@ -1,0 +1,105 @@
+"""What happens to a pipeline, and what is then to be done. Values only: `supervision` decides."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from waybill_shared.contract.events import (
+    Command,
+    LifecycleError,
+    PipelineRecord,
+    Problem,
+)
+from waybill_shared.contract.lifecycle import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A record that is asked for. `said`: it stands in Kafka already, as found at a start."""
+
+    record: PipelineRecord
+    command: Command | None
+    said: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverRuns:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverBlocked:
+    """The driver says what it waits for; None: for nothing any more."""
+
+    blocked_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFailed:
+    """The driver says why it is about to end."""
+
+    problems: tuple[Problem, ...]
+    error: LifecycleError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverEnded:
+    """The whole process group is gone."""
+
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    pass
+
+
+Event = Wanted | DriverRuns | DriverBlocked | DriverFailed | DriverEnded | Tick
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """Write down the state's record and what follows from it. It comes before all that does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDriver:
+    """`closing`: one that only shuts these sinks, reports what they hold, and ends."""
+
+    closing: PipelineRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopDriver:
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announce:
+    """The phase has changed."""
+
+    phase_from: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """Something that heartbeats tell has changed: do not wait for the next one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndFacts:
+    """Say the last definition of a deleted pipeline, and write down that it was said.
+
+    With an error: what its sinks hold may not have been reported.
+    """
+
+    error: LifecycleError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    command: Command
+    state: Literal["done", "failed"]
+    errors: tuple[Problem, ...] = ()
+
+
+Action = Say | StartDriver | StopDriver | Announce | Beat | EndFacts | Answer

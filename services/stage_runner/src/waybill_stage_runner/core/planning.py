@@ -1,0 +1,187 @@
+"""Plans a pipeline: its definition from manifest and topics.
+
+Never does I/O.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from waybill_shared.contract.events import (
+    InputDefinition,
+    PartitionOffset,
+    PipelineRecord,
+    SinkDefinition,
+    StageDefinition,
+)
+from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """A topic that the pipeline needs, and where its readers begin if they are new."""
+
+    topic: str
+    partitions: int
+    starting: str
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicState:
+    """A topic as it is, with the offsets at which a new reader begins, and its ends."""
+
+    topic_id: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicPlan, ...]:
+    """The topics of all inputs and Kafka sinks; the manifest's checks have refused shared ones.
+
+    `start_from` overrides what the manifest says of inputs. What a stage writes is read whole.
+    """
+    inputs = (
+        TopicPlan(
+            topic=i.kafka.topic,
+            partitions=i.kafka.partitions,
+            starting=start_from or i.starting_offsets,
+        )
+        for i in manifest.inputs
+    )
+    sinks = (
+        TopicPlan(
+            topic=k.kafka.topic,
+            partitions=k.kafka.partitions,
+            starting="earliest",
+            written=True,
+        )
+        for stage in manifest.stages
+        for k in stage.sinks
+        if k.kafka is not None
+    )
+    return (*inputs, *sinks)
+
+
+def define(
+    manifest: Manifest, topics: Mapping[str, TopicState], before: PipelineRecord | None
+) -> tuple[StageDefinition, ...]:
+    """The stages with topic ids and bases. A stage that exists keeps the bases it began with.
+
+    A topic that was created anew is begun anew; the stage remembers the ids that it had before.
+    """
+    known = {
+        (stage.name, i.topic): i
+        for stage in (before.stages if before is not None else ())
+        for i in stage.inputs
+    }
+    topic_of = {i.name: i.kafka.topic for i in manifest.inputs}
+    topic_of |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
+    read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
+    begun = {stage.name: stage for stage in (before.stages if before is not None else ())}
+    generation = before.generation + 1 if before is not None else 1
+
+    def input_definition(stage: str, name: str) -> InputDefinition:
+        topic = topic_of[name]
+        state = topics[topic]
+        bases, retired = _begun(known.get((stage, topic)), state)
+        return InputDefinition(
+            name=name,
+            topic=topic,
+            topic_id=state.topic_id,
+            root=manifest.input(name) is not None,
+            bases=bases,
+            retired=retired,
+        )
+
+    def sink_definition(stage: Stage, sink: Sink) -> SinkDefinition:
+        mine = begun[stage.name].sinks if stage.name in begun else ()
+        same = [s for s in mine if (s.name, s.target) == (sink.name, sink.target)]
+        ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
+        topic_id = topics[sink.kafka.topic].topic_id if sink.kafka else None
+        new = SinkDefinition(
+            name=sink.name,
+            kind=sink.kind,
+            target=sink.target,
+            topic_id=topic_id,
+            terminal=sink.kafka is None or sink.kafka.topic not in read,
+            since=generation,
+            bases=ends,
+        )
+        return _going_on(same[0], new) if same else new
+
+    stages = tuple(
+        StageDefinition(
+            name=stage.name,
+            since=begun[stage.name].since if stage.name in begun else generation,
+            inputs=tuple(input_definition(stage.name, name) for name in stage.inputs),
+            sinks=tuple(sink_definition(stage, sink) for sink in stage.sinks),
+        )
+        for stage in manifest.stages_in_order()
+    )
+    return _with_whole(stages, known, topics, generation)
+
+
+def _with_whole(
+    stages: tuple[StageDefinition, ...],
+    known: Mapping[tuple[str, str], InputDefinition],
+    topics: Mapping[str, TopicState],
+    generation: int,
+) -> tuple[StageDefinition, ...]:
+    """Say of each root from where on every sink has part in it.
+
+    Where a stage begins; once a sink came later, or behind others, what was written before it.
+    """
+    came_later = any(
+        sink.since == generation and (sink.bases or not all(i.root for i in stage.inputs))
+        for stage in stages
+        for sink in stage.sinks
+        if generation > 1
+    )
+
+    def whole(stage: str, source: InputDefinition) -> tuple[PartitionOffset, ...]:
+        before = known.get((stage, source.topic))
+        if not source.root:
+            return ()
+        if came_later:
+            return _ends([topics[source.topic]])
+        same = before is not None and before.topic_id == source.topic_id
+        return before.whole if before is not None and same else source.bases
+
+    return tuple(
+        replace(s, inputs=tuple(replace(i, whole=whole(s.name, i)) for i in s.inputs))
+        for s in stages
+    )
+
+
+def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
+    """A sink that was there before, perhaps in another topic of that name than there is `now`."""
+    gone = () if before.topic_id in (None, now.topic_id) else (before.topic_id,)
+    return replace(
+        now,
+        since=before.since,
+        bases=before.bases,
+        retired=(*before.retired, *gone),
+        moved=now.since if gone else before.moved,
+    )
+
+
+def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:
+    """All that was written when a sink came; what is written later must be in it."""
+    return tuple(
+        PartitionOffset(topic_id=topic.topic_id, partition=partition, offset=offset)
+        for topic in topics
+        for partition, offset in sorted(topic.ends.items())
+    )
+
+
+def _begun(
+    before: InputDefinition | None, now: TopicState
+) -> tuple[tuple[PartitionOffset, ...], tuple[str, ...]]:
+    """Where the stage begins in a topic, and the ids that the topic had before."""
+    if before is not None and before.topic_id == now.topic_id:
+        return before.bases, before.retired
+    bases = tuple(
+        PartitionOffset(topic_id=now.topic_id, partition=partition, offset=offset)
+        for partition, offset in sorted(now.starts.items())
+    )
+    return bases, (*before.retired, before.topic_id) if before is not None else ()

@@ -1,0 +1,92 @@
+"""Decides what a command makes of a pipeline's record. Never does I/O, never reads the clock."""
+
+from dataclasses import replace
+from typing import Final, Literal
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import (
+    Command,
+    PipelineRecord,
+    Problem,
+    StageDefinition,
+)
+from waybill_stage_runner.core.compatibility import refuse_incompatible
+
+BEGINNINGS: Final = ("earliest", "latest")
+
+
+def created(
+    command: Command,
+    desired: Literal["running", "stopped"],
+    stages: tuple[StageDefinition, ...],
+    now: int,
+) -> PipelineRecord:
+    assert command.manifest is not None
+    return PipelineRecord(
+        tenant=command.tenant,
+        pipeline_uid=command.pipeline_uid,
+        name=command.pipeline,
+        generation=1,
+        desired=desired,
+        manifest=command.manifest,
+        stages=stages,
+        created_at=now,
+        updated_at=now,
+        commanded_at=-1,
+        life=command.life,
+    )
+
+
+def changed(
+    before: PipelineRecord,
+    command: Command,
+    desired: Literal["running", "stopped"],
+    stages: tuple[StageDefinition, ...],
+    now: int,
+) -> PipelineRecord:
+    """A new generation if the manifest says anything new; refused if the stages cannot go on so."""
+    assert command.manifest is not None
+    if command.manifest == before.manifest and stages == before.stages:
+        return before if desired == before.desired else replace(before, desired=desired)
+    refuse_incompatible(before, stages)
+    return replace(
+        before,
+        generation=before.generation + 1,
+        desired=desired,
+        manifest=command.manifest,
+        stages=stages,
+        updated_at=now,
+    )
+
+
+def restarted(
+    before: PipelineRecord, stages: tuple[StageDefinition, ...], now: int
+) -> PipelineRecord:
+    """Always a new generation, because it wants a new driver."""
+    return replace(
+        before,
+        generation=before.generation + 1,
+        desired="running",
+        stages=stages,
+        updated_at=now,
+    )
+
+
+def beginning(command: Command) -> str | None:
+    """Where a restart is to begin in topics that were created anew, if it was said."""
+    start_from = command.options.get("from")
+    if start_from is not None and start_from not in BEGINNINGS:
+        message = f"a pipeline cannot be restarted from {start_from!r}"
+        raise UserError([Problem(message=message, hint=f"say {' or '.join(BEGINNINGS)}")])
+    return start_from
+
+
+def refuse_gone(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:
+    """Only `apply` makes a pipeline, and only `delete` may follow a deletion."""
+    ending = before is not None and before.desired == "deleted" and command.action != "delete"
+    if ending or deleted:
+        message = f"pipeline {command.pipeline} was deleted while this command was on its way"
+        raise UserError([Problem(message=message, hint="send it again: it makes a new one")])
+    if before is None and command.action != "apply":
+        message = f"pipeline {command.pipeline} does not exist any more"
+        raise UserError([Problem(message=message, hint="apply it anew")])

@@ -1,0 +1,23 @@
+"""What a change takes away from a pipeline. Never does I/O, never reads the clock."""
+
+from dataclasses import replace
+
+from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
+
+
+def going(before: PipelineRecord, after: PipelineRecord) -> PipelineRecord | None:
+    """`before` with only those sinks that `after` has no more; None if every one stays.
+
+    A stage or sink that came back under its name is another one: `since` tells it.
+    """
+    kept = {_life(stage, sink) for stage in after.stages for sink in stage.sinks}
+    stages = tuple(
+        replace(stage, sinks=sinks)
+        for stage in before.stages
+        if (sinks := tuple(sink for sink in stage.sinks if _life(stage, sink) not in kept))
+    )
+    return replace(before, stages=stages) if stages else None
+
+
+def _life(stage: StageDefinition, sink: SinkDefinition) -> tuple[str, int, str, int]:
+    return (stage.name, stage.since, sink.name, sink.since)

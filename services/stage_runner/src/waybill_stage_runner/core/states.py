@@ -1,0 +1,88 @@
+"""A pipeline as its runner sees it. Values only: `supervision` decides.
+
+Times are those of a clock that never goes back, so that no change of the wall clock makes anything
+wait. What people read is made of them where it is said.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from waybill_shared.contract.events import (
+    Command,
+    LifecycleError,
+    LifecycleEvent,
+    PipelineRecord,
+    Problem,
+    SqlGuard,
+)
+from waybill_shared.contract.lifecycle import Phase
+from waybill_stage_runner.core.moves import Action, Announce, Answer
+
+ACTOR: Final = "stage_runner"
+EventKind = Literal["claim", "transition", "heartbeat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """Who says it, and when: as people read it, and by the clock that waiting goes by."""
+
+    run_id: str
+    at: int
+    now: int
+    sql_guard: SqlGuard = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineState:
+    record: PipelineRecord
+    next: PipelineRecord | None = None  # accepted, but not said before what it removes is closed
+    phase: Phase = Phase.CREATED
+    since: int = 0
+    driver: bool = False
+    closing: PipelineRecord | None = None  # what the driver that lives or is waited for closes
+    attempt: int = 0
+    crashes: int = 0  # those of the attempts that had nothing to do with the outside world
+    next_at: int | None = None
+    problems: tuple[Problem, ...] = ()
+    error: LifecycleError | None = None
+    pending: tuple[Command, ...] = ()
+    reason: str = ""
+    blocked_by: str | None = None
+
+    def event(self, kind: EventKind, phase_from: str | None, said: Saying) -> LifecycleEvent:
+        return LifecycleEvent(
+            tenant=self.record.tenant,
+            pipeline_uid=self.record.pipeline_uid,
+            pipeline=self.record.name,
+            generation=self.record.generation,
+            kind=kind,
+            phase_from=phase_from,
+            phase=self.phase,
+            reason=self.reason,
+            error=self.error,
+            actor=ACTOR,
+            run_id=said.run_id,
+            attempt=self.attempt,
+            next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
+            blocked_by=self.blocked_by,
+            at=said.at,
+            sql_guard=said.sql_guard,
+        )
+
+
+Decision = tuple[PipelineState, tuple[Action, ...]]
+
+
+def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision:
+    if state.phase is phase:
+        return state, ()
+    blocked_by = state.blocked_by if phase is Phase.RUNNING else None
+    entered = replace(state, phase=phase, since=now, reason=reason, blocked_by=blocked_by)
+    return entered, (Announce(phase_from=state.phase),)
+
+
+def answer_all(
+    state: PipelineState, result: Literal["done", "failed"], errors: tuple[Problem, ...] = ()
+) -> Decision:
+    answers = tuple(Answer(command=c, state=result, errors=errors) for c in state.pending)
+    return replace(state, pending=()), answers

@@ -1,0 +1,249 @@
+"""Decides what to do with a pipeline's driver. Never does I/O, never reads the clock.
+
+State and event go in; the next state and the actions to take come out. What a deletion or a change
+removes gets one more driver, which closes it: a batch that a killed driver left unreported is told
+then, and nobody writes there any more. Only after that is the change said.
+"""
+
+from dataclasses import replace
+from typing import Final, assert_never
+
+from waybill_shared.contract.events import (
+    Command,
+    LifecycleError,
+    PipelineRecord,
+    Problem,
+)
+from waybill_shared.contract.lifecycle import Phase
+from waybill_stage_runner.core.attempts import (
+    anew,
+    as_problems,
+    crash,
+    later,
+    worth_another,
+)
+from waybill_stage_runner.core.moves import (
+    Action,
+    Answer,
+    Beat,
+    DriverBlocked,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    EndFacts,
+    Event,
+    Say,
+    StartDriver,
+    StopDriver,
+    Tick,
+    Wanted,
+)
+from waybill_stage_runner.core.removal import going
+from waybill_stage_runner.core.states import (
+    Decision,
+    PipelineState,
+    answer_all,
+    enter,
+)
+
+HEALTHY_MS: Final = 120_000  # running this long means the fault is over: attempts begin anew
+STARTING_MS_MAX: Final = 180_000  # a cold JVM on a loaded machine takes 20 s
+STOPPING_MS_MAX: Final = 60_000  # a running batch may finish
+CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or for their readers
+
+
+def decide(state: PipelineState, event: Event, now: int) -> Decision:
+    match event:
+        case Wanted():
+            return _wanted(state, event, now)
+        case DriverRuns():
+            return _runs(state, now)
+        case DriverBlocked():
+            return _blocked(state, event)
+        case DriverFailed():
+            return replace(state, problems=event.problems, error=event.error), ()
+        case DriverEnded():
+            return _ended(replace(state, driver=False), event, now)
+        case Tick():
+            return _tick_closing(state, now) if state.closing else _tick(state, now)
+        case _:
+            assert_never(event)
+
+
+def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
+    """What removes something waits as `next`; any other record is in force, and said, at once."""
+    record = event.record
+    superseded = tuple(
+        Answer(command=c, state="failed", errors=(_superseded(state, c, record),))
+        for c in state.pending
+        if event.command is not None and event.command.id != c.id
+    )
+    pending = (event.command,) if event.command is not None else state.pending
+    changed = record.generation != state.record.generation
+    said: tuple[Action, ...] = ()
+    if going(state.record, record) is not None:
+        state = replace(state, next=record, pending=pending)
+    else:
+        state = replace(state, record=record, next=None, pending=pending)
+        said = () if event.said else (Say(),)
+    after, actions = _toward(state, changed, now)
+    return after, (*superseded, *said, *actions)
+
+
+def _superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
+    """What has been said stays said, also of a change that was overtaken before it ran."""
+    said = state.next is None and command.action in ("apply", "restart")
+    hint = f"its change is in force: generation {state.record.generation}" if said else ""
+    return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
+
+
+def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
+    """One step from where the driver is to what is wanted."""
+    if not state.driver:
+        return _go_on(anew(state), now, "started")
+    if state.phase is Phase.STOPPING:
+        return state, ()  # it goes on when the driver has ended
+    if changed or state.record.desired != "running":
+        stopping, actions = enter(anew(state), Phase.STOPPING, now, _why(state))
+        return stopping, (StopDriver(), *actions)
+    if state.phase is Phase.RUNNING:
+        return answer_all(state, "done")
+    return state, ()
+
+
+def _go_on(state: PipelineState, now: int, reason: str) -> Decision:
+    """What is next where no driver lives."""
+    target = _to_close(state)
+    if target is not None:
+        return _close(state, target, now)
+    state = replace(state, closing=None, next_at=None)
+    if state.record.desired == "running":
+        return _start(state, now, reason)
+    stopped, actions = enter(state, Phase.STOPPED, now, state.record.desired)
+    answered, answers = answer_all(stopped, "done")
+    return answered, actions + answers
+
+
+def _to_close(state: PipelineState) -> PipelineRecord | None:
+    if state.record.desired == "deleted":
+        return None if state.record.closed else state.record
+    return going(state.record, state.next) if state.next is not None else None
+
+
+def _why(state: PipelineState) -> str:
+    """In a word that a person reads as the reason of the phase."""
+    if state.record.desired != "running":
+        return f"to be {state.record.desired}"
+    words = {"restart": "restarted", "start": "started"}
+    return next((words[c.action] for c in state.pending if c.action in words), "definition changed")
+
+
+def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
+    """Its driver may have been killed between a sink's commit and the report of it."""
+    fresh = replace(state, driver=True, closing=target, next_at=None, problems=(), error=None)
+    stopping, actions = enter(fresh, Phase.STOPPING, now, _why(state))
+    return replace(stopping, since=now), (*actions, StartDriver(closing=target))
+
+
+def _runs(state: PipelineState, now: int) -> Decision:
+    if state.phase is not Phase.STARTING:
+        return state, ()
+    running, actions = enter(replace(state, error=None), Phase.RUNNING, now, "driver runs")
+    answered, answers = answer_all(running, "done")
+    return answered, actions + answers
+
+
+def _blocked(state: PipelineState, event: DriverBlocked) -> Decision:
+    going_on = state.phase in (Phase.STARTING, Phase.RUNNING)
+    if not going_on or state.blocked_by == event.blocked_by:
+        return state, ()
+    return replace(state, blocked_by=event.blocked_by), (Beat(),)
+
+
+def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
+    if state.closing is not None:
+        return _closing_ended(state, event, now)
+    if state.phase is Phase.STOPPING:
+        return _go_on(state, now, _why(state))
+    error = state.error or crash(event)
+    state = replace(state, error=error)
+    if worth_another(state, error):
+        return enter(later(state, error, now), Phase.RECOVERING, now, error.message)
+    failed, actions = enter(state, Phase.FAILED, now, error.message)
+    errors = as_problems(state, error)
+    answered, answers = answer_all(replace(failed, problems=()), "failed", errors)
+    return answered, actions + answers
+
+
+def _closing_ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
+    if not _as_asked(state):
+        return _go_on(anew(state), now, _why(state))  # a later command wants something else
+    error = None if event.exit_code == 0 else state.error or crash(event)
+    state = replace(state, error=error)
+    if error is not None and worth_another(state, error):
+        return later(state, error, now), ()
+    if state.record.desired == "deleted":
+        return _deleted(state, error, now)
+    return _removed(state, now) if error is None else _kept(state, error, now)
+
+
+def _as_asked(state: PipelineState) -> bool:
+    """Whether what was closed is still what is to be closed."""
+    done, target = state.closing, _to_close(state)
+    if done is None or target is None:
+        return False
+    return done.stages == target.stages and (done.desired == "deleted") is (
+        target.desired == "deleted"
+    )
+
+
+def _deleted(state: PipelineState, error: LifecycleError | None, now: int) -> Decision:
+    closed = replace(state, closing=None, record=replace(state.record, closed=True))
+    stopped, actions = enter(closed, Phase.STOPPED, now, state.record.desired)
+    answered, answers = answer_all(stopped, "done")
+    return answered, (*actions, EndFacts(error=error), *answers)
+
+
+def _removed(state: PipelineState, now: int) -> Decision:
+    """Nobody writes any more into what goes, and all that it holds is told: say the change."""
+    assert state.next is not None
+    in_force = anew(replace(state, record=state.next, next=None, closing=None))
+    after, actions = _go_on(in_force, now, _why(in_force))
+    return after, (Say(), *actions)
+
+
+def _kept(state: PipelineState, error: LifecycleError, now: int) -> Decision:
+    """What cannot be closed is not removed: the change is refused, and all goes on as it was."""
+    refused, answers = answer_all(state, "failed", as_problems(state, error))
+    after, actions = _go_on(anew(replace(refused, next=None)), now, "a change was refused")
+    return after, (*answers, *actions)
+
+
+def _tick(state: PipelineState, now: int) -> Decision:
+    in_phase_ms = now - state.since
+    match state.phase:
+        case Phase.RECOVERING if state.next_at is not None and now >= state.next_at:
+            return _start(state, now, f"attempt {state.attempt + 1}")
+        case Phase.RUNNING if state.attempt and in_phase_ms >= HEALTHY_MS:
+            return anew(state), ()
+        case Phase.STARTING if in_phase_ms >= STARTING_MS_MAX:
+            return replace(state, since=now), (StopDriver(force=True),)
+        case Phase.STOPPING if in_phase_ms >= STOPPING_MS_MAX:
+            return replace(state, since=now), (StopDriver(force=True),)
+        case _:
+            return state, ()
+
+
+def _tick_closing(state: PipelineState, now: int) -> Decision:
+    if state.driver and now - state.since >= CLOSING_MS_MAX:
+        return replace(state, since=now), (StopDriver(force=True),)
+    if state.next_at is not None and now >= state.next_at:
+        assert state.closing is not None
+        return _close(state, state.closing, now)
+    return state, ()
+
+
+def _start(state: PipelineState, now: int, reason: str) -> Decision:
+    fresh = replace(state, driver=True, next_at=None, problems=(), error=None)
+    starting, actions = enter(fresh, Phase.STARTING, now, reason)
+    return starting, (*actions, StartDriver())

@@ -1,0 +1,29 @@
+"""Shows how the pipelines of this runner are. Takes no decisions."""
+
+from collections.abc import Iterable
+
+from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.process import metrics
+from waybill_stage_runner.core.states import PipelineState
+
+
+def show(states: Iterable[PipelineState]) -> None:
+    """All that there are: what is not among them is shown no more."""
+    held = list(states)
+    metrics.gauge("waybill_pipelines", len(held))
+    metrics.show("waybill_pipeline_phase", {(s.record.name, str(s.phase)): 1 for s in held})
+    metrics.show("waybill_driver_attempts", {(s.record.name,): s.attempt for s in held})
+    metrics.show(
+        "waybill_pipeline_blocked",
+        {(s.record.name, s.blocked_by): 1 for s in held if s.blocked_by is not None},
+    )
+
+
+def measure(before: PipelineState, after: PipelineState) -> None:
+    if before.phase is after.phase:
+        return
+    if before.phase is Phase.STARTING and after.phase is Phase.RUNNING:
+        metrics.observe("waybill_driver_start_seconds", (after.since - before.since) / 1000)
+    if after.phase in (Phase.RECOVERING, Phase.FAILED) and after.error is not None:
+        name, domain = after.record.name, after.error.domain
+        metrics.count("waybill_driver_failures_total", pipeline=name, domain=domain)

@@ -1,0 +1,71 @@
+"""What the runner needs of the world: topics, a voice in Kafka, and driver processes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
+from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.core.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.states import PipelineState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Where the claim of a driver stands, and in which topic: a later one stands behind it."""
+
+    epoch: int
+    lifecycle_id: str
+
+
+class PartitionLost(Exception):
+    """Another runner has taken the partition over: nothing that is said here counts any more."""
+
+
+class Topics(Protocol):
+    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
+        """Of those that exist, by name. Raises Retryable."""
+
+    def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
+        """Create what is missing and say how the topics stand. Raises Retryable."""
+
+
+class Publisher(Protocol):
+    """Says things of the pipelines of one partition; whoever took the partition over shuts it out.
+
+    Each call is one transaction. When it returns, all of it stands in Kafka. When it raises
+    Retryable it may stand there or not: repeat it, which does no harm, before anything else is
+    said. PartitionLost: it does not stand there, and never will.
+    """
+
+    def change(self, record: PipelineRecord, definition: Definition | None) -> None:
+        """What is wanted, and what follows from it for tokens."""
+
+    def claim(self, record: PipelineRecord) -> Lease:
+        """Announce that a driver is about to run."""
+
+    def phase(self, state: PipelineState, phase_from: str) -> None: ...
+
+    def blocked(self, state: PipelineState) -> None:
+        """What its driver waits for has changed."""
+
+    def beat(self, states: Sequence[PipelineState]) -> None:
+        """That the runner of these lives."""
+
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None: ...
+
+
+class Drivers(Protocol):
+    """Driver processes by pipeline uid. None of these waits for a driver to start or end."""
+
+    def start(
+        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+    ) -> None:
+        """Only after every process of an earlier driver of this pipeline is gone.
+
+        `closing`: run no stage of `record`, but close these of its sinks.
+
+        Raises Retryable.
+        """
+
+    def stop(self, pipeline_uid: str, *, force: bool) -> None: ...

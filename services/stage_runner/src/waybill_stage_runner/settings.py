@@ -1,0 +1,73 @@
+"""Settings of the stage runner."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, field_validator
+
+from waybill_shared.contract.events import SqlGuard
+from waybill_shared.settings.common import ServiceSettings
+
+MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")
+
+
+class StageRunnerSettings(ServiceSettings):
+    stage_runner_port: int = Field(default=8084, description="HTTP: health and metrics only")
+    stage_runner_state_folder: Path = Field(
+        default=Path(".waybill/stage_runner"), description="checkpoints, driver specs and logs"
+    )
+    stage_runner_java: Path = Field(default=Path("java"), description="Java 17 or newer")
+    stage_runner_spark_jars: Path = Field(
+        default=Path(".waybill/spark_jars"), description="Spark's connectors"
+    )
+    stage_runner_spark_archives: Path = Field(
+        default=Path(".waybill/archives"),
+        description="class archives, with which drivers start faster; the runner makes its own",
+    )
+    stage_runner_lakehouse: Path = Field(
+        default=Path(".waybill/lakehouse"), description="Iceberg catalog and warehouse"
+    )
+    stage_runner_replication: int = Field(
+        default=1, description="of topics that are created for pipelines"
+    )
+    stage_runner_batch_bytes_max: int = Field(
+        default=64 << 20,  # a heap of 1 GB holds a piece several times over
+        ge=1,
+        description="records that a driver takes at once; a larger batch is taken in pieces",
+    )
+    stage_runner_sql_guard: SqlGuard = Field(
+        default="strict",
+        description="trusted: no lists of what SQL may hold; commands are refused all the same",
+    )
+    stage_runner_topic_absent_s: float = Field(
+        default=30.0,
+        ge=0,
+        description="so long a topic must be unknown before it counts as deleted, which is final",
+    )
+    spark_master: str = Field(
+        default="local[2]", description="local[N] for N cores here, or a cluster: spark://HOST:PORT"
+    )
+    spark_cores_max: int = Field(
+        default=2, ge=1, description="of a cluster, per pipeline; Spark's own default is all"
+    )
+    spark_executor_memory: str = Field(
+        default="1g", pattern="^[0-9]+[kmgt]$", description="of a cluster, per executor"
+    )
+    spark_driver_host: str | None = Field(
+        default=None,
+        description="how workers reach this host, where it is not the address that reaches them",
+    )
+    spark_driver_port: int = Field(
+        default=0, description="first of the ports that workers reach, two per pipeline; 0: any"
+    )
+    spark_conf_file: Path | None = Field(
+        default=None, description="more of Spark's properties, in the form of spark-defaults.conf"
+    )
+
+    @field_validator("spark_master")
+    @classmethod
+    def _known_master(cls, master: str) -> str:
+        if not MASTER.fullmatch(master):
+            raise ValueError(f"{master!r} is neither local[N] nor spark://HOST:PORT")
+        return master

@@ -1,0 +1,220 @@
+"""Routes of status: HTTP in, use case, HTTP out. Decides only what a status code is."""
+
+import time
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+from weakref import WeakKeyDictionary
+
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from waybill_shared.contract.errors import TokenExpired, TokenRefused
+from waybill_shared.contract.operations import read_operation
+from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
+from waybill_shared.http.app import (
+    Problem,
+    problem_response,
+    read_body,
+    request_id,
+    token_problem,
+)
+from waybill_shared.http.bodies import body_of
+from waybill_shared.process import metrics
+from waybill_status.adapters.models import (
+    OperationAnswer,
+    OutcomeAnswer,
+    QueryAnswer,
+    QueryBody,
+)
+from waybill_status.adapters.streams import EVENT_STREAM, EventStream
+from waybill_status.app.hub import TooManyWaiters
+from waybill_status.app.operations import Replies
+from waybill_status.app.question import Change
+from waybill_status.app.tokens import Tokens
+from waybill_status.core.outcomes import Kind, Outcome
+
+WAIT_S_MAX = 60
+TOKENS_MAX = 1_000
+PATH_TOKEN_CHARACTERS_MAX = 4_096  # proxies cut longer addresses
+QUERY_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": QueryBody.model_json_schema()}},
+    }
+}
+UNKNOWN_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
+    503: {"description": "outcome `unknown`: nobody can judge the token now, ask again"}
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Event:
+    """A change as a stream tells it; the digest says whether somebody was told the same before."""
+
+    digest: str
+    text: bytes
+
+
+_events: Final[WeakKeyDictionary[Change, _Event]] = WeakKeyDictionary()
+
+Wait = Annotated[
+    float,
+    Query(ge=0, le=WAIT_S_MAX, allow_inf_nan=False, description="seconds to hold the request"),
+]
+
+
+def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
+    router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
+    for kind in Kind:
+        metrics.count("waybill_outcomes_total", 0, outcome=kind)  # a first one shows as growth
+
+    @router.get(
+        "/{token}",
+        summary="What has become of a token; held, or as a stream of events, if you like",
+        response_model=OutcomeAnswer,
+        responses=UNKNOWN_ANSWER,
+    )
+    async def get_token(request: Request, token: str, wait: Wait = 0) -> Response:
+        if len(token) > PATH_TOKEN_CHARACTERS_MAX:
+            detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
+            raise Problem(413, "token_too_long", detail)
+        opened = tokens.open(token)
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            told = request.headers.get("last-event-id", "")
+            return await _stream(tokens.follow(opened), told)
+        if wait > 0:
+            began = time.perf_counter()
+            waited = await tokens.wait(opened, wait)
+            held_s = time.perf_counter() - began
+            metrics.observe("waybill_held_request_seconds", held_s, outcome=waited.outcome)
+            return _outcome(request, waited)
+        (outcome,) = await tokens.now([opened])
+        if isinstance(outcome, TokenRefused):
+            raise outcome
+        return _outcome(request, outcome)
+
+    @router.post(
+        "/query",
+        summary="What has become of many tokens, or of long ones; held until all are final",
+        response_model=QueryAnswer,
+        openapi_extra=QUERY_BODY,
+    )
+    async def query(request: Request, wait: Wait = 0) -> Response:
+        asked = await _asked(request, query_bytes_max)
+        opened = [_opened(tokens, text) for text in asked]
+        genuine = [each for each in opened if isinstance(each, Token)]
+        found = iter(await tokens.wait_for_all(genuine, wait))
+        answers = [next(found) if isinstance(each, Token) else each for each in opened]
+        return JSONResponse({"outcomes": [_entry(answer) for answer in answers]})
+
+    return router
+
+
+def operations_router(replies: Replies) -> APIRouter:
+    router = APIRouter(prefix="/v1/operations", tags=["operations"])
+
+    @router.get("/{id}", summary="How a change of a pipeline went")
+    async def get_operation(id: str, wait: Wait = 0) -> OperationAnswer:
+        asked = read_operation(id)
+        reply = replies.get(id)
+        if asked is None and reply is None:
+            detail = (
+                f"{id[:100]!r} is the id of no operation: take it from the answer to the change"
+            )
+            raise Problem(404, "operation_not_found", detail)
+        if reply is None and wait > 0:
+            reply = await replies.wait(id, wait)
+        if reply is not None:
+            return OperationAnswer.model_validate(reply)
+        assert asked is not None
+        return OperationAnswer(id=id, pipeline=asked.pipeline, action=asked.action, state="pending")
+
+    return router
+
+
+def add_limits(app: FastAPI) -> None:
+    """Let `app` answer 429 when too many requests wait."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        own = request_id(request)
+        return problem_response(429, "too_many_waiters", str(error), request_id=own)
+
+    app.add_exception_handler(TooManyWaiters, answer)
+
+
+def _json(outcome: Outcome) -> str:
+    return OutcomeAnswer.model_validate(outcome).model_dump_json()
+
+
+def _outcome(request: Request, outcome: Outcome) -> Response:
+    metrics.count("waybill_outcomes_total", outcome=outcome.outcome)
+    if outcome.outcome != Kind.UNKNOWN:
+        return Response(_json(outcome), media_type="application/json")
+    members = OutcomeAnswer.model_validate(outcome).model_dump(mode="json")
+    detail = f"nobody can judge the token now: {outcome.reason}"
+    own = request_id(request)
+    return problem_response(503, "outcome_unknown", detail, **members, request_id=own)
+
+
+async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
+    """The first change is awaited here, so that a refusal is still an answer of its own."""
+    first = await anext(changes)
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        digest = told.rpartition(".")[2]
+        change: Change | None = first
+        while True:
+            if change is None:
+                yield KEEPALIVE_COMMENT
+            else:
+                before, event = digest, _event(change)
+                digest = event.digest
+                if digest != before:
+                    metrics.count("waybill_outcomes_total", outcome=change.outcome.outcome)
+                    yield event.text
+            try:
+                change = await anext(changes)
+            except StopAsyncIteration:
+                return
+
+    return EventStream(events())
+
+
+def _event(change: Change) -> _Event:
+    """Written once, for all who are told the same change."""
+    event = _events.get(change)
+    if event is None:
+        data = _json(change.outcome)
+        digest = f"{zlib.crc32(data.encode()):08x}"
+        text = format_sse_event(event="outcome", data_str=data, id=f"{change.version}.{digest}")
+        event = _events[change] = _Event(digest=digest, text=text)
+    return event
+
+
+async def _asked(request: Request, bytes_max: int) -> list[str]:
+    raw = await read_body(request, bytes_max=bytes_max)
+    asked = body_of(QueryBody, raw).tokens
+    if len(asked) > TOKENS_MAX:
+        detail = f"{len(asked)} tokens in one query, {TOKENS_MAX} is the most: ask in parts"
+        raise Problem(413, "too_many_tokens", detail, tokens_max=TOKENS_MAX)
+    if any(len(text) > CHARACTERS_MAX for text in asked):
+        detail = f"no token has more than {CHARACTERS_MAX} characters"
+        raise Problem(413, "token_too_long", detail)
+    return asked
+
+
+def _opened(tokens: Tokens, text: str) -> Token | TokenRefused | TokenExpired:
+    try:
+        return tokens.open(text)
+    except (TokenRefused, TokenExpired) as error:
+        return error
+
+
+def _entry(answer: Outcome | TokenRefused | TokenExpired) -> dict[str, Any]:
+    if isinstance(answer, Outcome):
+        metrics.count("waybill_outcomes_total", outcome=answer.outcome)
+        return OutcomeAnswer.model_validate(answer).model_dump(mode="json")
+    return {"error": token_problem(answer)}

@@ -1,0 +1,86 @@
+"""Routes of status about pipelines: how they are, and what happens to them."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import asdict
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.suggestions import hint_of_names
+from waybill_shared.http.app import Problem
+from waybill_status.adapters.models import (
+    EventAnswer,
+    EventsAnswer,
+    PipelineAnswer,
+    PipelinesAnswer,
+    SummaryAnswer,
+)
+from waybill_status.adapters.streams import EVENT_STREAM, EventStream
+from waybill_status.app.events import Events, Told
+from waybill_status.app.pipelines import Pipelines
+
+
+def pipelines_router(pipelines: Pipelines) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
+
+    @router.get("", summary="All pipelines, and how they are")
+    async def get_pipelines() -> PipelinesAnswer:
+        found = await pipelines.all()
+        return PipelinesAnswer(items=[SummaryAnswer.model_validate(item) for item in found])
+
+    @router.get("/{pipeline}", summary="One pipeline: inputs, stages, graph, manifest")
+    async def get_pipeline(pipeline: str) -> PipelineAnswer:
+        found = await pipelines.one(pipeline)
+        if found is None:
+            raise _no_pipeline(pipeline, pipelines.names())
+        return PipelineAnswer.model_validate(found)
+
+    return router
+
+
+def events_router(
+    pipelines: Pipelines, events: Events, *, caught_up: Callable[[], bool]
+) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
+
+    @router.get(
+        "/{pipeline}/events",
+        summary="What happened to a pipeline in the last day; as a stream, also what happens next",
+        response_model=EventsAnswer,
+    )
+    async def get_events(request: Request, pipeline: str) -> Response:
+        key = pipelines.key_of(pipeline)
+        if key is None:
+            raise _no_pipeline(pipeline, pipelines.names())
+        if not caught_up():
+            raise Retryable("what happened is still being read: this process has just started")
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            told = events.follow(key, request.headers.get("last-event-id", ""))
+            return EventStream(_event_lines(told))
+        items = [_event(each) for each in events.of(key)]
+        return JSONResponse(EventsAnswer(items=items).model_dump(mode="json"))
+
+    return router
+
+
+def _event(told: Told) -> EventAnswer:
+    fields = {**asdict(told.event), "id": told.id, "kind": told.kind}
+    return EventAnswer.model_validate({**fields, "next_attempt_at": told.event.next_at})
+
+
+async def _event_lines(told: AsyncIterator[Told | None]) -> AsyncGenerator[bytes, None]:
+    async for each in told:
+        if each is None:
+            yield KEEPALIVE_COMMENT
+        else:
+            yield format_sse_event(
+                event="event", data_str=_event(each).model_dump_json(), id=each.id
+            )
+
+
+def _no_pipeline(name: str, known: list[str]) -> Problem:
+    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
+    detail = f"there is no pipeline {name!r}"
+    return Problem(404, "pipeline_not_found", detail, hint=hint, known=known)

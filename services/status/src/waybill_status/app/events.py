@@ -1,0 +1,100 @@
+"""Remembers what has happened to each pipeline, and lets requests follow what happens next.
+
+A claim or a change of phase is an event, and so is another obstacle.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from waybill_shared.contract.events import LifecycleEvent
+from waybill_status.app.hub import TooManyWaiters
+from waybill_status.app.signal import Signal
+from waybill_status.core.views import PipelineKey
+
+KEPT_MS = 24 * 3_600_000  # of the topic's 30 days
+EVENTS_MAX = 500  # per pipeline, the newest
+PIPELINES_MAX = 10_000  # then the one that was first heard of is forgotten: it is long deleted
+SILENCE_S = 15.0  # then a comment says that the connection lives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """`id` is the same in every process and after every restart: it follows from the topic."""
+
+    id: str
+    kind: str
+    event: LifecycleEvent
+
+
+@dataclass(slots=True)
+class _Story:
+    told: deque[Told] = field(default_factory=lambda: deque(maxlen=EVENTS_MAX))
+    blocked_by: str | None = None
+    last_at: int = -1
+    same_at: int = 0
+
+
+class Events:
+    """Lives on the loop: `take`, `of` and `follow` are called there."""
+
+    def __init__(self, *, streams_max: int) -> None:
+        self._streams_max = streams_max
+        self._streams = 0
+        self._stories: dict[PipelineKey, _Story] = defaultdict(_Story)
+        self._changed = Signal()
+        self._closing = False
+
+    def take(self, event: LifecycleEvent) -> None:
+        story = self._stories[event.tenant, event.pipeline_uid]
+        kind: str = event.kind
+        if kind == "heartbeat":
+            kind = "blocked"
+            if event.blocked_by == story.blocked_by:
+                return
+        story.blocked_by = event.blocked_by
+        story.same_at = story.same_at + 1 if event.at == story.last_at else 0
+        story.last_at = event.at
+        story.told.append(Told(id=f"{event.at}.{story.same_at}", kind=kind, event=event))
+        if len(self._stories) > PIPELINES_MAX:
+            del self._stories[next(iter(self._stories))]
+        self._changed.notify()
+
+    def of(self, pipeline: PipelineKey) -> list[Told]:
+        """Oldest first."""
+        story = self._stories.get(pipeline)
+        return [] if story is None else list(story.told)
+
+    def follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[Told | None]:
+        """All that came after the event of that id, or all, and then each as it comes.
+
+        None when nothing has come for a while. Raises TooManyWaiters.
+        """
+        if self._streams >= self._streams_max:
+            raise TooManyWaiters(f"{self._streams} streams of events are open: try again")
+        return self._follow(pipeline, after)
+
+    async def _follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[Told | None]:
+        self._streams += 1
+        try:
+            while True:
+                new = _after(self.of(pipeline), after)
+                for told in new:
+                    after = told.id
+                    yield told
+                if self._closing:
+                    return
+                if not new and not await self._changed.wait(SILENCE_S):
+                    yield None
+        finally:
+            self._streams -= 1
+
+    def close(self) -> None:
+        """Let every stream end."""
+        self._closing = True
+        self._changed.notify()
+
+
+def _after(told: list[Told], id: str) -> list[Told]:
+    ids = [each.id for each in told]
+    return told[ids.index(id) + 1 :] if id in ids else told

@@ -1,0 +1,115 @@
+"""Lets many requests wait for few answers: whoever holds the same token shares one.
+
+A change of a pipeline reaches only the questions whose answers it can change. Each is answered
+anew once, and whoever waits for it is woken if the answer is another one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+
+from waybill_shared.contract.errors import WaybillError
+from waybill_shared.contract.tokens import Token
+from waybill_shared.process import metrics
+from waybill_status.app.feeds import Feeds
+from waybill_status.app.ports import SlotStore
+from waybill_status.app.question import Question
+from waybill_status.core.judge import Claim
+
+TICK_S = 1.0  # between two looks at the stamps, and before another try to subscribe
+
+
+class TooManyWaiters(WaybillError):
+    """The cap on held requests; the caller may ask without waiting."""
+
+
+class Hub:
+    def __init__(self, store: SlotStore, *, waiters_max: int, tick_s: float = TICK_S) -> None:
+        self.closing = False
+        self.tick_s = tick_s
+        self._store = store
+        self._waiters_max = waiters_max
+        self._waiters = 0
+        self._feeds = Feeds(store, tick_s=tick_s, on_change=self._ask)
+        self._numbers = count()
+        self._questions: dict[int, Question] = {}
+        self._by_token: dict[Token, Question] = {}
+        self._due: set[int] = set()
+        self._asking: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def watch(self, token: Token, claims: Sequence[Claim]) -> AsyncIterator[Question]:
+        """What has become of the token, from its first answer on."""
+        if self._waiters >= self._waiters_max:
+            raise TooManyWaiters(f"{self._waiters_max} requests wait already: ask without waiting")
+        self._count(1)
+        question = self._join(token, claims)
+        try:
+            while question.change is None:
+                await question.after(None, self.tick_s)
+            yield question
+        finally:
+            self._count(-1)
+            self._leave(question)
+
+    async def run(self) -> None:
+        """Feed the questions until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._feeds.listen())
+            group.create_task(self._tick())
+
+    def close(self) -> None:
+        """Let every waiting request answer what it knows."""
+        self.closing = True
+        for question in self._questions.values():
+            question.told.notify()
+
+    def _count(self, change: int) -> None:
+        self._waiters += change
+        metrics.gauge("waybill_waiters", self._waiters)
+
+    def _join(self, token: Token, claims: Sequence[Claim]) -> Question:
+        question = self._by_token.get(token)
+        if question is None or question.settled:
+            number = next(self._numbers)
+            feeds = [self._feeds.join(number, claim.pipeline) for claim in claims]
+            question = Question(number, token, claims, feeds)
+            self._by_token[token] = self._questions[number] = question
+            self._ask([number])
+        question.waiters += 1
+        return question
+
+    def _leave(self, question: Question) -> None:
+        question.waiters -= 1
+        if question.waiters:
+            return
+        question.cancel()
+        del self._questions[question.number]
+        if self._by_token.get(question.token) is question:
+            del self._by_token[question.token]
+        for feed in question.feeds.values():
+            self._feeds.leave(question.number, feed)
+
+    def _ask(self, questions: Iterable[int]) -> None:
+        self._due.update(questions)
+        if self._due and self._asking is None:
+            self._asking = asyncio.create_task(self._ask_all())
+
+    async def _ask_all(self) -> None:
+        """One after the other: what else this process has to do is done in between."""
+        try:
+            while self._due:
+                due, self._due = self._due, set()
+                for number in due:
+                    if (question := self._questions.get(number)) is not None:
+                        question.ask(self._store)
+                        await asyncio.sleep(0)
+        finally:
+            self._asking = None  # here, so that a fault does not end the asking for good
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self.tick_s)
+            await self._feeds.look()
+            self._ask([n for n, question in self._questions.items() if question.undescribed])

@@ -1,0 +1,102 @@
+"""One token that is awaited: judged and described once for all who wait to be told of it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.tokens import Token
+from waybill_status.app.answers import described, judged
+from waybill_status.app.feeds import Feed
+from waybill_status.app.ports import SlotStore
+from waybill_status.app.signal import Signal
+from waybill_status.core.judge import Claim
+from waybill_status.core.outcomes import Outcome, kind_of
+from waybill_status.core.views import PipelineKey, View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class Change:
+    """An outcome as it was at some version of the slots it follows from; one and the same value
+    for all who are told it."""
+
+    outcome: Outcome
+    version: str
+
+
+class Question:
+    """Sees its pipelines as they are: fulfils `Sight`."""
+
+    def __init__(
+        self, number: int, token: Token, claims: Sequence[Claim], feeds: Sequence[Feed]
+    ) -> None:
+        self.number = number
+        self.token = token
+        self.feeds = {feed.pipeline: feed for feed in feeds}
+        self.waiters = 0
+        self.change: Change | None = None
+        self.undescribed = False
+        """Judged, but what batches brought it could not be read: to be asked again."""
+        self.told = Signal()
+        self._claims = claims
+        self._outdated = False
+        self._answering: asyncio.Task[None] | None = None
+        self._fault: BaseException | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Nothing will change the answer any more."""
+        return self._fault is not None or (self.change is not None and self.change.outcome.final)
+
+    def view(self, pipeline: PipelineKey) -> View:
+        return self.feeds[pipeline].view
+
+    async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]:
+        return await self.feeds[pipeline].newest(sink)
+
+    async def after(self, seen: Change | None, timeout_s: float) -> Change | None:
+        """The answer as soon as it is another one than `seen`; None when the time is over."""
+        if self.change is seen and self._fault is None:
+            await self.told.wait(timeout_s)
+        if self._fault is not None:
+            raise self._fault
+        return None if self.change is seen else self.change
+
+    def ask(self, store: SlotStore) -> None:
+        """Answer anew; a change meanwhile means once more."""
+        self._outdated = not self.settled and all(feed.loaded for feed in self.feeds.values())
+        if self._outdated and self._answering is None:
+            self._answering = asyncio.create_task(self._answer(store))
+            self._answering.add_done_callback(self._answered)
+
+    def cancel(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+
+    async def outcome(self, store: SlotStore) -> Outcome:
+        """As it is at this moment."""
+        return await described(store, self.token, judged(self._claims, self), self)
+
+    async def _answer(self, store: SlotStore) -> None:
+        try:
+            while self._outdated:
+                self._outdated = False
+                await self._answer_once(store)
+        finally:
+            self._answering = None  # here, so that whoever asks from now on begins anew
+
+    async def _answer_once(self, store: SlotStore) -> None:
+        judgements = judged(self._claims, self)
+        version = "-".join(str(self.view(claim.pipeline).version) for claim in self._claims)
+        for claim in self._claims:
+            self.feeds[claim.pipeline].await_change(self.number, claim)
+        outcome = await described(store, self.token, judgements, self)
+        self.undescribed = outcome.outcome != kind_of(judgements)
+        if self.change is None or self.change.outcome != outcome:
+            self.change = Change(outcome=outcome, version=version)
+            self.told.notify()
+
+    def _answered(self, answering: asyncio.Task[None]) -> None:
+        if not answering.cancelled() and (fault := answering.exception()) is not None:
+            self._fault = fault
+            self.told.notify()

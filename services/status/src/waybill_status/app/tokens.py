@@ -1,0 +1,164 @@
+"""Answers what has become of a token: at once, when it is final, or with every change.
+
+Promise: an outcome other than `unknown` follows from a slot that its server vouched for.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+from waybill_shared.contract.errors import Retryable, TokenRefused
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.tokens import (
+    KeyRing,
+    Part,
+    Token,
+    open_token,
+)
+from waybill_shared.process.clock import Clock
+from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_status.app.answers import described, judged
+from waybill_status.app.details import NEWEST
+from waybill_status.app.hub import Hub
+from waybill_status.app.ports import Owners, Sight, SlotStore
+from waybill_status.app.question import Change
+from waybill_status.app.signal import Signal
+from waybill_status.core.judge import Claim
+from waybill_status.core.outcomes import Outcome, unknown
+from waybill_status.core.views import PipelineKey, View, view_of
+
+PING_S = 15.0  # below the idle time-outs of proxies
+
+
+class Tokens:
+    def __init__(
+        self, *, owners: Owners, store: SlotStore, hub: Hub, ring: KeyRing, clock: Clock
+    ) -> None:
+        self.directory_changed = Signal()
+        self._owners = owners
+        self._store = store
+        self._hub = hub
+        self._ring = ring
+        self._clock = clock
+
+    def open(self, text: str) -> Token:
+        return open_token(text, self._ring, tenant=DEFAULT_TENANT, now_ms=self._clock.now_ms())
+
+    async def now(self, tokens: Sequence[Token]) -> list[Outcome | TokenRefused]:
+        """The outcome of each, from one reading of each pipeline."""
+        claims = await self._claims_of(tokens)
+        known = [claim for each in claims if isinstance(each, list) for claim in each]
+        sight = await self._snapshot({claim.pipeline for claim in known})
+        return [
+            each if isinstance(each, TokenRefused) else await self._outcome(token, each, sight)
+            for token, each in zip(tokens, claims, strict=True)
+        ]
+
+    async def wait_for_all(
+        self, tokens: Sequence[Token], wait_s: float
+    ) -> list[Outcome | TokenRefused]:
+        """The outcomes as soon as all are final, else as they are when the time is over."""
+        deadline = _now_s() + wait_s
+        outcomes = await self.now(tokens)
+        for token, outcome in zip(tokens, outcomes, strict=True):
+            if isinstance(outcome, Outcome) and not outcome.final and _now_s() < deadline:
+                with suppress(TokenRefused):
+                    await self.wait(token, deadline - _now_s())
+        return await self.now(tokens) if wait_s > 0 else outcomes
+
+    async def wait(self, token: Token, wait_s: float) -> Outcome:
+        """The outcome as soon as it is final, else as it is when the time is over."""
+        deadline = _now_s() + wait_s
+        claims = await self._claims_in_time(token, deadline)
+        if claims is None:
+            return unknown(token, "pipeline_not_known_yet")
+        async with self._hub.watch(token, claims) as question:
+            change = question.change
+            while change is None or not change.outcome.final:
+                left_s = deadline - _now_s()
+                if left_s <= 0 or self._hub.closing:
+                    return await question.outcome(self._store)
+                change = await question.after(change, left_s) or change
+            return change.outcome
+
+    async def follow(self, token: Token) -> AsyncIterator[Change | None]:
+        """The outcome now and after each change, up to a final one; None when it is quiet."""
+        claims = await self._claims_in_time(token, _now_s() + PING_S)
+        if claims is None:
+            yield Change(outcome=unknown(token, "pipeline_not_known_yet"), version="0")
+            return
+        async with self._hub.watch(token, claims) as question:
+            change: Change | None = None
+            while change is None or not (change.outcome.final or self._hub.closing):
+                newer = await question.after(change, PING_S)
+                change = newer or change
+                yield newer
+
+    async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":
+        try:
+            readings = await self._store.read(pipelines)
+            views = {key: view_of(readings[key]) for key in pipelines}
+        except Retryable:
+            views = {key: view_of(None) for key in pipelines}
+        return _Snapshot(self._store, views)
+
+    async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
+        if claims is None:
+            return unknown(token, "pipeline_not_known_yet")
+        return await described(self._store, token, judged(claims, sight), sight)
+
+    async def _claims_of(self, tokens: Sequence[Token]) -> list[list[Claim] | TokenRefused | None]:
+        """None while it is not sure that a pipeline is unknown to all, and not only here."""
+        found = [self._claims(token) for token in tokens]
+        if all(claims is not None for claims in found) or not await self._owners.heard():
+            return [*found]
+        return [self._claims(token) or TokenRefused() for token in tokens]
+
+    def _claims(self, token: Token) -> list[Claim] | None:
+        """By pipeline; None when one of them is not known here."""
+        by_pipeline: dict[PipelineKey, tuple[PipelineRecord, list[Part]]] = {}
+        for part in token.parts:
+            owner = self._owners.owner_of(part.pipeline_id)
+            if owner is None:
+                return None
+            key = (owner.tenant, owner.pipeline_uid)
+            _, mine = by_pipeline.setdefault(key, (owner, []))
+            mine.append(part)
+        return [
+            Claim(pipeline=key, name=owner.name, parts=tuple(parts))
+            for key, (owner, parts) in by_pipeline.items()
+        ]
+
+    async def _claims_in_time(self, token: Token, deadline: float) -> list[Claim] | None:
+        while True:
+            (claims,) = await self._claims_of([token])
+            if isinstance(claims, TokenRefused):
+                raise claims
+            left_s = deadline - _now_s()
+            if claims is not None or left_s <= 0 or self._hub.closing:
+                return claims
+            await self.directory_changed.wait(min(left_s, self._hub.tick_s))
+
+
+class _Snapshot:
+    """Pipelines as they were read for one request."""
+
+    def __init__(self, store: SlotStore, views: dict[PipelineKey, View]) -> None:
+        self._store = store
+        self._views = views
+        self._newest: dict[tuple[PipelineKey, str], list[Progress]] = {}
+
+    def view(self, pipeline: PipelineKey) -> View:
+        return self._views[pipeline]
+
+    async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]:
+        known = self._newest.get((pipeline, sink))
+        if known is None:
+            known = await self._store.newest(pipeline, sink, NEWEST)
+            self._newest[pipeline, sink] = known
+        return known
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,293 @@
+"""Decides the outcome of a token in one pipeline. Pure: what is known comes in as a view.
+
+Precedence is lost, in_progress, dead_lettered, complete. `complete` needs every required sink to
+cover the token's ends; missing knowledge is `unknown`, whatever else holds. Each part is judged by
+itself, so that a merged token says neither more nor less than its tokens did.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from waybill_shared.contract.events import (
+    Definition,
+    InputDefinition,
+    SinkDefinition,
+    StageDefinition,
+    to_vector,
+)
+from waybill_shared.contract.slots import (
+    Removal,
+    keys_of,
+    sink_key,
+    stage_key,
+)
+from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.vectors import (
+    Span,
+    TopicPartition,
+    Vector,
+    covers,
+    ends,
+    join,
+    passes,
+)
+from waybill_status.core.losses import (
+    Asked,
+    left_of,
+    losses,
+    misses,
+)
+from waybill_status.core.outcomes import (
+    Judgement,
+    Kind,
+    SinkJudgement,
+    StageJudgement,
+)
+from waybill_status.core.readers import as_read
+from waybill_status.core.uniting import unite
+from waybill_status.core.views import PipelineKey, View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The parts of a token that belong to one pipeline."""
+
+    pipeline: PipelineKey
+    name: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """What a part asks of one root topic. Its id says which input that is, whatever its name."""
+
+    generation: int
+    topic_id: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """A share beside what a definition says of its input."""
+
+    spans: tuple[Span, ...]
+    generation: int
+    topic: str
+    bases: Vector  # the farthest at which a stage of that generation began; below it is lost
+    stages: frozenset[str]
+
+
+def judge(claim: Claim, view: View) -> Judgement:
+    shares = [share for part in claim.parts for share in _shares(part)]
+    return unite([_judge_share(claim, share, view) for share in shares])
+
+
+def _shares(part: Part) -> Iterator[_Share]:
+    for topic_id, spans in groupby(sorted(part.spans), key=lambda span: span.topic_id):
+        yield _Share(generation=part.generation, topic_id=topic_id, spans=tuple(spans))
+
+
+def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
+    definition = view.definition
+    if view.fault is not None or definition is None:
+        return _unknown(claim, view.fault or "no_definition")
+    if share.generation > view.generation:
+        return _unknown(claim, "generation_behind")
+    view = as_read(view, definition, _removals(share, view), share.generation)
+    found = _judge(claim, share, view, definition, ended=_ended_by(definition))
+    for removal in reversed(_removals(share, view)):  # the last that left nothing to wait for
+        if found is None:
+            before = replace(definition, stages=(*definition.stages, *removal.stages))
+            found = _judge(claim, share, view, before, ended="sink_removed")
+    return found or _unknown(claim, "nothing_required")
+
+
+def _removals(share: _Share, view: View) -> list[Removal]:
+    """What was taken away since the token was born; what was gone before never concerned it."""
+    return [removal for removal in view.removals if removal.generation > share.generation]
+
+
+def _ended_by(definition: Definition) -> str | None:
+    return "pipeline_deleted" if definition.deleted else None
+
+
+def _judge(
+    claim: Claim, share: _Share, view: View, definition: Definition, *, ended: str | None
+) -> Judgement | None:
+    """By `definition`; None if it has nothing that the share waits for. `ended`: why nothing more
+    will come."""
+    wanted = _wanted(share, definition, view)
+    if wanted is None:
+        return None
+    stages = tuple(_stages(wanted, definition, view))
+    required = [sink for stage in stages for sink in stage.sinks if sink.required]
+    if not required:
+        return None
+    keys = [sink.key for sink in required]
+    lost = tuple(losses(_asked(wanted), keys, _removed_keys(share, view), view, ended=ended))
+    kind = Kind.IN_PROGRESS
+    if lost:
+        kind = Kind.LOST
+    elif all(sink.covered for sink in required):
+        kind = Kind.COMPLETE
+    elif not view.fresh:
+        return _unknown(claim, "tracker_silent")
+    return Judgement(
+        pipeline=claim.pipeline,
+        name=claim.name,
+        kind=kind,
+        stages=(*stages, *_removed_stages(share, view, definition)),
+        lost=lost,
+    )
+
+
+def _unknown(claim: Claim, reason: str) -> Judgement:
+    return Judgement(pipeline=claim.pipeline, name=claim.name, kind=Kind.UNKNOWN, reason=reason)
+
+
+def _removed_keys(share: _Share, view: View) -> list[str]:
+    """Sinks that once were waited for: what was lost there stays told."""
+    return [
+        sink_key(stage.name, sink.name, sink.since)
+        for removal in _removals(share, view)
+        for stage in removal.stages
+        for sink in stage.sinks
+        if sink.since <= share.generation
+    ]
+
+
+def _removed_stages(share: _Share, view: View, definition: Definition) -> Iterable[StageJudgement]:
+    """What the records passed or would have passed, and the pipeline has no longer."""
+    present = keys_of(definition.stages)
+    for removal in _removals(share, view):
+        for stage in removal.stages:
+            keys = {sink: sink_key(stage.name, sink.name, sink.since) for sink in stage.sinks}
+            sinks = tuple(
+                _removed_sink(key, sink)
+                for sink, key in keys.items()
+                if sink.since <= share.generation and key not in present
+                if share.topic_id in {topic_id for topic_id, _ in view.reached.get(key, {})}
+            )
+            if sinks:
+                yield StageJudgement(name=stage.name, blocked_by=None, sinks=sinks)
+
+
+def _removed_sink(key: str, sink: SinkDefinition) -> SinkJudgement:
+    return SinkJudgement(
+        key=key,
+        name=sink.name,
+        required=False,
+        wanted={},
+        covered=False,
+        vacuous=True,
+        removed=True,
+    )
+
+
+def _asked_of(stage: StageDefinition, generation: int) -> bool:
+    """Tokens never wait for a stage that is younger than they are."""
+    return any(sink.since <= generation for sink in stage.sinks)
+
+
+def _wanted(share: _Share, definition: Definition, view: View) -> _Wanted | None:
+    readers = [
+        source
+        for stage in definition.stages
+        for source in stage.inputs
+        if _is_root(source, share.topic_id)
+    ]
+    if not readers:
+        return None
+    removed = [stage for removal in _removals(share, view) for stage in removal.stages]
+    return _Wanted(
+        spans=share.spans,
+        generation=share.generation,
+        topic=readers[0].topic,
+        bases=_begun(share, [*definition.stages, *removed], view),
+        stages=_descendants(definition, share.topic_id),
+    )
+
+
+def _begun(
+    share: _Share, stages: Iterable[StageDefinition], view: View
+) -> dict[TopicPartition, int]:
+    """Where the last of these stages began that the share was asked of. One that was removed since
+    still counts: what came before it was told lost."""
+    bases: dict[TopicPartition, int] = {}
+    for stage in stages:
+        for source in stage.inputs if _asked_of(stage, share.generation) else ():
+            if _is_root(source, share.topic_id):
+                bases = join(bases, view.former.get(stage_key(stage), {}))
+                bases = join(bases, to_vector(source.bases))
+    return bases
+
+
+def _is_root(source: InputDefinition, topic_id: str) -> bool:
+    return source.root and topic_id in (source.topic_id, *source.retired)
+
+
+def _asked(wanted: _Wanted) -> Iterable[Asked]:
+    for span in wanted.spans:
+        yield Asked(span=span, topic=wanted.topic, base=wanted.bases.get(span.key, 0))
+
+
+def _descendants(definition: Definition, topic_id: str) -> frozenset[str]:
+    """The stages that what stands in a root topic passes through, by any way."""
+    found: set[str] = set()
+    topics: set[str] = set()
+    while reached := [
+        stage
+        for stage in definition.stages
+        if stage_key(stage) not in found and _reads(stage, topic_id, topics)
+    ]:
+        found |= {stage_key(stage) for stage in reached}
+        topics |= {sink.topic_id for stage in reached for sink in stage.sinks if sink.topic_id}
+    return frozenset(found)
+
+
+def _reads(stage: StageDefinition, topic_id: str, topics: set[str]) -> bool:
+    return any(
+        _is_root(source, topic_id) or (not source.root and source.topic_id in topics)
+        for source in stage.inputs
+    )
+
+
+def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[StageJudgement]:
+    """Every stage on the way, with those sinks that are not younger than the token."""
+    for stage in definition.stages:
+        sinks = tuple(
+            _sink(wanted, sink_key(stage.name, sink.name, sink.since), sink, view, definition)
+            for sink in stage.sinks
+            if stage_key(stage) in wanted.stages and sink.since <= wanted.generation
+        )
+        if sinks:
+            yield StageJudgement(name=stage.name, blocked_by=view.blocked_by, sinks=sinks)
+
+
+def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool:
+    """Whether for tokens of that generation no stage reads on from this sink."""
+    return not any(
+        source.topic_id == sink.topic_id and _asked_of(stage, generation)
+        for stage in definition.stages
+        for source in stage.inputs
+        if not source.root
+    )
+
+
+def _sink(
+    wanted: _Wanted, key: str, sink: SinkDefinition, view: View, definition: Definition
+) -> SinkJudgement:
+    """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
+    reached, missing = view.reached.get(key, {}), view.missing_of(key)
+    goal = ends(wanted.spans)
+    return SinkJudgement(
+        key=key,
+        name=sink.name,
+        required=_last(sink, wanted.generation, definition),
+        wanted=goal,
+        covered=passes(reached, goal),
+        vacuous=covers(wanted.bases, goal),
+        lost=any(misses(span, reached, missing) for span in wanted.spans),
+        coming=tuple(left for span in wanted.spans for left in left_of(span, reached, missing)),
+    )

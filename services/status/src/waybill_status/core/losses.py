@@ -1,0 +1,117 @@
+"""Decides what of a token will never be processed, and why. Pure.
+
+The tracker says of each sink what never comes there, losses on the way included; so the required
+sinks are enough, and what all of them have reached is never lost.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    beyond,
+    gone_topics,
+    merge_spans,
+    overlap,
+    without,
+)
+from waybill_status.core.outcomes import Lost
+from waybill_status.core.views import Missing, View
+
+Told = tuple[str, Span]
+"""A reason, and what it takes away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One span of a token, and where the last of the stages that must pass it began."""
+
+    span: Span
+    topic: str
+    base: int
+
+
+def losses(
+    asked: Iterable[Asked],
+    required: Sequence[str],
+    removed: Sequence[str],
+    view: View,
+    *,
+    ended: str | None,
+) -> Iterator[Lost]:
+    """`required` are the keys of the sinks that must have all of it, `removed` those that once had
+    to; `ended` is why nothing more will come. No offset comes twice."""
+    for each in asked:
+        empty = each.span.start == each.span.end
+        told = (
+            [] if empty else [*_before_start(each), *_set_aside(each, [*required, *removed], view)]
+        )
+        awaited = _below(each) if empty else each
+        if ended is not None:
+            told.append((ended, _never(awaited, required, view)))
+        if told:
+            yield from _lost(awaited, told)
+
+
+def _below(each: Asked) -> Asked:
+    """An empty span asks for nothing but that its end is passed, by all that lies below."""
+    return replace(each, span=_span(each.span, 0, each.span.end))
+
+
+def left_of(span: Span, reached: Vector, missing: Missing) -> tuple[Span, ...]:
+    """What of `span` is still to come to a sink."""
+    if span.end <= reached.get(span.key, 0):
+        return ()
+    lost = (gone for _, gone in missing.of(span.key, reached))
+    return without(beyond([span], reached), lost)
+
+
+def misses(span: Span, reached: Vector, missing: Missing) -> bool:
+    """Whether something of `span` never comes to a sink."""
+    return any(overlap([span], [gone]) for _, gone in missing.of(span.key, reached))
+
+
+def _before_start(each: Asked) -> Iterator[Told]:
+    if each.span.start < each.base:
+        yield "before_start", _span(each.span, 0, each.base)
+
+
+def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Told]:
+    for key in required:
+        yield from view.missing_of(key).of(each.span.key, view.reached.get(key, {}))
+
+
+def _never(each: Asked, required: Sequence[str], view: View) -> Span:
+    """What some required sink had not reached when the pipeline ended for the token."""
+    arrived = min(_arrived(each.span.key, view.reached.get(key, {})) for key in required)
+    return _span(each.span, max(each.span.start, arrived), each.span.end)
+
+
+def _arrived(place: TopicPartition, reached: Vector) -> int:
+    """Nobody may have named this partition of a topic that is gone: it is passed all the same."""
+    return ENDLESS if place[0] in gone_topics(reached) else reached.get(place, 0)
+
+
+def _lost(each: Asked, told: Iterable[Told]) -> Iterator[Lost]:
+    """Each offset for the first reason that was told of it."""
+    left: tuple[Span, ...] = (each.span,)
+    found: dict[str, list[Span]] = {}
+    for reason, gone in told:
+        found.setdefault(reason, []).extend(overlap(left, [gone]))
+        left = without(left, [gone])
+    pieces = [(piece, reason) for reason, cut in found.items() for piece in merge_spans(cut)]
+    for piece, reason in sorted(pieces):
+        yield Lost(
+            reason=reason,
+            topic=each.topic,
+            partition=piece.partition,
+            start=piece.start,
+            end=piece.end,
+        )
+
+
+def _span(span: Span, start: int, end: int) -> Span:
+    return Span(topic_id=span.topic_id, partition=span.partition, start=start, end=end)

@@ -1,0 +1,242 @@
+"""What a token's status can say, as values, and the answer put together from judged claims."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.vectors import Span, Vector, merge_spans
+from waybill_status.core.views import PipelineKey
+
+
+class Kind(StrEnum):
+    COMPLETE = "complete"
+    DEAD_LETTERED = "dead_lettered"
+    IN_PROGRESS = "in_progress"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+
+FINAL: Final = frozenset({Kind.COMPLETE, Kind.DEAD_LETTERED, Kind.LOST})
+# Of several parts the first of these that one of them has: a loss stays a loss whatever else
+# is unknown, and nothing is called in progress or complete while a part of it is unknown.
+PRECEDENCE: Final = (
+    Kind.LOST,
+    Kind.UNKNOWN,
+    Kind.IN_PROGRESS,
+    Kind.DEAD_LETTERED,
+    Kind.COMPLETE,
+)
+EXPIRED: Final = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    reason: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkJudgement:
+    """`vacuous`: all that is wanted lies before the base, so no batch ever brought it.
+
+    `lost`: some of it never comes here, so that covering it says little. `removed`: the pipeline
+    has this sink no longer. `coming`: what is still to come.
+    """
+
+    key: str
+    name: str
+    required: bool
+    wanted: Vector
+    covered: bool
+    vacuous: bool
+    lost: bool = False
+    removed: bool = False
+    coming: tuple[Span, ...] = ()
+
+    @property
+    def behind(self) -> int:
+        return sum(span.end - span.start for span in self.coming)
+
+    @property
+    def brought(self) -> bool:
+        """Whether some batch has brought the last of it."""
+        return self.covered and not self.vacuous and not self.lost
+
+    @property
+    def state(self) -> str:
+        if self.removed:
+            return "removed"
+        return "lost" if self.lost else "committed" if self.covered else "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageJudgement:
+    name: str
+    blocked_by: str | None
+    sinks: tuple[SinkJudgement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The outcome of a token in one pipeline, without the batches that made it."""
+
+    pipeline: PipelineKey
+    name: str
+    kind: Kind
+    reason: str | None = None
+    stages: tuple[StageJudgement, ...] = ()
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOutcome:
+    name: str
+    state: str
+    batch_rows: int | None
+    behind: int
+    version: Mapping[str, int] | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageOutcome:
+    stage: str
+    state: str
+    batch: int | None
+    committed_at: int | None
+    blocked_by: str | None
+    sinks: tuple[SinkOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOutcome:
+    """One pipeline of a token that has several."""
+
+    pipeline: str
+    outcome: Kind
+    completed_at: int | None
+    stages: tuple[StageOutcome, ...]
+    lost: tuple[Lost, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    outcome: Kind
+    reason: str | None
+    pipeline: str | None
+    accepted: int | None
+    issued_at: int
+    completed_at: int | None
+    stages: tuple[StageOutcome, ...]
+    lost: tuple[Lost, ...]
+    parts: tuple[PartOutcome, ...] | None
+
+    @property
+    def final(self) -> bool:
+        return self.outcome in FINAL
+
+
+Batches = Mapping[tuple[PipelineKey, str], Progress | None]
+"""By pipeline and sink: the batch that brought the last of the token there; None if forgotten."""
+
+
+def kind_of(judgements: Sequence[Judgement]) -> Kind:
+    """Of several inputs or pipelines."""
+    kinds = {judgement.kind for judgement in judgements}
+    return next(kind for kind in PRECEDENCE if kind in kinds)
+
+
+def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) -> Outcome:
+    kind = kind_of(judgements)
+    parts = tuple(_part(judgement, batches) for judgement in judgements)
+    moments = [part.completed_at for part in parts]
+    known = [moment for moment in moments if moment is not None]
+    done = kind == Kind.COMPLETE and len(known) == len(moments)
+    reasons = (judgement.reason for judgement in judgements if judgement.kind == kind)
+    return Outcome(
+        outcome=kind,
+        reason=next(reasons),
+        pipeline=parts[0].pipeline if len(parts) == 1 else None,
+        accepted=accepted(token),
+        issued_at=token.issued_at,
+        completed_at=max(known) if done else None,
+        stages=tuple(stage for part in parts for stage in part.stages),
+        lost=tuple(lost for part in parts for lost in part.lost),
+        parts=parts if len(parts) > 1 else None,
+    )
+
+
+def unknown(token: Token, reason: str, pipeline: str | None = None) -> Outcome:
+    return Outcome(
+        outcome=Kind.UNKNOWN,
+        reason=reason,
+        pipeline=pipeline,
+        accepted=accepted(token),
+        issued_at=token.issued_at,
+        completed_at=None,
+        stages=(),
+        lost=(),
+        parts=None,
+    )
+
+
+def accepted(token: Token) -> int | None:
+    """How many records the token is for; None where it only says from where to where."""
+    if not all(part.counted for part in token.parts):
+        return None
+    spans = merge_spans(span for part in token.parts for span in part.spans)
+    return sum(span.end - span.start for span in spans)
+
+
+def _part(judgement: Judgement, batches: Batches) -> PartOutcome:
+    stages = tuple(_stage(stage, judgement.pipeline, batches) for stage in judgement.stages)
+    moments: list[int] = []
+    missing = judgement.kind != Kind.COMPLETE
+    for sink in (sink for stage in judgement.stages for sink in stage.sinks if sink.required):
+        batch = batches.get((judgement.pipeline, sink.key))
+        if batch is None:
+            missing = missing or not sink.vacuous
+        else:
+            moments.append(batch.committed_at)
+    return PartOutcome(
+        pipeline=judgement.name,
+        outcome=judgement.kind,
+        completed_at=None if missing else max(moments, default=None),
+        stages=stages,
+        lost=judgement.lost,
+    )
+
+
+def _stage(stage: StageJudgement, pipeline: PipelineKey, batches: Batches) -> StageOutcome:
+    lost = any(sink.lost for sink in stage.sinks)
+    done = not lost and all(sink.covered or sink.removed for sink in stage.sinks)
+    removed = all(sink.removed for sink in stage.sinks)
+    waiting = "waiting" if stage.blocked_by is None else "blocked"
+    made = [batches.get((pipeline, sink.key)) for sink in stage.sinks]
+    known = [batch for batch in made if batch is not None]
+    last = max(known, key=lambda b: b.committed_at) if done and len(known) == len(made) else None
+    return StageOutcome(
+        stage=stage.name,
+        state="removed" if removed else "lost" if lost else "done" if done else waiting,
+        batch=None if last is None else last.batch_id,
+        committed_at=None if last is None else last.committed_at,
+        blocked_by=None if done or lost else stage.blocked_by,
+        sinks=tuple(_sink(sink, batch) for sink, batch in zip(stage.sinks, made, strict=True)),
+    )
+
+
+def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
+    return SinkOutcome(
+        name=sink.name,
+        state=sink.state,
+        batch_rows=None if batch is None else batch.batch_rows,
+        behind=sink.behind,
+        version=(batch.version or None) if batch is not None else None,
+        detail=EXPIRED if sink.brought and batch is None else None,
+    )

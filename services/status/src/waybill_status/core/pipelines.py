@@ -1,0 +1,187 @@
+"""Puts together what is told of a pipeline: its record, joined with the newest life sign."""
+
+from dataclasses import asdict, dataclass
+
+from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_status.core.views import Reading, silent, usable_slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    name: str
+    uid: str
+    generation: int
+    desired: str
+    phase: str
+    reason: str | None
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDetail:
+    name: str
+    topic: str
+    topic_id: str
+    partitions: int
+    bases: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkDetail:
+    name: str
+    kind: str
+    target: str
+    terminal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastBatch:
+    batch: int
+    committed_at: int
+    rows: int
+    version: dict[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDetail:
+    name: str
+    inputs: tuple[str, ...]
+    sinks: tuple[SinkDetail, ...]
+    last_batch: LastBatch | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    id: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail(Summary):
+    """`attempt` counts the starts that failed in a row; the next one comes at `next_attempt_at`."""
+
+    blocked_by: str | None
+    attempt: int
+    next_attempt_at: int | None
+    error: LifecycleError | None
+    sql_guard: str | None
+    inputs: tuple[InputDetail, ...]
+    stages: tuple[StageDetail, ...]
+    graph: Graph
+    manifest: str
+
+
+def summary_of(record: PipelineRecord, reading: Reading | None) -> Summary:
+    slot = usable_slot(reading)
+    phase: str = Phase.UNKNOWN
+    reason, since = "", None
+    if reading is None:
+        reason = "redis does not answer"
+    elif slot is None:
+        reason = "the tracker has not told anything of it yet"
+    elif slot.lifecycle is None:
+        phase, since = Phase.CREATED, record.created_at
+    elif silent(slot, reading.stamp.now_ms):
+        reason, since = f"no sign of its runner, last {slot.lifecycle.phase}", slot.heard_at
+    else:
+        phase, reason = slot.lifecycle.phase, slot.lifecycle.reason
+        since = slot.lifecycle.at
+    return Summary(
+        name=record.name,
+        uid=record.pipeline_uid,
+        generation=record.generation,
+        desired=record.desired,
+        phase=phase,
+        reason=reason or None,
+        since=since,
+    )
+
+
+def detail_of(record: PipelineRecord, reading: Reading | None) -> Detail:
+    slot = usable_slot(reading)
+    heard = slot is not None and reading is not None and not silent(slot, reading.stamp.now_ms)
+    newest = slot.lifecycle if slot is not None else None
+    return Detail(
+        **asdict(summary_of(record, reading)),
+        blocked_by=slot.blocked_by if slot is not None and heard else None,
+        attempt=newest.attempt if newest is not None else 0,
+        next_attempt_at=newest.next_at if newest is not None else None,
+        error=newest.error if newest is not None else None,
+        sql_guard=newest.sql_guard if newest is not None else None,
+        inputs=tuple(_inputs(record)),
+        stages=tuple(_stage(stage, slot) for stage in record.stages),
+        graph=graph_of(record.stages),
+        manifest=record.manifest,
+    )
+
+
+def graph_of(stages: tuple[StageDefinition, ...]) -> Graph:
+    """Inputs and sinks share their names; a stage may be called as one of them, so ids say what."""
+    writer = {k.topic_id: f"sink/{k.name}" for s in stages for k in s.sinks if k.topic_id}
+    nodes: dict[str, str] = {}
+    edges: list[Edge] = []
+    for stage in stages:
+        for source in stage.inputs:
+            node = f"input/{source.name}" if source.root else writer.get(source.topic_id)
+            if node is not None:
+                nodes.setdefault(node, "input" if source.root else "sink")
+                edges.append(Edge(source=node, target=f"stage/{stage.name}"))
+        nodes[f"stage/{stage.name}"] = "stage"
+        for sink in stage.sinks:
+            nodes.setdefault(f"sink/{sink.name}", "sink")
+            edges.append(Edge(source=f"stage/{stage.name}", target=f"sink/{sink.name}"))
+    return Graph(
+        nodes=tuple(Node(id=name, kind=kind) for name, kind in nodes.items()),
+        edges=tuple(edges),
+    )
+
+
+def _inputs(record: PipelineRecord) -> list[InputDetail]:
+    return [
+        InputDetail(
+            name=source.name,
+            topic=source.topic,
+            topic_id=source.topic_id,
+            partitions=len(source.bases),
+            bases={str(base.partition): base.offset for base in source.bases},
+        )
+        for source in record.root_inputs().values()
+    ]
+
+
+def _stage(stage: StageDefinition, slot: Slot | None) -> StageDetail:
+    states = {} if slot is None else slot.sinks
+    mine = [states.get(sink_key(stage.name, sink.name, sink.since)) for sink in stage.sinks]
+    done = [state for state in mine if state is not None and state.batch_id >= 0]
+    return StageDetail(
+        name=stage.name,
+        inputs=tuple(source.name for source in stage.inputs),
+        sinks=tuple(
+            SinkDetail(name=k.name, kind=k.kind, target=k.target, terminal=k.terminal)
+            for k in stage.sinks
+        ),
+        last_batch=_last_batch(max(done, key=lambda state: state.committed_at)) if done else None,
+    )
+
+
+def _last_batch(state: SinkState) -> LastBatch:
+    return LastBatch(
+        batch=state.batch_id,
+        committed_at=state.committed_at,
+        rows=state.batch_rows,
+        version=state.version or None,
+    )

@@ -1,0 +1,64 @@
+"""Unites what was judged of the parts of a token that belong to one pipeline. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from waybill_shared.contract.vectors import join, merge_spans
+from waybill_status.core.outcomes import (
+    Judgement,
+    Kind,
+    SinkJudgement,
+    StageJudgement,
+    kind_of,
+)
+
+
+def unite(judgements: Sequence[Judgement]) -> Judgement:
+    """What holds of all of them together; each stage and sink stands there once."""
+    first, *others = judgements
+    if not others:
+        return first
+    kind = kind_of(judgements)
+    return replace(
+        first,
+        kind=kind,
+        reason=next(judgement.reason for judgement in judgements if judgement.kind == kind),
+        stages=() if kind == Kind.UNKNOWN else _stages(judgements),
+        lost=tuple(dict.fromkeys(lost for judgement in judgements for lost in judgement.lost)),
+    )
+
+
+def _stages(judgements: Iterable[Judgement]) -> tuple[StageJudgement, ...]:
+    by_name: dict[str, list[StageJudgement]] = {}
+    for judgement in judgements:
+        for stage in judgement.stages:
+            by_name.setdefault(stage.name, []).append(stage)
+    return tuple(_stage(stages) for stages in by_name.values())
+
+
+def _stage(stages: Sequence[StageJudgement]) -> StageJudgement:
+    by_key: dict[str, list[SinkJudgement]] = {}
+    for stage in stages:
+        for sink in stage.sinks:
+            by_key.setdefault(sink.key, []).append(sink)
+    return StageJudgement(
+        name=stages[0].name,
+        blocked_by=next((stage.blocked_by for stage in stages if stage.blocked_by), None),
+        sinks=tuple(_sink(sinks) for sinks in by_key.values()),
+    )
+
+
+def _sink(sinks: Sequence[SinkJudgement]) -> SinkJudgement:
+    """A part that has the sink no longer says nothing of what it still brings to others."""
+    first, *others = [sink for sink in sinks if not sink.removed] or sinks
+    for sink in others:
+        first = replace(
+            first,
+            required=first.required or sink.required,
+            wanted=join(first.wanted, sink.wanted),
+            covered=first.covered and sink.covered,
+            vacuous=first.vacuous and sink.vacuous,
+            lost=first.lost or sink.lost,
+            coming=merge_spans((*first.coming, *sink.coming)),
+        )
+    return first

@@ -1,0 +1,210 @@
+"""Decides what can be said of a pipeline from what Redis holds of it. Never guesses: what is not
+known for sure is a fault of the view, and no outcome but `unknown` comes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from waybill_shared.contract.events import Definition, to_vector
+from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
+from waybill_shared.contract.slots import (
+    NON_FINAL_AGE_MS_MAX,
+    Removal,
+    SinkState,
+    Slot,
+)
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    beyond,
+)
+
+WITH_ITS_TOPIC: Final = "sink_topic_recreated"  # what a sink held; who reads there may have it
+
+PipelineKey = tuple[str, str]
+"""Tenant and uid."""
+
+BLOCKED_BY_PHASE: Final[Mapping[str, str]] = {
+    Phase.STOPPED: "stage_stopped",
+    Phase.STOPPING: "stage_stopped",
+    Phase.FAILED: "stage_failed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """Whose the slot is, which change it shows, when that was confirmed, and who answers now.
+
+    `mark` is of the last write alone: where Redis forgot the slot, `version` begins anew.
+    `at` is by the tracker's clock; `age_ms` is by the server's alone, and None if nobody ever did.
+    """
+
+    server_run_id: str
+    run_id: str | None
+    version: int
+    at: int
+    age_ms: int | None
+    mark: str = ""
+
+    @property
+    def fresh(self) -> bool:
+        """Below zero the server's clock was set back: the next confirmation tells anew."""
+        return self.age_ms is not None and 0 <= self.age_ms <= NON_FINAL_AGE_MS_MAX
+
+    @property
+    def now_ms(self) -> int:
+        """What the tracker's clock shows at this moment, by which runners are heard."""
+        return self.at + max(0, self.age_ms or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """What will never come to one sink: spans by partition, and the topics that are gone."""
+
+    spans: Mapping[TopicPartition, tuple[tuple[str, Span], ...]] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, place: TopicPartition, reached: Vector) -> tuple[tuple[str, Span], ...]:
+        """With their reasons. Nobody may have named this partition of a topic that is gone."""
+        known = self.spans.get(place, ())
+        reason = self.gone.get(place[0])
+        if reason is None or any(span.end == ENDLESS for _, span in known):
+            return known
+        topic_id, partition = place
+        rest = Span(
+            topic_id=topic_id, partition=partition, start=reached.get(place, 0), end=ENDLESS
+        )
+        return (*known, (reason, rest))
+
+    def where_unread(self, read: Vector) -> "Missing":
+        """The same; but what went with the sink's topic only where it was not `read` before."""
+        spans = {
+            place: tuple(
+                (reason, left)
+                for reason, span in told
+                for left in (beyond([span], read) if reason == WITH_ITS_TOPIC else [span])
+            )
+            for place, told in self.spans.items()
+        }
+        return replace(self, spans=spans)
+
+
+NOTHING: Final = Missing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One look at a pipeline's slot; `slot` is None when there is none that we can read."""
+
+    stamp: Stamp
+    slot: Slot | None
+    reached: Mapping[str, Vector]
+    missing: Mapping[str, Missing]
+    former: Mapping[str, Vector]
+    removals: tuple[Removal, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Equal views give every token the same outcome, so nobody is woken by a mere heartbeat."""
+
+    fault: str | None
+    fresh: bool
+    generation: int
+    definition: Definition | None
+    reached: Mapping[str, Vector]
+    missing: Mapping[str, Missing]
+    former: Mapping[str, Vector]
+    removals: tuple[Removal, ...]
+    blocked_by: str | None
+    version: int = field(compare=False)
+
+    def missing_of(self, key: str) -> Missing:
+        return self.missing.get(key, NOTHING)
+
+
+def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
+    sinks = {} if slot is None else slot.sinks
+    former = {} if slot is None else slot.former
+    return Reading(
+        stamp=stamp,
+        slot=slot,
+        reached={key: to_vector(state.reached) for key, state in sinks.items()},
+        missing={key: _missing(state) for key, state in sinks.items() if state.lost},
+        former={stage: to_vector(begun) for stage, begun in former.items()},
+        removals=() if slot is None else slot.removals,
+    )
+
+
+def view_of(reading: Reading | None) -> View:
+    """The view of a reading; without one, Redis did not answer."""
+    if reading is None:
+        return _no_view("redis_away", version=0)
+    slot, stamp = usable_slot(reading), reading.stamp
+    if slot is None:
+        return _no_view("slot_missing", version=stamp.version)
+    return View(
+        fault=None if slot.definition is not None else "no_definition",
+        fresh=stamp.fresh,
+        generation=slot.generation,
+        definition=slot.definition,
+        reached=reading.reached,
+        missing=reading.missing,
+        former=reading.former,
+        removals=reading.removals,
+        blocked_by=_blocked_by(slot, stamp.now_ms),
+        version=stamp.version,
+    )
+
+
+def usable_slot(reading: Reading | None) -> Slot | None:
+    """The slot, if it was written to the very server that answers."""
+    if reading is None or reading.stamp.run_id != reading.stamp.server_run_id:
+        return None
+    return reading.slot
+
+
+def silent(slot: Slot, now_ms: int) -> bool:
+    """The runner has said nothing for several heartbeats."""
+    return now_ms - slot.heard_at > HEARTBEAT_AGE_MS_MAX
+
+
+def _no_view(fault: str, *, version: int) -> View:
+    return View(
+        fault=fault,
+        fresh=False,
+        generation=-1,
+        definition=None,
+        reached={},
+        missing={},
+        former={},
+        removals=(),
+        blocked_by=None,
+        version=version,
+    )
+
+
+def _missing(state: SinkState) -> Missing:
+    spans: dict[TopicPartition, tuple[tuple[str, Span], ...]] = {}
+    gone: dict[str, str] = {}
+    for reason, lost in state.lost.items():
+        for span in lost:
+            spans[span.key] = (*spans.get(span.key, ()), (reason, span))
+            if span.end == ENDLESS:
+                gone.setdefault(span.topic_id, reason)
+    return Missing(spans=spans, gone=gone)
+
+
+def _blocked_by(slot: Slot, now_ms: int) -> str | None:
+    event = slot.lifecycle
+    if event is None:
+        return None
+    if (stopped := BLOCKED_BY_PHASE.get(event.phase)) is not None:
+        return stopped
+    if silent(slot, now_ms):
+        return "runner_silent"
+    if event.phase == Phase.RECOVERING:
+        return "recovering"
+    return slot.blocked_by if event.phase in {Phase.STARTING, Phase.RUNNING} else None

@@ -1,0 +1,149 @@
+"""Snapshots and the group's offsets, in one transaction. Fulfils `Journal`.
+
+So an offset always means: everything below is in snapshots. And who was replaced saves nothing at
+all: Kafka takes offsets only from members of the group's present generation, and snapshots only
+with them. See ADR 31.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Problem, Snapshot, pipeline_key
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_producer
+from waybill_shared.kafka.errors import GRANT_HINT, said
+from waybill_shared.kafka.own_topics import OwnTopics
+
+logger = logging.getLogger(__name__)
+
+STAMPED: Final = ("commits", "frontiers", "lifecycle")  # an offset counts in these very topics
+# So long whoever takes over waits for a tracker that was killed while it saved, and for the next
+# look of the broker, which comes every ten seconds.
+TRANSACTION_TIMEOUT_S: Final = 5.0
+STEP_TIMEOUT_S: Final = 5.0  # for each of: to begin, to send offsets, to commit, to abort
+FAULTS: Final = (BufferError, KafkaException, SystemError)
+
+
+class KafkaJournal:
+    """Made before its consumer subscribes. `joined` is told of each assignment."""
+
+    def __init__(
+        self, consumer: Consumer, admin: KafkaAdmin, topics: OwnTopics, *, prefix: str
+    ) -> None:
+        self.topics = topics
+        self._consumer = consumer
+        self._admin = admin
+        self._commits = f"{prefix}.commits"
+        self._lifecycle = f"{prefix}.lifecycle"
+        self._frontiers = f"{prefix}.frontiers"
+        # The group tells who is replaced, so no two processes need the same.
+        self._id = f"{prefix}/token_tracker/{uuid.uuid4().hex}"
+        self._producer: Producer | None = None
+        self._outside = self._member = consumer.consumer_group_metadata()
+
+    @property
+    def topic_id(self) -> str:
+        return self.topics.id_of(self._commits)
+
+    def end(self, partition: int) -> int:
+        return self._admin.stable_ends(self._commits, [partition])[partition]
+
+    def joined(self) -> None:
+        """What is saved from now on is said by this member, in this generation.
+
+        Asked when saving, the client might name none, because it has heard that it was replaced;
+        and from nobody Kafka takes everything.
+        """
+        self._member = self._consumer.consumer_group_metadata()
+
+    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
+        topic_id = self.topic_id
+        messages = [
+            (
+                pipeline_key(snapshot.tenant, snapshot.pipeline_uid),
+                codec.encode(replace(snapshot, topic_id=topic_id)),
+            )
+            for snapshot in snapshots
+        ]
+        self._transact(messages, self._places(positions))
+
+    def stamp(self, topic: str) -> str:
+        return stamp(self.topics, topic, self._frontiers)
+
+    def _places(self, positions: dict[int, int]) -> list[TopicPartition]:
+        lifecycle = self._consumer.position(
+            [TopicPartition(self._lifecycle, partition) for partition in positions]
+        )
+        places = [(self._commits, partition, offset) for partition, offset in positions.items()]
+        places += [(self._lifecycle, at.partition, at.offset) for at in lifecycle if at.offset >= 0]
+        return [
+            TopicPartition(topic, partition, offset, self.stamp(topic))
+            for topic, partition, offset in places
+        ]
+
+    def _transact(
+        self, messages: Sequence[tuple[str, bytes]], offsets: list[TopicPartition]
+    ) -> None:
+        """All of it or nothing. After Retryable nobody knows, and all may be said again."""
+        if self._member == self._outside:
+            raise Retryable("snapshots are not saved: the group knows this process no more")
+        try:
+            producer = self._ready()
+            producer.begin_transaction()
+            for key, value in messages:
+                producer.produce(self._frontiers, key=key, value=value)
+            producer.send_offsets_to_transaction(offsets, self._member, STEP_TIMEOUT_S)
+            producer.commit_transaction(STEP_TIMEOUT_S)
+        except FAULTS as error:
+            self._abort()
+            raise self._meaning(error) from error
+
+    def _ready(self) -> Producer:
+        """Made anew after a fault that it does not survive: with the same id, which ends what the
+        one before left open."""
+        if self._producer is None:
+            producer = make_producer(
+                self._admin.cluster,
+                **{
+                    "transactional.id": self._id,
+                    "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+                    "message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+                },
+            )
+            producer.init_transactions(STEP_TIMEOUT_S)
+            self._producer = producer
+        return self._producer
+
+    def _abort(self) -> None:
+        """At once: who takes over waits for it."""
+        if self._producer is None:
+            return
+        try:
+            self._producer.abort_transaction(STEP_TIMEOUT_S)
+        except FAULTS as error:
+            logger.warning("transaction not aborted", extra={"reason": str(error)})
+            self._producer = None
+
+    def _meaning(self, error: BaseException) -> Exception:
+        """The client hides some faults behind a SystemError."""
+        cause = error.__cause__ if isinstance(error, SystemError) else error
+        if not isinstance(cause, KafkaException):
+            return Retryable(f"topic {self._frontiers}: snapshots are not saved: {error}")
+        fault: KafkaError = cause.args[0]
+        if fault.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            user = self._admin.cluster.user
+            message = f"{user} lacks Write on transactional-id {self._id} in Kafka"
+            return UserError([Problem(message=message, hint=GRANT_HINT)])
+        return Retryable(f"topic {self._frontiers}: snapshots are not saved: {said(fault)}")
+
+
+def stamp(topics: OwnTopics, topic: str, frontiers: str) -> str:
+    """An offset counts in this very topic, and with snapshots in that one."""
+    return f"{topics.id_of(topic)} {topics.id_of(frontiers)}"

@@ -1,0 +1,212 @@
+"""Kafka for the tracker: facts, phases and beats of the partitions that the group gives it.
+
+A takeover begins with snapshots, and at the group's offset: everything below is in them. Its
+metadata says of which topics that is so.
+"""
+
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import InvalidMessage, Retryable
+from waybill_shared.contract.events import (
+    Beat,
+    Fact,
+    LifecycleEvent,
+    Snapshot,
+)
+from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import position_of, read_to_end
+from waybill_shared.kafka.membership import Membership
+from waybill_shared.kafka.own_topics import TopicCreatedAnew
+from waybill_shared.process import metrics
+from waybill_shared.process.clock import Clock
+from waybill_token_tracker.adapters.journal import KafkaJournal
+from waybill_token_tracker.app import Tracker
+
+logger = logging.getLogger(__name__)
+
+BATCH_MESSAGES_MAX: Final = 500
+ANSWER_TIMEOUT_S: Final = 10.0
+TAKEOVER_MAX_S: Final = 30.0
+TAKEOVER_PAUSE_S: Final = 0.5
+
+
+class FactStream:
+    """Feeds a tracker the messages of the partitions that the group gives this process."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        admin: KafkaAdmin,
+        journal: KafkaJournal,
+        *,
+        prefix: str,
+        tracker: Tracker,
+        membership: Membership,
+        clock: Clock,
+    ) -> None:
+        self._consumer = consumer
+        self._membership = membership
+        self._admin = admin
+        self._journal = journal
+        self._topics = journal.topics
+        self._clock = clock
+        self._tracker = tracker
+        self._commits = f"{prefix}.commits"
+        self._frontiers = f"{prefix}.frontiers"
+        self._lifecycle = f"{prefix}.lifecycle"
+        self._beats = f"{prefix}.beats"
+        names = [self._commits, self._lifecycle, self._beats]
+        consumer.subscribe(names, on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def feed(self, timeout_s: float) -> None:
+        """Hand over what has come: wait for the first message, then take what else is there, and
+        what comes meanwhile. Writing after each few would take longer than applying them."""
+        self._membership.check()
+        self._check_topics()
+        first = self._consumer.poll(timeout_s)
+        messages = [] if first is None else [first]
+        left = BATCH_MESSAGES_MAX
+        failure: str | None = None
+        while messages:
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    self._take(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    self._take_end(message)
+                else:
+                    failure = error.str()
+            left -= len(messages)
+            messages = self._consumer.consume(left, 0) if left > 0 and failure is None else []
+        if failure is not None:
+            raise Retryable(f"facts cannot be read: {failure}")
+
+    def _check_topics(self) -> None:
+        """What a topic said that is gone, this process alone may know."""
+        try:
+            self._topics.check()
+        except TopicCreatedAnew:
+            self._tracker.save(whole=True, again=True)
+            raise
+
+    def _take(self, message: Message) -> None:
+        (partition, offset), value = position_of(message), message.value() or b""
+        topic = message.topic()
+        try:
+            if topic == self._commits:
+                self._tracker.handle_fact(partition, offset, codec.decode(Fact, value))
+            elif topic == self._lifecycle:
+                event = codec.decode(LifecycleEvent, value)
+                self._tracker.handle_lifecycle(partition, event)
+            else:
+                self._tracker.handle_beat(partition, codec.decode(Beat, value))
+        except InvalidMessage as error:
+            place = f"{topic}[{partition}]@{offset}"
+            metrics.count("waybill_messages_skipped_total", topic=topic or "")
+            logger.error("message skipped", extra={"position": place, "reason": str(error)})
+            if topic == self._commits:
+                self._tracker.pass_to(partition, offset + 1)
+
+    def _take_end(self, message: Message) -> None:
+        """Behind the last commit markers of transactions may stand, which no message tells."""
+        if message.topic() == self._commits:
+            self._tracker.pass_to(*position_of(message))
+
+    def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        """Start from the snapshots, and from the offset that was committed with them.
+
+        Offsets first: they wait for the end of a transaction that holds some. What stays wrong
+        here ends the process: half a takeover must not be fed.
+        """
+        self._journal.joined()
+        deadline = time.monotonic() + TAKEOVER_MAX_S
+        while True:
+            try:
+                self._take_over(consumer, assigned)
+            except Retryable as error:
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"partitions cannot be taken over: {error}") from error
+                logger.warning("takeover is tried again", extra={"reason": str(error)})
+                time.sleep(TAKEOVER_PAUSE_S)
+            else:
+                break
+        self._membership.joined()
+
+    def _take_over(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        try:
+            committed = consumer.committed(
+                [at for at in assigned if at.topic != self._beats], timeout=ANSWER_TIMEOUT_S
+            )
+        except KafkaException as error:
+            raise Retryable(f"the group's offsets: {error.args[0].str()}") from error
+        places = [self._begin(at) for at in committed]
+        facts = {at.partition: at.offset for at in places if at.topic == self._commits}
+        snapshots = self._read_snapshots(facts)
+        for partition, position in facts.items():
+            self._tracker.acquire(partition, position, snapshots[partition])
+        consumer.assign(places + self._recent(consumer, assigned))
+
+    def _begin(self, at: TopicPartition) -> TopicPartition:
+        """Of a topic that was created anew nothing is known, as of one where nothing was saved."""
+        now = self._journal.stamp(at.topic)  # asked before anything is read
+        known = at.offset >= 0 and at.metadata == now
+        return TopicPartition(at.topic, at.partition, at.offset if known else 0)
+
+    def _recent(self, consumer: Consumer, assigned: list[TopicPartition]) -> list[TopicPartition]:
+        """Beats from so long ago as they count."""
+        since = self._clock.now_ms() - HEARTBEAT_AGE_MS_MAX
+        asked = [TopicPartition(at.topic, at.partition, since) for at in assigned]
+        asked = [at for at in asked if at.topic == self._beats]
+        if not asked:
+            return []
+        try:
+            found = consumer.offsets_for_times(asked, timeout=ANSWER_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"topic {self._beats}: {error.args[0].str()}") from error
+        return [
+            TopicPartition(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_END)
+            for at in found
+        ]
+
+    def _read_snapshots(self, partitions: Iterable[int]) -> dict[int, list[Snapshot]]:
+        """Only the newest of each pipeline is decoded."""
+        newest: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
+        for message in read_to_end(self._admin.cluster, self._frontiers, newest):
+            key, value = message.key() or b"", message.value() or b""
+            newest[position_of(message)[0]][key] = value
+        return {
+            partition: [s for value in found.values() if (s := self._decoded(value)) is not None]
+            for partition, found in newest.items()
+        }
+
+    def _decoded(self, value: bytes) -> Snapshot | None:
+        """What a snapshot knows stays true when the commits topic is another; its position not."""
+        try:
+            snapshot = codec.decode(Snapshot, value)
+        except InvalidMessage as error:
+            metrics.count("waybill_messages_skipped_total", topic=self._frontiers)
+            logger.error("snapshot skipped", extra={"reason": str(error)})
+            return None
+        if snapshot.topic_id != self._topics.id_of(self._commits):
+            return replace(snapshot, position=0)
+        return snapshot
+
+    def _on_revoke(self, consumer: Consumer, revoked: list[TopicPartition]) -> None:
+        for at in revoked:
+            self._tracker.release(at.partition)
+        self._membership.left()

@@ -1,0 +1,126 @@
+"""Slots in Redis. Fulfils `Store`; every failure of the driver becomes Retryable.
+
+A write counts only on the very server that it was made on: the script compares the server's run id
+with the one in the slot, so a restored dump or a promoted replica is seen as lost. An older copy of
+a slot in the same server has another mark than what was written last. A position counts in one
+commits topic: when that was created anew, the old one hides nothing. The server's own clock says
+when, so that a reader with another clock than the tracker's judges its age alike.
+
+Who finds a slot missing leaves its name, and may then replace it. One that stood still since, while
+others wrote it and the server forgot it again, does not find its name.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import redis
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.slots import HISTORY_LENGTH_MAX, Keys, slot_to_json
+from waybill_token_tracker.app import SlotWrite, WriteResult
+
+WRITE: Final = """
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local partition, position, at, slot, rebuilt = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local wake, limit, mark, topic = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local finder = ARGV[10] .. '@' .. run_id
+local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark', 'topic', 'finder')
+local valid = held[1] == run_id
+if valid and held[4] == topic and tonumber(held[2]) > position then return 'newer' end
+if not valid and (rebuilt == '0' or held[5] ~= finder) then
+  redis.call('HSET', KEYS[1], 'finder', finder)
+  return 'lost'
+end
+if slot == '' and held[3] ~= mark then return 'stale' end
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HSET', KEYS[1], 'at', at, 'confirmed_at', now)
+redis.call('HSET', KEYS[1], 'topic', topic, 'partition', partition, 'position', position)
+if slot == '' then return 'written' end
+if rebuilt == '1' then
+  for i = 3, #KEYS do redis.call('DEL', KEYS[i]) end
+end
+redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark, 'finder', '')
+redis.call('HINCRBY', KEYS[1], 'version', 1)
+local i = 11
+while i < #ARGV do
+  local key, count = KEYS[tonumber(ARGV[i])], tonumber(ARGV[i + 1])
+  local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+  local score = tonumber(newest[2]) or 0
+  for batch = 1, count do
+    redis.call('ZADD', key, score + batch, ARGV[i + 1 + batch])
+  end
+  redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
+  i = i + 2 + count
+end
+redis.call('PUBLISH', KEYS[2], wake)
+return 'written'
+"""
+
+
+class RedisStore:
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+        self._script = client.register_script(WRITE)
+
+    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
+        try:
+            pipeline = self._client.pipeline(transaction=False)
+            for write in writes:
+                keys, arguments = self._call(write)
+                self._script(keys=keys, args=arguments, client=pipeline)
+            return [WriteResult(answer.decode()) for answer in pipeline.execute()]
+        except redis.RedisError as error:
+            raise Retryable(f"redis: {error}") from error
+
+    def forgot(self, partitions: Iterable[int]) -> bool:
+        """Whether Redis was emptied since this was asked last; the first time, too.
+
+        One small read, for every turn of the loop. What an older copy forgot, `confirm` finds out.
+        """
+        fields = [str(partition) for partition in partitions]
+        try:
+            if not fields or all(self._client.hmget(self._keys.kept(), fields)):
+                return False
+            self._client.hset(self._keys.kept(), mapping=dict.fromkeys(fields, 1))
+        except redis.RedisError as error:
+            raise Retryable(f"redis: {error}") from error
+        return True
+
+    def reachable(self) -> str | None:
+        try:
+            self._client.ping()
+        except redis.RedisError as error:
+            return str(error)
+        return None
+
+    def _call(self, write: SlotWrite) -> tuple[list[str], list[str | int]]:
+        names = [self._keys.slot(write.tenant, write.pipeline_uid), self._keys.wake()]
+        arguments: list[str | int] = [
+            write.partition,
+            write.position,
+            write.at,
+            slot_to_json(write.slot) if write.slot is not None else "",
+            int(write.rebuilt),
+            f"{write.tenant}/{write.pipeline_uid}",
+            HISTORY_LENGTH_MAX,
+            write.mark,
+            write.topic_id,
+            write.writer,
+        ]
+        for sink, batches in _by_sink(write).items():
+            names.append(self._keys.history(write.tenant, write.pipeline_uid, sink))
+            arguments += [len(names), len(batches), *batches]
+        return names, arguments
+
+
+def _by_sink(write: SlotWrite) -> dict[str, list[str]]:
+    """The batches that are to be added to each history, also to those that are only to be emptied:
+    of a slot that is rebuilt all are written anew."""
+    found: dict[str, list[str]] = {}
+    if write.rebuilt and write.slot is not None:
+        found = {sink: [] for sink in sorted(write.slot.sinks)}
+    for entry in write.history:
+        found.setdefault(entry.sink, []).append(entry.progress)
+    return found

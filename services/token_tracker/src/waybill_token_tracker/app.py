@@ -1,0 +1,260 @@
+"""Keeps one slot per pipeline in memory, and Redis in step with it.
+
+Promise: a slot in Redis is always what the facts below its position say. When Redis has lost it,
+nothing is written there before every fact that existed at that moment has been applied again. An
+older copy of a slot is replaced as soon as it is seen.
+"""
+
+import logging
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from typing import Protocol
+
+from waybill_shared.contract.events import (
+    Beat,
+    Fact,
+    LifecycleEvent,
+    Snapshot,
+)
+from waybill_shared.contract.slots import Entry, Slot, entry_of
+from waybill_shared.process.clock import Clock
+from waybill_token_tracker.core import apply_beat, apply_fact, apply_lifecycle
+from waybill_token_tracker.core.snapshots import SnapshotRule, Unsaved
+from waybill_token_tracker.held import Held, Partition, restored
+from waybill_token_tracker.measuring import (
+    count_beat,
+    count_lost_slot,
+    measure,
+    measure_delay,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class WriteResult(StrEnum):
+    WRITTEN = "written"
+    NEWER = "newer"  # another tracker has come further: leave it
+    LOST = "lost"  # the slot is missing or of another server: rebuild it from what is said by now
+    STALE = "stale"  # a slot, but not the one that this tracker wrote last: rebuild
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotWrite:
+    """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one.
+
+    `position` counts in the commits topic of that id: in another one it says nothing. `writer` is
+    the tracker: a missing slot is replaced by the one that was the last to find it missing, and
+    only while the server has not lost that, too.
+    """
+
+    tenant: str
+    pipeline_uid: str
+    topic_id: str
+    partition: int
+    position: int
+    at: int
+    slot: Slot | None
+    writer: str
+    mark: str = ""
+    history: tuple[Entry, ...] = ()
+    rebuilt: bool = False
+
+
+class Store(Protocol):
+    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
+        """Each write alone is atomic. Idempotent. Raises Retryable, and some may be done then."""
+
+
+class Journal(Protocol):
+    @property
+    def topic_id(self) -> str:
+        """Of the commits topic, in which positions count. Raises Retryable."""
+
+    def end(self, partition: int) -> int:
+        """Below this stands every commit that anybody could have read till now; and a reader comes
+        there. Raises Retryable."""
+
+    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
+        """Store the snapshots, then the positions from which a restart reads. Raises Retryable."""
+
+
+class Tracker:
+    def __init__(
+        self, store: Store, journal: Journal, clock: Clock, rule: SnapshotRule | None = None
+    ) -> None:
+        self._rule = rule or SnapshotRule()
+        self._store = store
+        self._journal = journal
+        self._clock = clock
+        self._partitions: dict[int, Partition] = {}
+        self._name = secrets.token_hex(8)
+        self._marks = count()
+
+    def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
+        """Take a partition over. Every fact below `position` is in its snapshots; each of them says
+        how far it alone goes."""
+        held = {s.pipeline_uid: restored(s) for s in snapshots}
+        self._partitions[partition] = Partition(
+            position=position, rebuild_from=self._journal.end(partition), pipelines=held
+        )
+        for pipeline in held.values():
+            pipeline.changed = True
+
+    def release(self, partition: int) -> None:
+        self._partitions.pop(partition, None)
+
+    def handle_fact(self, partition: int, offset: int, fact: Fact) -> None:
+        own = self._partitions.get(partition)
+        if own is None or offset < own.position:
+            return
+        own.position = offset + 1
+        held = self._held(own, fact.tenant, fact.pipeline_uid)
+        if offset < held.restored_to:
+            return
+        applied = apply_fact(held.slot, fact)
+        measure(held.slot, fact, applied.slot)
+        if applied.slot != held.slot:
+            held.changed = True
+            held.unsaved = held.unsaved or self._unsaved(offset)
+        held.slot = applied.slot
+        entries = [entry_of(progress) for progress in applied.progress]
+        held.fresh += entries
+        held.history += entries
+        if applied.progress:
+            measure_delay(applied.progress, self._clock.now_ms())
+
+    def pass_to(self, partition: int, position: int) -> None:
+        """Nothing is left to read below: markers of transactions take offsets, too."""
+        own = self._partitions.get(partition)
+        if own is not None:
+            own.position = max(own.position, position)
+
+    def handle_lifecycle(self, partition: int, event: LifecycleEvent) -> None:
+        own = self._partitions.get(partition)
+        if own is None:
+            return
+        held = self._held(own, event.tenant, event.pipeline_uid)
+        slot = apply_lifecycle(held.slot, event, self._clock.now_ms())
+        if slot.lifecycle != held.slot.lifecycle:
+            held.unsaved = replace(held.unsaved or self._unsaved(own.position), urgent=True)
+        if slot != held.slot:
+            held.slot, held.changed = slot, True
+
+    def handle_beat(self, partition: int, beat: Beat) -> None:
+        """The next one says it again, so it needs no snapshot."""
+        own = self._partitions.get(partition)
+        if own is None:
+            return
+        count_beat()
+        held = self._held(own, beat.tenant, beat.pipeline_uid)
+        slot = apply_beat(held.slot, beat, self._clock.now_ms())
+        if slot != held.slot:
+            held.slot, held.changed = slot, True
+
+    def flush(self) -> None:
+        """Write every slot that has changed, and every lost one that may be written again."""
+        for number, partition in self._partitions.items():
+            rebuildable = partition.position >= partition.rebuild_from
+            pending = [
+                held
+                for held in partition.pipelines.values()
+                if (held.changed and not held.lost) or (held.lost and rebuildable)
+            ]
+            self._write(number, partition, pending, confirm=False)
+
+    def confirm(self) -> None:
+        """Say of every slot that it still stands; find out which are lost."""
+        for number, partition in self._partitions.items():
+            quiet = [h for h in partition.pipelines.values() if not (h.changed or h.lost)]
+            self._write(number, partition, quiet, confirm=True)
+
+    def save(self, *, whole: bool = False, again: bool = False) -> None:
+        """Snapshot what is due, so that a restart reads only the tail of the facts; or the `whole`
+        of what is in none. `again`: what is in one, too, for those may be gone."""
+        now = self._clock.now_ms()
+        saved: list[Held] = []
+        snapshots: list[Snapshot] = []
+        positions: dict[int, int] = {}
+        for number, partition in self._partitions.items():
+            due, waiting = partition.due(now, None if whole else self._rule)
+            due = [*partition.pipelines.values()] if again else due
+            position = min([partition.position, *(unsaved.position for unsaved in waiting)])
+            if due or position != partition.saved_position:
+                positions[number] = position
+                saved += due
+                snapshots += [partition.snapshot(number, held, now) for held in due]
+        if not positions:
+            return
+        self._journal.save(snapshots, positions)
+        for held in saved:
+            held.unsaved = None
+        for number, position in positions.items():
+            self._partitions[number].saved_position = position
+
+    def partitions(self) -> frozenset[int]:
+        """Those that this tracker holds."""
+        return frozenset(self._partitions)
+
+    def slots(self) -> tuple[Slot, ...]:
+        """Of the partitions whose facts have all been applied, back to their takeover at least."""
+        return tuple(
+            held.slot
+            for partition in self._partitions.values()
+            if partition.position >= partition.rebuild_from
+            for held in partition.pipelines.values()
+        )
+
+    def _unsaved(self, position: int) -> Unsaved:
+        return Unsaved(position=position, since_ms=self._clock.now_ms())
+
+    def _held(self, partition: Partition, tenant: str, pipeline_uid: str) -> Held:
+        held = partition.pipelines.get(pipeline_uid)
+        if held is None:
+            slot = Slot(tenant=tenant, pipeline_uid=pipeline_uid)
+            held = partition.pipelines[pipeline_uid] = Held(slot=slot)
+        return held
+
+    def _write(
+        self, number: int, partition: Partition, pending: list[Held], *, confirm: bool
+    ) -> None:
+        if not pending:
+            return
+        writes = [self._planned(number, partition, held, confirm=confirm) for held in pending]
+        results = self._store.write(writes)
+        lost = 0
+        for held, write, result in zip(pending, writes, results, strict=True):
+            if result in (WriteResult.LOST, WriteResult.STALE):
+                held.lost = True
+                lost += 1
+                if held.mark:  # else it is new, and nobody has lost it
+                    count_lost_slot()
+            elif not confirm:
+                held.fresh.clear()
+                held.changed = held.lost = False
+                held.mark = write.mark
+        if lost:
+            partition.rebuild_from = self._journal.end(number)
+            logger.info(
+                "slots are missing and will be written whole",
+                extra={"partition": number, "slots": lost},
+            )
+
+    def _planned(
+        self, number: int, partition: Partition, held: Held, *, confirm: bool
+    ) -> SlotWrite:
+        return SlotWrite(
+            tenant=held.slot.tenant,
+            pipeline_uid=held.slot.pipeline_uid,
+            topic_id=self._journal.topic_id,
+            partition=number,
+            position=partition.position,
+            at=self._clock.now_ms(),
+            slot=None if confirm else held.slot,
+            writer=self._name,
+            mark=held.mark if confirm else f"{self._name}.{next(self._marks)}",
+            history=tuple(held.history if held.lost else held.fresh),
+            rebuilt=held.lost,
+        )

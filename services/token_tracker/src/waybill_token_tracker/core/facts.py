@@ -1,0 +1,214 @@
+"""Applies facts to a slot.
+
+Applying is a join: facts in any order, repeated or split, give one state. Both sides of a hop are
+cumulative, so a fact that was lost on the way is covered by any later one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from waybill_shared.contract.events import (
+    Beat,
+    Commit,
+    Definition,
+    Fact,
+    LifecycleEvent,
+    PartitionOffset,
+    SinkResult,
+    StageDefinition,
+    from_vector,
+    join_offsets,
+    to_vector,
+)
+from waybill_shared.contract.slots import (
+    Hop,
+    Progress,
+    Removal,
+    SinkState,
+    Slot,
+    keys_of,
+    sink_key,
+    stage_key,
+)
+from waybill_shared.contract.vectors import Span, TopicPartition, join
+from waybill_token_tracker.core.graph import Graph, StageSink
+from waybill_token_tracker.core.hops import few, with_hop
+from waybill_token_tracker.core.losses import settle, united
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    slot: Slot
+    progress: tuple[Progress, ...]
+
+
+def apply_fact(slot: Slot, fact: Fact) -> Applied:
+    match fact.body:
+        case Definition():
+            return _advance(slot, _apply_definition(slot, fact.generation, fact.body))
+        case Commit():
+            return _advance(slot, _apply_commit(slot, fact.body))
+
+
+def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
+    """The runner lives, and says what blocks the pipeline."""
+    return replace(slot, heard_at=max(slot.heard_at, now_ms), blocked_by=beat.blocked_by)
+
+
+def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
+    """The last transition that is heard is the newest: one runner speaks at a time, in the order of
+    the topic, and its clock may have been set back. What is said besides tells what blocks now.
+
+    `now_ms`: when it was heard, by the same clock that later tells how long that is ago.
+    """
+    if event.kind != "claim":
+        slot = replace(slot, blocked_by=event.blocked_by)
+    if event.kind == "transition" or (slot.lifecycle is None and event.kind == "heartbeat"):
+        slot = replace(slot, lifecycle=event)
+    return replace(slot, heard_at=max(slot.heard_at, now_ms))
+
+
+def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Slot:
+    newer = generation > slot.generation or (
+        generation == slot.generation
+        and (slot.definition is None or definition.deleted >= slot.definition.deleted)
+    )
+    current = definition if newer or slot.definition is None else slot.definition
+    return replace(
+        slot,
+        generation=max(generation, slot.generation),
+        definition=current,
+        former=_former(slot, definition, current),
+        removals=_removals(slot, current, max(generation, slot.generation)),
+    )
+
+
+def _removals(slot: Slot, current: Definition, generation: int) -> tuple[Removal, ...]:
+    """Tokens that waited for them are answered from what they were; that is never undone."""
+    known = slot.definition.stages if slot.definition is not None else ()
+    gone = _without(known, keys_of(current.stages))
+    return (*slot.removals, Removal(generation=generation, stages=gone)) if gone else slot.removals
+
+
+def _without(stages: tuple[StageDefinition, ...], present: set[str]) -> tuple[StageDefinition, ...]:
+    kept = (
+        replace(
+            s, sinks=tuple(k for k in s.sinks if sink_key(s.name, k.name, k.since) not in present)
+        )
+        for s in stages
+    )
+    return tuple(stage for stage in kept if stage.sinks)
+
+
+def _former(
+    slot: Slot, heard: Definition, current: Definition
+) -> dict[str, tuple[PartitionOffset, ...]]:
+    """Where stages began in their retired topics, by all definitions so far; removed ones too."""
+    known = slot.definition.stages if slot.definition is not None else ()
+    present = {stage_key(stage) for stage in current.stages}
+    former = {key: begun for key, begun in slot.former.items() if key not in present}
+    for stage in current.stages:
+        retired = {topic_id for source in stage.inputs for topic_id in source.retired}
+        begun: dict[TopicPartition, int] = to_vector(slot.former.get(stage_key(stage), ()))
+        for other in (*known, *heard.stages):
+            if stage_key(other) == stage_key(stage):
+                begun = join(begun, to_vector(base for i in other.inputs for base in i.bases))
+        begun = {place: offset for place, offset in begun.items() if place[0] in retired}
+        if begun:
+            former[stage_key(stage)] = from_vector(begun)
+    return former
+
+
+def _apply_commit(slot: Slot, commit: Commit) -> Slot:
+    """A deletion is the last word: what comes behind it was told too late to count."""
+    if slot.definition is not None and slot.definition.deleted:
+        return slot
+    sinks = dict(slot.sinks)
+    for result in commit.sinks:
+        if result.outcome == "committed":
+            key = sink_key(commit.stage, result.name, result.since)
+            sinks[key] = _committed(sinks.get(key, SinkState()), commit, result)
+    return replace(slot, sinks=sinks)
+
+
+def _committed(state: SinkState, commit: Commit, result: SinkResult) -> SinkState:
+    newer = commit.sequence > state.sequence
+    return SinkState(
+        frontier=join_offsets(state.frontier, commit.frontier),
+        reached=state.reached,
+        hops=with_hop(state.hops, _hop(commit, result)),
+        set_aside=united(state.set_aside, _set_aside(commit, result)),
+        lost=state.lost,
+        sequence=commit.sequence if newer else state.sequence,
+        batch_id=commit.batch_id if newer else state.batch_id,
+        committed_at=commit.committed_at if newer else state.committed_at,
+        batch_rows=result.batch_rows if newer else state.batch_rows,
+        version=result.version if newer else state.version,
+    )
+
+
+def _hop(commit: Commit, result: SinkResult) -> Hop:
+    outputs = [o for o in commit.outputs if o.sink == result.name]
+    return Hop(
+        sequence=commit.sequence,
+        inputs=commit.frontier,
+        begins=from_vector({(o.topic_id, o.partition): o.first for o in outputs}),
+        outputs=from_vector({(o.topic_id, o.partition): o.end for o in outputs}),
+    )
+
+
+def _set_aside(commit: Commit, result: SinkResult) -> dict[str, list[Span]]:
+    found: dict[str, list[Span]] = {}
+    for each in commit.set_aside:
+        if each.sink is None or each.sink == result.name:
+            found.setdefault(each.reason, []).extend(
+                Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
+                for r in each.ranges
+            )
+    return found
+
+
+def _advance(before: Slot, slot: Slot) -> Applied:
+    """Move `reached` of every sink as far as its frontier allows, say what is lost in between, and
+    drop hops that all passed."""
+    if slot.definition is None:  # and so nobody knows who reads
+        sinks = _bounded(slot.sinks, dict.fromkeys(slot.sinks, 0))
+        return Applied(slot=replace(slot, sinks=sinks), progress=())
+    graph = Graph(slot.definition, slot)
+    sinks = {**slot.sinks, **settle(before, graph)}
+    progress: list[Progress] = []
+    for sink in graph.sinks:
+        state = sinks[sink.key]
+        reached = join_offsets(state.reached, graph.reached(sink))
+        if reached == state.reached:
+            continue
+        sinks[sink.key] = replace(state, reached=reached)
+        if state.sequence >= 0:  # else it is only where the sink begins; no batch has brought it
+            progress.append(_progress(sink, state, reached))
+    # Where no stage reads, all but the last hop are behind those who read.
+    passed = {
+        key: graph.passed.get(key, max(len(state.hops) - 1, 0)) for key, state in sinks.items()
+    }
+    sinks = _bounded(sinks, passed)
+    return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
+
+
+def _bounded(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
+    hops = few({key: state.hops for key, state in sinks.items()}, passed)
+    return {
+        key: state if hops[key] == state.hops else replace(state, hops=hops[key])
+        for key, state in sinks.items()
+    }
+
+
+def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset, ...]) -> Progress:
+    return Progress(
+        sink=sink.key,
+        before=state.reached,
+        reached=reached,
+        batch_id=state.batch_id,
+        sequence=state.sequence,
+        committed_at=state.committed_at,
+        batch_rows=state.batch_rows,
+        version=state.version,
+    )

@@ -1,0 +1,220 @@
+"""Translates how far a sink has come in its stage's inputs back to root inputs.
+
+A hop of the writer counts when the reader covers its outputs; paths that lead to the same root
+combine by their minimum.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import Final
+
+from waybill_shared.contract.events import (
+    Definition,
+    InputDefinition,
+    PartitionOffset,
+    SinkDefinition,
+    StageDefinition,
+    from_vector,
+    join_offsets,
+    to_vector,
+)
+from waybill_shared.contract.slots import (
+    Hop,
+    SinkState,
+    Slot,
+    sink_key,
+    stage_key,
+)
+from waybill_shared.contract.vectors import (
+    TopicPartition,
+    Vector,
+    covers,
+    gone_topics,
+    join,
+    meet,
+    nearer,
+)
+
+SHAPES_MAX: Final = 4_096  # definitions whose shape is remembered; each is a few kB
+
+
+@dataclass(frozen=True, slots=True)
+class StageSink:
+    """One sink of one stage; `key` is its place in the slot."""
+
+    stage: StageDefinition
+    key: str
+    sink: SinkDefinition
+
+    def unread(self, source: InputDefinition) -> frozenset[str]:
+        """Ids of its topic that were gone before `source` was first read."""
+        return frozenset(self.sink.retired) - ids_of(source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """How far a sink is past the root topics `ids` by one way, or by several of them."""
+
+    ids: frozenset[str]
+    reached: Mapping[TopicPartition, int]
+
+
+class _Shape:
+    """What holds of every slot with this definition; made once for many commits."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.sinks = tuple(
+            StageSink(stage, sink_key(stage.name, sink.name, sink.since), sink)
+            for stage in definition.stages
+            for sink in stage.sinks
+        )
+        self.writers: dict[str, list[StageSink]] = {}
+        for writer in self.sinks:
+            if writer.sink.topic_id is not None:
+                self.writers.setdefault(writer.sink.topic_id, []).append(writer)
+        self.inner = frozenset(
+            topic_id
+            for stage in definition.stages
+            for source in stage.inputs
+            for writer in self.writers_of(source)
+            for topic_id in ids_of(source) | writer.unread(source)
+        )
+        self.bases = {
+            stage.name: from_vector(to_vector(base for i in stage.inputs for base in i.bases))
+            for stage in definition.stages
+        }
+        self.roots = {
+            stage.name: frozenset().union(*map(ids_of, stage.inputs))
+            for stage in definition.stages
+            if not any(self.writers_of(source) for source in stage.inputs)
+        }
+        """By stage that reads nothing but roots: the ids of their topics."""
+        self.readers_first = tuple(reversed(self._writers_first(definition.stages)))
+
+    def _writers_first(self, stages: tuple[StageDefinition, ...]) -> list[StageDefinition]:
+        placed: dict[str, StageDefinition] = {}
+
+        def place(stage: StageDefinition) -> None:
+            if stage.name not in placed:
+                for source in stage.inputs:
+                    for writer in self.writers_of(source):
+                        place(writer.stage)
+                placed[stage.name] = stage
+
+        for stage in stages:
+            place(stage)
+        return [*placed.values()]
+
+    def writers_of(self, source: InputDefinition) -> list[StageSink]:
+        return [] if source.root else self.writers.get(source.topic_id, [])
+
+
+_shape_of = lru_cache(maxsize=SHAPES_MAX)(_Shape)
+
+
+class Graph:
+    """A slot with the ways that lead through it."""
+
+    def __init__(self, definition: Definition, slot: Slot) -> None:
+        self._slot = slot
+        self._shape = _shape_of(definition)
+        self.sinks = self._shape.sinks
+        self.inner = self._shape.inner
+        """Ids of the topics between the stages."""
+        self.readers_first = self._shape.readers_first
+        """All stages; each comes behind those that read what it writes."""
+        self.passed: dict[str, int] = {}
+        """By Kafka sink: how many hops every reader is past, without the last of them."""
+
+    def state(self, key: str) -> SinkState:
+        return self._slot.sinks.get(key, SinkState())
+
+    def hops(self, key: str) -> tuple[Hop, ...]:
+        return self.state(key).hops
+
+    def writers(self, source: InputDefinition) -> list[StageSink]:
+        """The sinks of this pipeline that fill an input; none of a root."""
+        return self._shape.writers_of(source)
+
+    def bases(self, stage: StageDefinition) -> dict[TopicPartition, int]:
+        """Where the stage began, in retired topics too."""
+        former = to_vector(self._slot.former.get(stage_key(stage), ()))
+        return former | to_vector(self._shape.bases[stage.name])
+
+    def held(self, sink: StageSink) -> dict[TopicPartition, int]:
+        """How far a sink has come in the inputs of its stage."""
+        return join(self.bases(sink.stage), to_vector(self.state(sink.key).frontier))
+
+    def reached(self, sink: StageSink) -> tuple[PartitionOffset, ...]:
+        """How far a sink has come in root inputs: of a stage that reads them, what it has taken."""
+        name = sink.stage.name
+        roots = self._shape.roots.get(name)
+        if roots is not None and stage_key(sink.stage) not in self._slot.former:
+            taken = join_offsets(self.state(sink.key).frontier, self._shape.bases[name])
+            if roots.issuperset([at.topic_id for at in taken]):
+                return taken
+        return from_vector(self._to_roots(sink.stage, self.held(sink)).reached)
+
+    def through(
+        self, writer: StageSink, source: InputDefinition, covered: Vector
+    ) -> dict[TopicPartition, int]:
+        """What the writer had taken when all it had written for `source` was below `covered`."""
+        hops, behind = self.hops(writer.key), gone_topics(covered) | writer.unread(source)
+        passed = 0
+        while passed < len(hops) and covers(covered, to_vector(hops[passed].outputs), behind):
+            passed += 1
+        if hops:
+            floor = max(passed - 1, 0)
+            self.passed[writer.key] = min(self.passed.get(writer.key, floor), floor)
+        before = to_vector(hops[passed - 1].inputs) if passed else {}
+        return join(self.bases(writer.stage), before)
+
+    def places(self, topic_id: str) -> Iterator[TopicPartition]:
+        """The partitions of a topic that anything in the slot names, some more than once."""
+        for state in self._slot.sinks.values():
+            named = (
+                *state.frontier,
+                *state.reached,
+                *(state.hops[-1].outputs if state.hops else ()),
+            )
+            yield from ((topic_id, o.partition) for o in named if o.topic_id == topic_id)
+        for sink in self.sinks:
+            yield from (place for place in self.bases(sink.stage) if place[0] == topic_id)
+
+    def _to_roots(self, stage: StageDefinition, at: Vector) -> _Path:
+        """Each stage once, however many ways lead to it: the nearest of them counts for all."""
+        ways: dict[str, list[Vector]] = {stage.name: [at]}
+        paths: list[_Path] = []
+        for each in self.readers_first:
+            for source in each.inputs if each.name in ways else ():
+                here, writers = [within(at, source) for at in ways[each.name]], self.writers(source)
+                if not writers:
+                    paths += [_Path(ids_of(source), reached) for reached in here]
+                for writer in writers:
+                    taken = self.through(writer, source, reduce(nearer, here))
+                    ways.setdefault(writer.stage.name, []).append(taken)
+        return _combine(paths)
+
+
+def ids_of(source: InputDefinition) -> frozenset[str]:
+    return frozenset((source.topic_id, *source.retired))
+
+
+def within(at: Vector, source: InputDefinition) -> dict[TopicPartition, int]:
+    """What of `at` is about one input."""
+    ids = ids_of(source)
+    return {place: end for place, end in at.items() if place[0] in ids}
+
+
+def _combine(paths: list[_Path]) -> _Path:
+    """A way that leads to a topic and has not begun there holds all others back."""
+    ids: frozenset[str] = frozenset().union(*(path.ids for path in paths))
+    combined: dict[TopicPartition, int] = {}
+    for topic_id in ids:
+        mine = [path.reached for path in paths if topic_id in path.ids]
+        least: Vector = {place: end for place, end in mine[0].items() if place[0] == topic_id}
+        for other in mine[1:]:
+            least = meet(least, other)
+        combined |= least
+    return _Path(ids, combined)

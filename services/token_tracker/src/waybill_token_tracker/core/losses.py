@@ -1,0 +1,245 @@
+"""Decides what of the root inputs never comes to a sink, from what stages have set aside.
+
+A range of an inner topic is lost with the inputs of the hops that wrote there, so a record may be
+called lost for its neighbours in a batch. What a sink has reached stays reached: only what a fact
+adds is lost, and only beyond that.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property, reduce
+from typing import Final
+
+from waybill_shared.contract.events import InputDefinition, StageDefinition, to_vector
+from waybill_shared.contract.slots import (
+    Hop,
+    Losses,
+    SinkState,
+    Slot,
+)
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    between,
+    beyond,
+    covers,
+    ends,
+    gone_topics,
+    join,
+    merge_spans,
+    nearer,
+    overlap,
+    without,
+)
+from waybill_token_tracker.core.graph import (
+    Graph,
+    StageSink,
+    ids_of,
+    within,
+)
+
+BEFORE_START: Final = "before_start"
+UNSAID: Final = "topic_recreated"  # of a topic that is gone without a word why
+WITH_ITS_TOPIC: Final = "sink_topic_recreated"  # what a sink held; who reads there may have it
+
+_Way = tuple[StageDefinition, Vector]
+"""A stage as it was defined before the fact, and how far a sink was past its inputs then."""
+
+
+def united(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
+    if not more:
+        return losses
+    reasons = sorted({*losses, *(reason for reason, spans in more.items() if spans)})
+    return {
+        reason: merge_spans((*losses.get(reason, ()), *more.get(reason, ()))) for reason in reasons
+    }
+
+
+def settle(before: Slot, graph: Graph) -> dict[str, SinkState]:
+    """The sinks of `graph`, whose slot came of `before` by one fact, with what is lost in them."""
+    settling = _Settling(before, graph)
+    return {sink.key: settling.settled(sink) for sink in graph.sinks}
+
+
+class _Settling:
+    def __init__(self, before: Slot, graph: Graph) -> None:
+        self._before = before
+        self._graph = graph
+        self._settled: dict[str, SinkState] = {}
+
+    @cached_property
+    def _old(self) -> Graph | None:
+        definition = self._before.definition
+        return None if definition is None else Graph(definition, self._before)
+
+    def settled(self, sink: StageSink) -> SinkState:
+        """With what the stage has lost itself, and what was lost on the way to it."""
+        if sink.key not in self._settled:
+            self._settled[sink.key] = self._settle(sink)
+        return self._settled[sink.key]
+
+    def _settle(self, sink: StageSink) -> SinkState:
+        state = self._graph.state(sink.key)
+        set_aside = united(state.set_aside, self._late(sink))
+        if set_aside:
+            set_aside = self._spread(sink, set_aside)
+        found = [self._of_roots(set_aside)]
+        for source in sink.stage.inputs:
+            found += [_on_the_way(self.settled(w).lost) for w in self._graph.writers(source)]
+        if not any(found):
+            return state
+        reached = to_vector(self._before.sinks.get(sink.key, SinkState()).reached)
+        lost = state.lost
+        for losses in found:
+            lost = _with_new(lost, losses, reached)
+        if set_aside == state.set_aside and lost == state.lost:
+            return state
+        return replace(state, set_aside=set_aside, lost=lost)
+
+    def _of_roots(self, set_aside: Losses) -> Losses:
+        inner = self._graph.inner
+        return {
+            reason: tuple(span for span in spans if span.topic_id not in inner)
+            for reason, spans in set_aside.items()
+        }
+
+    def _late(self, sink: StageSink) -> dict[str, list[Span]]:
+        """What stood between the stages before this one came: it has no part in that.
+
+        Of a root topic the bases say so; here nobody else does.
+        """
+        spans: list[Span] = []
+        for source in sink.stage.inputs:
+            for writer in self._graph.writers(source):
+                if writer.sink.since < sink.sink.since:
+                    spans += [
+                        Span(topic_id=b.topic_id, partition=b.partition, start=0, end=b.offset)
+                        for b in source.bases
+                        if b.offset > 0
+                    ]
+                    spans += self._written_elsewhere(writer, source)
+        return {BEFORE_START: spans} if spans else {}
+
+    def _written_elsewhere(self, writer: StageSink, source: InputDefinition) -> Iterable[Span]:
+        """In topics of that name which were gone before `source` was first read."""
+        places = {p for hop in self._graph.hops(writer.key) for p in to_vector(hop.outputs)}
+        for topic_id, partition in sorted(places):
+            if topic_id in writer.unread(source):
+                yield Span(topic_id=topic_id, partition=partition, start=0, end=ENDLESS)
+
+    def _spread(self, sink: StageSink, set_aside: Losses) -> Losses:
+        """What is set aside, carried from topic to topic along the hops that wrote there.
+
+        Each step is kept: a hop farther up may come with a later fact.
+        """
+        way = self._way(sink)
+        set_aside = self._closed(sink, way, set_aside)
+        ways: dict[str, list[_Way | None]] = {sink.stage.name: [way]}
+        for stage in self._graph.readers_first:
+            for source in stage.inputs if stage.name in ways else ():
+                way = reduce(_nearer, ways[stage.name])
+                for writer in self._graph.writers(source):
+                    above = self._way_above(way, source, writer)
+                    floor = above[1] if above is not None else {}
+                    set_aside = united(set_aside, self._taken(writer, source, set_aside, floor))
+                    ways.setdefault(writer.stage.name, []).append(above)
+        return set_aside
+
+    def _taken(
+        self, writer: StageSink, source: InputDefinition, set_aside: Losses, floor: Vector
+    ) -> dict[str, list[Span]]:
+        """What `writer` took, behind `floor`, when it wrote what is set aside of `source`."""
+        ids = ids_of(source) | writer.unread(source)
+        holes = {
+            reason: mine
+            for reason, spans in set_aside.items()
+            if (mine := [span for span in spans if span.topic_id in ids])
+        }
+        taken: dict[str, list[Span]] = {reason: [] for reason in holes}
+        last = ends(span for spans in holes.values() for span in spans)
+        begun = join(self._graph.bases(writer.stage), floor)
+        before = Hop(sequence=-1, inputs=(), begins=(), outputs=())
+        for hop in self._graph.hops(writer.key) if holes else ():
+            if covers(to_vector(before.outputs), last):
+                break
+            rows = _rows(before, hop)
+            for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
+                held = to_vector(before.inputs)
+                taken[reason] += between(join(begun, held), to_vector(hop.inputs))
+            before = hop
+        return taken
+
+    def _closed(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
+        """What is set aside, and of topics that are gone the partitions that nobody named."""
+        state = self._graph.state(sink.key)
+        held = way[1] if way is not None else self._graph.held(sink)
+        for topic_id in sorted(gone_topics(to_vector(state.frontier))):
+            reasons = _endless(set_aside, topic_id)
+            rest = between(held, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
+            reason = next(iter(reasons.values()), UNSAID)
+            unsaid = [span for span in rest if span.key not in reasons]
+            set_aside = united(set_aside, {reason: unsaid})
+        return set_aside
+
+    def _way(self, sink: StageSink) -> _Way | None:
+        """How far the sink was past its inputs before the fact; None if it was in no definition."""
+        for known in self._old.sinks if self._old is not None else ():
+            if known.key == sink.key:
+                assert self._old is not None
+                return known.stage, self._old.held(known)
+        return None
+
+    def _way_above(
+        self, way: _Way | None, source: InputDefinition, writer: StageSink
+    ) -> _Way | None:
+        """The same for what `writer` took, by the way through `source`."""
+        if way is None or self._old is None:
+            return None
+        stage, held = way
+        for known in stage.inputs:
+            if ids_of(known) & ids_of(source):
+                for each in self._old.writers(known):
+                    if each.key == writer.key:
+                        return each.stage, self._old.through(each, known, within(held, known))
+        return None
+
+
+def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
+    """What a stage had taken by the way on which less of it has come through."""
+    return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
+
+
+def _rows(before: Hop, hop: Hop) -> tuple[Span, ...]:
+    """Where rows of `hop` may stand that are not of `before`.
+
+    Between two that follow each other, markers and rows of others are no rows of theirs.
+    """
+    low = to_vector(before.outputs)
+    if hop.sequence == before.sequence + 1:
+        low = join(low, to_vector(hop.begins))
+    return between(low, to_vector(hop.outputs))
+
+
+def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
+    """The reason by partition, where all the rest of a topic is set aside."""
+    return {
+        span.key: reason
+        for reason, spans in set_aside.items()
+        for span in spans
+        if span.topic_id == topic_id and span.end == ENDLESS
+    }
+
+
+def _on_the_way(lost: Losses) -> Losses:
+    """What never came to a writer, and so comes to none of its readers."""
+    return {reason: spans for reason, spans in lost.items() if reason != WITH_ITS_TOPIC}
+
+
+def _with_new(lost: Losses, found: Losses, reached: Vector) -> Losses:
+    """What is lost on the way keeps its reason; what has been reached is not lost."""
+    for reason, spans in found.items():
+        known = [span for spans in _on_the_way(lost).values() for span in spans]
+        lost = united(lost, {reason: without(beyond(spans, reached), known)})
+    return lost

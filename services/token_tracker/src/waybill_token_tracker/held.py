@@ -1,0 +1,74 @@
+"""What the tracker holds of its pipelines in memory, and how that becomes a snapshot and back."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from waybill_shared.contract.events import Snapshot
+from waybill_shared.contract.slots import SLOT_VERSION, Entry, Slot
+from waybill_token_tracker.core.snapshots import (
+    SnapshotRule,
+    Unsaved,
+    pack,
+    unpack,
+)
+
+HISTORY_IN_MEMORY: Final = 256  # per pipeline; what a rebuilt slot can still tell of past batches
+
+
+@dataclass(slots=True)
+class Held:
+    """A pipeline in memory."""
+
+    slot: Slot
+    fresh: list[Entry] = field(default_factory=list)
+    history: deque[Entry] = field(default_factory=lambda: deque(maxlen=HISTORY_IN_MEMORY))
+    changed: bool = False
+    unsaved: Unsaved | None = None
+    restored_to: int = 0
+    """Facts below are in the snapshot that this began with."""
+    lost: bool = False
+    mark: str = ""
+    """Of the last write: no two have the same."""
+
+
+@dataclass(slots=True)
+class Partition:
+    position: int
+    rebuild_from: int
+    """A lost slot may be written anew once `position` has come here."""
+    pipelines: dict[str, Held] = field(default_factory=dict)
+    saved_position: int = -1
+
+    def due(self, now_ms: int, rule: SnapshotRule | None) -> tuple[list[Held], list[Unsaved]]:
+        """The pipelines to snapshot now, and what is unsaved of those that may wait. Without a rule
+        none may."""
+        due, waiting = [], []
+        for held in self.pipelines.values():
+            if held.unsaved is None:
+                continue
+            if rule is None or held.unsaved.due(self.position, now_ms, rule):
+                due.append(held)
+            else:
+                waiting.append(held.unsaved)
+        return due, waiting
+
+    def snapshot(self, number: int, held: Held, now_ms: int) -> Snapshot:
+        return Snapshot(
+            tenant=held.slot.tenant,
+            pipeline_uid=held.slot.pipeline_uid,
+            partition=number,
+            position=self.position,
+            slot_version=SLOT_VERSION,
+            slot=pack(held.slot, held.history),
+            at=now_ms,
+        )
+
+
+def restored(snapshot: Snapshot) -> Held:
+    saved = unpack(snapshot)
+    return Held(
+        slot=saved.slot,
+        history=deque(saved.history, maxlen=HISTORY_IN_MEMORY),
+        restored_to=snapshot.position,
+    )

@@ -1,0 +1,91 @@
+"""Who may do what: the API key of a request against the scope that its route needs.
+
+Holds the keys in force, read again when their file changes; knows HTTP only as a header's text.
+"""
+
+import logging
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from waybill_shared.access.api_keys import ApiKeys, read_keys
+from waybill_shared.contract.errors import NotAllowed, UserError
+from waybill_shared.contract.routes import Scope
+from waybill_shared.process.clock import Clock, SystemClock
+
+logger = logging.getLogger(__name__)
+
+LOOK_INTERVAL_S = 1.0  # how long a revoked key may still be good
+HOW = "send the header `Authorization: Bearer wb_…`, with a key that `waybill keys new` has made"
+
+
+class KeysInForce:
+    """The keys of a file. Where it can no longer be read the last good ones stay in force."""
+
+    def __init__(
+        self, path: Path, clock: Clock, *, look_interval_s: float = LOOK_INTERVAL_S
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._look_interval_s = look_interval_s
+        self._version = _version(path)
+        self._keys = read_keys(path)
+        self._looked_at = time.monotonic()
+        self._wrong: str | None = None
+        self._lock = threading.Lock()
+
+    def check(self) -> str | None:
+        """What is wrong with the file, for readiness."""
+        self._look()
+        return self._wrong
+
+    def require(self, authorization: str, scope: Scope) -> None:
+        """Return if the header names a key with `scope`; else NotAllowed."""
+        kind, _, text = authorization.partition(" ")
+        if kind.lower() != "bearer" or not text:
+            raise NotAllowed(401, "key_missing", "this needs an API key", hint=HOW)
+        key = self._look().find(text.strip())
+        if key is None:
+            detail = "the API key is none of those in force: mistyped, revoked or of another place"
+            raise NotAllowed(401, "key_refused", detail, hint=HOW)
+        if key.expired(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)):
+            raise NotAllowed(401, "key_expired", f"API key {key.id} expired at {key.expires_at}")
+        if scope not in key.scopes:
+            has = sorted(key.scopes)
+            detail = f"this needs scope {scope}; API key {key.id} has {', '.join(has) or 'none'}"
+            raise NotAllowed(403, "scope_missing", detail, scope=str(scope), scopes=has)
+
+    def _look(self) -> ApiKeys:
+        """The keys, after a look at the file if the last one is old."""
+        with self._lock:
+            if time.monotonic() - self._looked_at >= self._look_interval_s:
+                self._looked_at = time.monotonic()
+                self._refresh()
+            return self._keys
+
+    def _refresh(self) -> None:
+        version = _version(self._path)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            self._keys, self._wrong = read_keys(self._path), None
+            logger.info("api keys read again", extra={"keys": len(self._keys.keys)})
+        except UserError as error:
+            self._wrong = str(error)
+            logger.error("the last good api keys stay in force", extra={"reason": self._wrong})
+
+
+def keys_in_force(path: Path | None) -> KeysInForce | None:
+    """The keys of the setting `api_keys_file`; None: everyone who reaches the port is trusted."""
+    return None if path is None else KeysInForce(path, SystemClock())
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """What changes when the file does; None when it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,100 @@
+"""Messages to bytes and back: Avro single-object encoding with the schemas of `schemas/avro`.
+
+Ten header bytes (marker and the schema's fingerprint) stand before the body, so that a reader
+refuses what was written by another schema instead of guessing.
+"""
+
+import io
+import json
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import fastavro
+from pydantic import TypeAdapter, ValidationError
+
+from waybill_shared.contract.errors import InvalidMessage
+from waybill_shared.contract.events import (
+    Beat,
+    Command,
+    Fact,
+    Fence,
+    LifecycleEvent,
+    Message,
+    PipelineRecord,
+    Reply,
+    Snapshot,
+)
+from waybill_shared.contract.schemas import SCHEMAS
+
+MARKER = b"\xc3\x01"
+HEADER_BYTES = 10
+
+TOPIC_OF: dict[type, str] = {
+    Fact: "commits",
+    PipelineRecord: "pipelines",
+    Command: "commands",
+    Reply: "replies",
+    LifecycleEvent: "lifecycle",
+    Beat: "beats",
+    Fence: "fences",
+    Snapshot: "frontiers",
+}
+
+M = TypeVar("M", bound=Message)
+_adapters: dict[type, TypeAdapter[Message]] = {
+    message_type: TypeAdapter(message_type) for message_type in TOPIC_OF
+}
+
+
+def schema_path(topic: str) -> str:
+    return f"avro/{topic}.v1.avsc"
+
+
+def load_schema(topic: str) -> dict[str, Any]:
+    """The raw schema of a topic, by the topic's name without prefix."""
+    resource = SCHEMAS / schema_path(topic)
+    return cast(dict[str, Any], json.loads(resource.read_text()))
+
+
+@cache
+def _parsed(topic: str) -> tuple[Any, bytes]:
+    raw = load_schema(topic)
+    canonical = fastavro.schema.to_parsing_canonical_form(raw)
+    fingerprint = fastavro.schema.fingerprint(canonical, "CRC-64-AVRO")
+    return fastavro.parse_schema(raw), MARKER + bytes.fromhex(fingerprint)
+
+
+def encode(message: Message) -> bytes:
+    schema, header = _parsed(TOPIC_OF[type(message)])
+    out = io.BytesIO()
+    out.write(header)
+    fastavro.schemaless_writer(out, schema, _adapters[type(message)].dump_python(message))
+    return out.getvalue()
+
+
+def decode(message_type: type[M], raw: bytes) -> M:
+    """The message in `raw`; InvalidMessage if it is not one of this type and schema version."""
+    schema, header = _parsed(TOPIC_OF[message_type])
+    if raw[:HEADER_BYTES] != header:
+        raise InvalidMessage(
+            f"not a {message_type.__name__}: the first {HEADER_BYTES} bytes are"
+            f" {raw[:HEADER_BYTES].hex()}, expected {header.hex()}"
+        )
+    body = io.BytesIO(raw[HEADER_BYTES:])
+    try:
+        record = fastavro.schemaless_reader(body, schema, None)
+        message = cast(M, _adapters[message_type].validate_python(record))
+    except (EOFError, ValueError, IndexError, ValidationError) as error:
+        raise InvalidMessage(f"a damaged {message_type.__name__}: {error}") from error
+    if behind := len(raw) - HEADER_BYTES - body.tell():
+        raise InvalidMessage(f"a damaged {message_type.__name__}: {behind} byte(s) behind it")
+    return message
+
+
+def to_json(message: Message) -> str:
+    """The message as JSON, for places that hold text (an Iceberg property)."""
+    return _adapters[type(message)].dump_json(message).decode()
+
+
+def from_json(message_type: type[M], text: str) -> M:
+    return cast(M, _adapters[message_type].validate_json(text))

@@ -1,0 +1,331 @@
+"""The messages of the `waybill.*` topics as values; `schemas/avro` is their form on the wire.
+
+Times are milliseconds since the epoch. Nothing here reads a clock or talks to Kafka.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from waybill_shared.contract.vectors import TopicPartition, Vector, join
+
+FieldMap = dict[str, str]
+SqlGuard = Literal["strict", "trusted"]
+"""Whether queries are judged by the lists of what is allowed; commands are refused by both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOffset:
+    topic_id: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    topic: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative."""
+
+    sink: str
+    topic: str
+    topic_id: str
+    partition: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkResult:
+    name: str
+    since: int  # the life of the sink: see SinkDefinition
+    kind: str
+    outcome: Literal["committed", "failed"]
+    batch_rows: int
+    version: dict[str, int]
+    started_at: int
+    ended_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    name: str
+    kind: str
+    started_at: int
+    ended_at: int
+    rows_in: int
+    rows_out: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Records that will not be processed; a topic that is gone is set aside up to ENDLESS."""
+
+    reason: str
+    sink: str | None
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCounts:
+    topic_id: str
+    partition: int
+    dead: int
+    skipped: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Stage `stage` has made the effects of `inputs` durable in the sinks named in `sinks`."""
+
+    stage: str
+    sequence: int
+    lineage: str
+    epoch: int
+    batch_id: int
+    started_at: int
+    committed_at: int
+    inputs: tuple[Range, ...]
+    frontier: tuple[PartitionOffset, ...]
+    outputs: tuple[Output, ...]
+    sinks: tuple[SinkResult, ...]
+    steps: tuple[Step, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
+    counts: tuple[PartitionCounts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDefinition:
+    name: str
+    topic: str
+    topic_id: str
+    root: bool
+    bases: tuple[PartitionOffset, ...]
+    whole: tuple[PartitionOffset, ...] = ()  # of a root: from here on every sink has part
+    retired: tuple[str, ...] = ()  # ids that the topic of this name had before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkDefinition:
+    name: str
+    kind: str
+    target: str
+    topic_id: str | None
+    terminal: bool
+    since: int  # the generation with which it came: a name that returns is another sink
+    bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
+    retired: tuple[str, ...] = ()  # ids that its topic had before
+    moved: int = 0  # the generation with which its topic was created anew, the last time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDefinition:
+    name: str
+    since: int  # the generation with which it came: a name that returns is another stage
+    inputs: tuple[InputDefinition, ...]
+    sinks: tuple[SinkDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    deleted: bool
+    stages: tuple[StageDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    tenant: str
+    pipeline_uid: str
+    generation: int
+    at: int
+    body: Definition | Commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRecord:
+    tenant: str
+    pipeline_uid: str
+    name: str
+    generation: int
+    desired: Literal["running", "stopped", "deleted"]
+    manifest: str
+    stages: tuple[StageDefinition, ...]
+    created_at: int
+    updated_at: int
+    commanded_at: int  # offset of the last command that is in this record
+    life: int  # how many pipelines had this name before
+    closed: bool = False  # a deleted one, of which nothing is left to be told
+    commands_id: str = ""  # of the topic in which `commanded_at` counts
+
+    def root_inputs(self) -> dict[str, InputDefinition]:
+        """Inputs that no stage of this pipeline writes, by name."""
+        return {i.name: i for stage in self.stages for i in stage.inputs if i.root}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    tenant: str
+    pipeline_uid: str
+    id: str
+    pipeline: str
+    life: int  # of the name: how many pipelines had it before
+    action: Literal["apply", "start", "stop", "restart", "delete"]
+    manifest: str | None
+    actor: str
+    request_id: str
+    at: int
+    options: FieldMap = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong, where, and how to mend it."""
+
+    message: str
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    tenant: str
+    pipeline_uid: str
+    id: str
+    pipeline: str
+    action: str
+    state: Literal["done", "failed"]
+    generation: int | None
+    errors: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleError:
+    domain: Literal["user", "external", "internal"]
+    message: str
+    hint: str
+    stage: str | None
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleEvent:
+    tenant: str
+    pipeline_uid: str
+    pipeline: str
+    generation: int
+    kind: Literal["claim", "transition", "heartbeat"]
+    phase_from: str | None
+    phase: str
+    reason: str
+    error: LifecycleError | None
+    actor: str
+    run_id: str
+    attempt: int
+    next_at: int | None
+    at: int
+    blocked_by: str | None = None
+    sql_guard: SqlGuard = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """The runner of a pipeline lives; `blocked_by` is what its driver waits for."""
+
+    tenant: str
+    pipeline_uid: str
+    at: int
+    blocked_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Up to where a stage has written in one sink.
+
+    `frontier`, `outputs` and `set_aside` are cumulative; the frontier has passed what is set aside.
+    """
+
+    tenant: str
+    pipeline_uid: str
+    stage: str
+    sink: str
+    sequence: int
+    generation: int
+    lineage: str
+    batch_id: int
+    epoch: int
+    inputs: tuple[Range, ...]
+    frontier: tuple[PartitionOffset, ...]
+    outputs: tuple[Output, ...]
+    batch_rows: int
+    at: int
+    set_aside: tuple[SetAside, ...] = ()
+    batches: int = 0  # how many it took in turn with the stage's other sinks
+    lifecycle_id: str = ""  # of the topic in which `epoch` counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """`position` is in the commits topic of that id; `slot` is packed, see the schema."""
+
+    tenant: str
+    pipeline_uid: str
+    partition: int
+    position: int
+    slot_version: int
+    slot: str
+    at: int
+    topic_id: str = ""
+
+
+Message = Fact | PipelineRecord | Command | Reply | LifecycleEvent | Beat | Fence | Snapshot
+
+
+def pipeline_key(tenant: str, pipeline_uid: str) -> str:
+    """The Kafka key that all facts about one pipeline share."""
+    return f"{tenant}/{pipeline_uid}"
+
+
+def to_vector(offsets: Iterable[PartitionOffset]) -> dict[TopicPartition, int]:
+    return {(o.topic_id, o.partition): o.offset for o in offsets}
+
+
+def from_vector(vector: Vector) -> tuple[PartitionOffset, ...]:
+    return tuple(
+        PartitionOffset(topic_id=topic_id, partition=partition, offset=offset)
+        for (topic_id, partition), offset in sorted(vector.items())
+    )
+
+
+def join_offsets(
+    left: tuple[PartitionOffset, ...], right: tuple[PartitionOffset, ...]
+) -> tuple[PartitionOffset, ...]:
+    """The farther of the two, partition by partition, in the order of `from_vector`.
+
+    `left` comes in that order. Mostly one of them is the farther one everywhere, and that is told
+    without making anything: a tracker asks this of each commit.
+    """
+    if len(left) == len(right):
+        left_leads = right_leads = True
+        for one, other in zip(left, right, strict=True):
+            if one.partition != other.partition or one.topic_id != other.topic_id:
+                break
+            left_leads &= one.offset >= other.offset
+            right_leads &= one.offset <= other.offset
+        else:
+            if left_leads or right_leads:
+                return left if left_leads else right
+    return from_vector(join(to_vector(left), to_vector(right)))

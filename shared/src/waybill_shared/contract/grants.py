@@ -1,0 +1,169 @@
+"""What each service may do in Kafka and in Redis, and nothing more: the one table of it.
+
+Who may write commits may end any token, so only the stage runner does; only the tracker changes
+slots. docs/existing-clusters.md and `python -m waybill_shared.setup --print-acls` are made of this,
+and an end-to-end test gives services exactly these rights.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+Operation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs", "Delete"]
+Resource = Literal["topic", "group", "transactional-id"]
+Need = Literal["always", "to create topics", "to show lag in Kafka"]
+
+PREFIX: Final = "PREFIX"  # stands for WAYBILL_TOPIC_PREFIX at the beginning of a name
+INPUTS: Final = "INPUTS"  # stands for the topics that pipelines read and nothing of them writes
+OUTPUTS: Final = "OUTPUTS"  # stands for the topics of their Kafka sinks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaGrant:
+    """Write and Read include Describe."""
+
+    operations: tuple[Operation, ...]
+    resource: Resource
+    name: str
+    prefixed: bool = False
+    why: str
+    need: Need = "always"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisGrant:
+    commands: tuple[str, ...]
+    keys: str
+    channel: str
+    why: str
+
+
+def _grant(
+    operation: Operation, *more: Operation, topic: str, why: str, need: Need = "always"
+) -> KafkaGrant:
+    return KafkaGrant(
+        operations=(operation, *more), resource="topic", name=topic, why=why, need=need
+    )
+
+
+def _group(name: str, operation: Operation, why: str) -> KafkaGrant:
+    return KafkaGrant(operations=(operation,), resource="group", name=name, why=why)
+
+
+def _transactions(begins: str, what: str) -> KafkaGrant:
+    return KafkaGrant(
+        operations=("Write",),
+        resource="transactional-id",
+        name=begins,
+        prefixed=True,
+        why=f"{what}: in one transaction",
+    )
+
+
+READER: Final = "waybill-reader"
+FOLLOWER: Final = "waybill-follower"
+NEVER_JOINED: Final = "clients name a group also where they read by themselves"
+CREATION: Final = "topics of new pipelines; that one is gone is asked by way of it (below)"
+
+KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
+    "setup": (
+        KafkaGrant(
+            operations=("Create", "Describe", "DescribeConfigs"),
+            resource="topic",
+            name=f"{PREFIX}.",
+            prefixed=True,
+            why="makes Waybill's topics, or checks those that are there",
+        ),
+    ),
+    "ingress": (
+        _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
+        _grant("Write", topic=f"{PREFIX}.commands", why="what people want of pipelines"),
+        _grant("Write", topic=INPUTS, why="records over HTTP"),
+        _group(FOLLOWER, "Describe", NEVER_JOINED),
+    ),
+    "token_tracker": (
+        _grant("Read", topic=f"{PREFIX}.commits", why="facts"),
+        _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
+        _grant("Read", topic=f"{PREFIX}.beats", why="that runners live"),
+        _grant("Read", "Write", topic=f"{PREFIX}.frontiers", why="its own snapshots"),
+        _group(f"{PREFIX}.token_tracker", "Read", "its share of the partitions"),
+        _transactions(f"{PREFIX}/token_tracker/", "snapshots with their offsets"),
+        _group(READER, "Describe", NEVER_JOINED),
+        _grant("Describe", topic=INPUTS, why="where they end: lag in `/metrics`"),
+        _grant("Describe", topic=OUTPUTS, why="where they end: lag in `/metrics`"),
+        _grant("Read", topic=INPUTS, why="offsets of groups", need="to show lag in Kafka"),
+        _grant("Read", topic=OUTPUTS, why="offsets of groups", need="to show lag in Kafka"),
+        KafkaGrant(
+            operations=("Read", "Delete"),
+            resource="group",
+            name=f"{PREFIX}.",
+            prefixed=True,
+            why="a group for each stage",
+            need="to show lag in Kafka",
+        ),
+    ),
+    "stage_runner": (
+        _grant("Read", topic=f"{PREFIX}.commands", why="what people want of pipelines"),
+        _grant("Read", "Write", topic=f"{PREFIX}.pipelines", why="definitions"),
+        _grant("Write", topic=f"{PREFIX}.commits", why="a forged one completes tokens"),
+        _grant("Read", "Write", topic=f"{PREFIX}.fences", why="what Kafka sinks hold"),
+        _grant("Write", topic=f"{PREFIX}.lifecycle", why="phases"),
+        _grant("Write", topic=f"{PREFIX}.beats", why="that it lives"),
+        _grant("Read", "Write", topic=f"{PREFIX}.replies", why="answers to commands"),
+        KafkaGrant(
+            operations=("Describe", "DescribeConfigs"),
+            resource="topic",
+            name=f"{PREFIX}.",
+            prefixed=True,
+            why="that topics made by others keep what they must",
+        ),
+        _group(f"{PREFIX}.stage_runner", "Read", "its share of the partitions"),
+        _group(READER, "Describe", NEVER_JOINED),
+        _grant("Read", topic=INPUTS, why="stages"),
+        _grant("Read", "Write", topic=OUTPUTS, why="sinks, and stages behind them"),
+        _transactions(f"{PREFIX}/", "a batch with its fence, a change with its definition"),
+        _grant("Create", topic=INPUTS, why=CREATION, need="to create topics"),
+        _grant("Create", topic=OUTPUTS, why=CREATION, need="to create topics"),
+    ),
+    "status": (
+        _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
+        _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
+        _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
+        _group(FOLLOWER, "Describe", NEVER_JOINED),
+    ),
+}
+
+CONNECTING: Final = ("ping", "select", "client|setinfo")
+SCRIPTS: Final = ("evalsha", "script|load", "script|exists", "info", "time", "hmget")
+
+REDIS_GRANTS: Final[dict[str, RedisGrant]] = {
+    "token_tracker": RedisGrant(
+        commands=(
+            *CONNECTING, *SCRIPTS, "hset", "hincrby", "zrange", "zadd", "zremrangebyrank", "del",
+            "publish",
+        ),
+        keys=f"{PREFIX}:*",
+        channel=f"{PREFIX}:wake",
+        why="writes slots and histories, and wakes status",
+    ),
+    "status": RedisGrant(
+        commands=(*CONNECTING, *SCRIPTS, "zrange", "zcard", "subscribe", "unsubscribe"),
+        keys=f"{PREFIX}:*",
+        channel=f"{PREFIX}:wake",
+        why="reads them",
+    ),
+}  # fmt: skip
+
+
+def kafka_grants(
+    service: str, prefix: str, *, inputs: Sequence[str] = (), outputs: Sequence[str] = ()
+) -> Iterator[KafkaGrant]:
+    """Those of `service` with all names filled in; `orders.*` stands for all that begins so."""
+    pipelines = {INPUTS: inputs, OUTPUTS: outputs}
+    for grant in KAFKA_GRANTS[service]:
+        if grant.name in pipelines:
+            for topic in dict.fromkeys(pipelines[grant.name]):
+                name = topic.removesuffix("*")
+                yield replace(grant, name=name or "*", prefixed=bool(name) and name != topic)
+        else:
+            yield replace(grant, name=grant.name.replace(PREFIX, prefix, 1))

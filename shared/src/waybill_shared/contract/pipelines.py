@@ -1,0 +1,75 @@
+"""What this process knows of all pipelines: the newest record of each, by name and by short id.
+
+Fed from `waybill.pipelines`; never writes. Deleted pipelines stay, so their tokens still resolve.
+"""
+
+import threading
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.tokens import pipeline_id
+
+UID_NAMESPACE: UUID = uuid5(NAMESPACE_URL, "urn:waybill:pipeline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """One pipeline of a name; `number` counts those before it."""
+
+    uid: str
+    number: int
+
+
+class PipelineDirectory:
+    """Thread-safe: one follower writes, requests read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_uid: dict[str, PipelineRecord] = {}
+        self._by_name: dict[tuple[str, str], PipelineRecord] = {}
+        self._by_id: dict[str, PipelineRecord] = {}
+
+    def accept(self, record: PipelineRecord) -> None:
+        """The newest life of a name is the one with the highest number, whatever clocks say."""
+        with self._lock:
+            self._by_uid[record.pipeline_uid] = record
+            self._by_id[pipeline_id(record.tenant, record.pipeline_uid)] = record
+            name = (record.tenant, record.name)
+            known = self._by_name.get(name)
+            if known is None or known.life <= record.life:
+                self._by_name[name] = record
+
+    def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
+        """The living pipeline of that name."""
+        with self._lock:
+            record = self._by_name.get((tenant, name))
+        return None if record is None or record.desired == "deleted" else record
+
+    def by_uid(self, uid: str) -> PipelineRecord | None:
+        """That life of a pipeline, also when it is over."""
+        with self._lock:
+            return self._by_uid.get(uid)
+
+    def owner_of(self, short_id: str) -> PipelineRecord | None:
+        """The pipeline of which a part of a token is."""
+        with self._lock:
+            return self._by_id.get(short_id)
+
+    def living(self, tenant: str) -> list[PipelineRecord]:
+        with self._lock:
+            records = list(self._by_uid.values())
+        alive = [r for r in records if r.tenant == tenant and r.desired != "deleted"]
+        return sorted(alive, key=lambda record: record.name)
+
+    def life_for(self, tenant: str, name: str) -> Life:
+        """That of the living pipeline of that name, else the one that comes next.
+
+        Its uid follows from its number, so that two creations at once mean one pipeline.
+        """
+        with self._lock:
+            newest = self._by_name.get((tenant, name))
+        if newest is not None and newest.desired != "deleted":
+            return Life(uid=newest.pipeline_uid, number=newest.life)
+        number = 0 if newest is None else newest.life + 1
+        return Life(uid=str(uuid5(UID_NAMESPACE, f"{tenant}/{name}/{number}")), number=number)

@@ -1,0 +1,51 @@
+"""JSON bodies of requests: what is wrong with one is told by field, with the nearest name."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from waybill_shared.contract.suggestions import hint_of_names
+from waybill_shared.http.app import Problem
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def body_of(kind: type[Body], raw: bytes) -> Body:
+    """`raw` as a `kind`; 422 names each field that is missing, unknown or not as it must be."""
+    try:
+        return kind.model_validate_json(raw)
+    except ValidationError as error:
+        errors = [
+            _told(kind, item["type"], item["loc"], item["msg"])
+            for item in error.errors(include_context=False)
+        ]
+    detail = "; ".join(": ".join(filter(None, each.values())) for each in errors)
+    raise Problem(422, "invalid", detail, errors=errors)
+
+
+def _told(
+    kind: type[BaseModel], fault: str, place: Sequence[str | int], message: str
+) -> dict[str, str]:
+    told = {"path": ".".join(map(str, place)), "message": message.removeprefix("Value error, ")}
+    if fault == "missing":
+        told["message"] = "is missing"
+    elif fault == "extra_forbidden":
+        known = list(_model_at(kind, place[:-1]).model_fields)
+        told["message"] = "unknown field"
+        told["hint"] = hint_of_names(str(place[-1]), known, "fields")
+    return told
+
+
+def _model_at(kind: type[BaseModel], place: Sequence[str | int]) -> type[BaseModel]:
+    for part in place:
+        if isinstance(part, str):
+            kind = next(_models_in(kind.model_fields[part].annotation))
+    return kind
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)

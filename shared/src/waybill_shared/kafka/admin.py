@@ -1,0 +1,317 @@
+"""Questions about topics and groups: who they are, how far they go, what we may do with them.
+
+Driver errors become `Retryable` here and in `waybill_shared.kafka.clients`, and nowhere else.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConsumerGroupDescription,
+    ListOffsetsResultInfo,
+    NewTopic,
+    OffsetSpec,
+    TopicDescription,
+)
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.cluster import Kafka, KafkaCluster, cluster_of
+from waybill_shared.kafka.errors import REFUSED, said
+
+ADMIN_TIMEOUT_S = 10.0
+READY_TIMEOUT_S = 2.0
+RENEWAL_S: Final = 20.0  # no request takes longer
+SILENT = 0  # the lowest syslog level
+UNANSWERED: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT})
+OLD_LEADER = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
+# What the controller says of a new topic only after it has looked whether there is one of that name
+# (ReplicationControlManager, and ZkAdminManager before Kafka 4).
+NOT_THERE: Final = frozenset(
+    {
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.TOPIC_EXCEPTION,  # another name is too like it: `a.b` and `a_b`
+    }
+)
+MAY_NOT_ASK: Final = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
+URL_SAFE = str.maketrans("+/", "-_")
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdentity:
+    name: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+def make_admin(kafka: Kafka) -> "KafkaAdmin":
+    # Every call says what went wrong; what librdkafka prints beside that helps nobody.
+    cluster = cluster_of(kafka)
+    return KafkaAdmin(
+        lambda: AdminClient({**cluster.client_options(), "log_level": SILENT}), cluster
+    )
+
+
+class KafkaAdmin:
+    """Questions about topics. Every call has a time-out and raises Retryable when it passes.
+
+    A client that got no answer is replaced. One that heard of a cluster without brokers, as a
+    single broker tells it that did not answer its controller for some seconds, may find none ever
+    after (librdkafka 2.10 to 2.16).
+    """
+
+    def __init__(self, make: Callable[[], AdminClient], cluster: KafkaCluster) -> None:
+        self.client = make()
+        self.cluster = cluster
+        self._make = make
+        self._last: AdminClient | None = None
+        """Kept, because a client that goes leaves those without an answer who still wait for it."""
+        self._renewed_at = -RENEWAL_S
+        self._lock = threading.Lock()
+
+    def ask(
+        self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]"
+    ) -> "Mapping[K, Future[T]]":
+        """The answers to come; give each question a time-out of less than `RENEWAL_S`."""
+        client = self.client
+        asked = question(client)
+        for answer in asked.values():
+            answer.add_done_callback(partial(self._heard, client))
+        return asked
+
+    def reachable(self) -> str | None:
+        """None when a broker answers, else what is wrong; a readiness check."""
+        try:
+            self._metadata()
+        except KafkaException as error:
+            return str(error.args[0].str())
+        return None
+
+    def cluster_id(self) -> str:
+        try:
+            return str(self._metadata().cluster_id)
+        except KafkaException as error:
+            raise Retryable(f"kafka: {error.args[0].str()}") from error
+
+    def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        """Id and partitions of those of `topics` that exist."""
+        return identities(self.ask_identities(topics))
+
+    def absent(self, topic: str) -> bool:
+        """Whether the controller, who makes and deletes topics, has none of that name.
+
+        A broker that was away, or stands alone, has not heard of every topic. Nothing is made. Who
+        may not ask is told yes: else a deletion could never be told where only admins create
+        topics. Any other error is no answer, for what counts as deleted is lost for good;
+        `KafkaError.retriable` does not tell them apart, it is False for all that brokers say.
+        """
+        wanted = [NewTopic(topic, 1)]
+        asked = self.ask(
+            lambda client: client.create_topics(
+                wanted, validate_only=True, request_timeout=ADMIN_TIMEOUT_S
+            )
+        )
+        try:
+            asked[topic].result()
+        except KafkaException as error:
+            fault = error.args[0]
+            if fault.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            if fault.code() not in NOT_THERE | MAY_NOT_ASK:
+                raise Retryable(f"topic {topic}: {said(fault)}") from error
+        return True
+
+    def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
+        """The question alone, for those who need not wait: `identities` reads the answers."""
+        names = sorted(set(topics))
+        if not names:
+            return {}
+        wanted = TopicCollection(names)
+        return self.ask(
+            lambda client: client.describe_topics(wanted, request_timeout=ADMIN_TIMEOUT_S)
+        )
+
+    def operations(self, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What we may do with each, in Kafka's words: `Read`. Those that are not there are left
+        out, and all are where the cluster does not tell."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        ask = self._ask_topics if resource == "topic" else self._ask_groups
+        found = {}
+        for name, future in ask(wanted).items():
+            try:
+                told = future.result().authorized_operations
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in REFUSED:
+                    found[name] = frozenset[str]()
+                elif code not in ABSENT:
+                    raise Retryable(f"{resource} {name}: {error.args[0].str()}") from error
+            else:
+                if told is not None:
+                    found[name] = frozenset(each.name.title().replace("_", "") for each in told)
+        return found
+
+    def _ask_topics(self, names: list[str]) -> "Mapping[str, Future[TopicDescription]]":
+        topics = TopicCollection(names)
+        return self.ask(
+            lambda client: client.describe_topics(
+                topics, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
+            )
+        )
+
+    def _ask_groups(self, names: list[str]) -> "Mapping[str, Future[ConsumerGroupDescription]]":
+        return self.ask(
+            lambda client: client.describe_consumer_groups(
+                names, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
+            )
+        )
+
+    def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """One past the last record written, open transactions included."""
+        return self._offsets(topic, partitions, OffsetSpec.latest())
+
+    def ends_of(self, topics: Iterable[TopicIdentity]) -> dict[str, dict[int, int]]:
+        """As `ends`, of many topics at once and by name, without those that do not answer now."""
+        topics = list(topics)
+        places = [TopicPartition(topic.name, p) for topic in topics for p in topic.partitions]
+        wanted = dict.fromkeys(places, OffsetSpec.latest())
+        asked = self.ask(
+            lambda client: client.list_offsets(wanted, request_timeout=ADMIN_TIMEOUT_S)
+        )
+        found: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
+        silent: set[str] = set()
+        for at, future in asked.items():
+            try:
+                found[at.topic][at.partition] = _offset(future, at.topic)
+            except Retryable:
+                silent.add(at.topic)
+        for topic in silent:
+            self._find_leaders(topic)
+        return {topic: ends for topic, ends in found.items() if topic not in silent}
+
+    def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """How far a reader of committed records can see: up to the first open transaction."""
+        committed = IsolationLevel.READ_COMMITTED
+        return self._offsets(topic, partitions, OffsetSpec.latest(), committed)
+
+    def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self._offsets(topic, partitions, OffsetSpec.earliest())
+
+    def _offsets(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[int, int]:
+        wanted = {TopicPartition(topic, partition): spec for partition in partitions}
+        try:
+            return self._ask_offsets(topic, wanted, isolation)
+        except LeaderMoved:
+            self._find_leaders(topic)
+            return self._ask_offsets(topic, wanted, isolation)
+
+    def _ask_offsets(
+        self, topic: str, wanted: dict[TopicPartition, OffsetSpec], isolation: IsolationLevel
+    ) -> dict[int, int]:
+        futures = self.ask(
+            lambda client: client.list_offsets(
+                wanted, isolation_level=isolation, request_timeout=ADMIN_TIMEOUT_S
+            )
+        )
+        return {at.partition: _offset(future, topic) for at, future in futures.items()}
+
+    def _find_leaders(self, topic: str) -> None:
+        """Without being told to, this client asks the leaders that it has found once for ever."""
+        try:
+            self._metadata(topic)
+        except KafkaException as error:
+            raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+
+    def _metadata(self, topic: str | None = None) -> ClusterMetadata:
+        client = self.client
+        try:
+            return client.list_topics(topic, timeout=READY_TIMEOUT_S)
+        except KafkaException as error:
+            self._renew(client, error)
+            raise
+
+    def _heard(self, client: AdminClient, answer: "Future[object]") -> None:
+        error = None if answer.cancelled() else answer.exception()
+        if isinstance(error, KafkaException):
+            self._renew(client, error)
+
+    def _renew(self, client: AdminClient, error: KafkaException) -> None:
+        with self._lock:
+            now = time.monotonic()
+            unanswered = error.args[0].code() in UNANSWERED
+            if unanswered and client is self.client and now >= self._renewed_at + RENEWAL_S:
+                self._last, self.client = client, self._make()
+                self._renewed_at = now
+
+
+def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, TopicIdentity]:
+    found = {}
+    for name, future in asked.items():
+        try:
+            described = future.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            raise Retryable(f"topic {name}: {said(error.args[0])}") from error
+        found[name] = TopicIdentity(
+            name=name,
+            # Kafka prints ids url-safe, this client does not; one spelling everywhere.
+            topic_id=str(described.topic_id).translate(URL_SAFE),
+            partitions=tuple(sorted(p.id for p in described.partitions)),
+        )
+    return found
+
+
+class LeaderMoved(Retryable):
+    """What this client knows of a partition's leader is no longer so."""
+
+
+def _offset(future: "Future[ListOffsetsResultInfo]", topic: str) -> int:
+    """A broker that did not answer leaves no error in this client, but no offset either."""
+    offset = _result(future, topic).offset
+    if offset < 0:
+        raise Retryable(f"topic {topic}: the broker did not say how far it goes")
+    return int(offset)
+
+
+def _result(future: "Future[T]", topic: str) -> T:
+    try:
+        return future.result()
+    except KafkaException as error:
+        kind = LeaderMoved if error.args[0].code() in OLD_LEADER else Retryable
+        raise kind(f"topic {topic}: {said(error.args[0])}") from error

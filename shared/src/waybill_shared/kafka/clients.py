@@ -1,0 +1,148 @@
+"""How we talk to Kafka: producers and consumers with explicit options, and reading to the end.
+
+Driver errors become `Retryable` here and in `waybill_shared.kafka.admin`, and nowhere else.
+"""
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import ADMIN_TIMEOUT_S, make_admin
+from waybill_shared.kafka.cluster import Kafka, cluster_of
+from waybill_shared.kafka.errors import said
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.2
+SILENCE_S = 30.0  # so long a broker may say nothing before a read is given up
+READ_MESSAGES_MAX = 1_000
+END_WAIT_MS = 50  # a broker holds back that nothing is left for so long; news it sends at once
+
+COMMON = {
+    # Java's partitioner, so that a key lands where every other client puts it.
+    "partitioner": "murmur2_random",
+    "acks": "all",
+    "enable.idempotence": True,
+}
+
+
+def make_producer(kafka: Kafka, **options: object) -> Producer:
+    """An idempotent producer with acks=all; `linger.ms` is low because somebody waits."""
+    base = {**cluster_of(kafka).client_options(), "linger.ms": 1, "logger": logger}
+    return Producer({**base, **COMMON, **options})
+
+
+def make_consumer(kafka: Kafka, group: str, **options: object) -> Consumer:
+    """A consumer whose offsets move only when its owner says so."""
+    return Consumer(
+        {
+            **cluster_of(kafka).client_options(),
+            "logger": logger,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            # The broker's own minimum: so long nobody takes over from a process that was killed.
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 1_500,
+            "allow.auto.create.topics": False,
+            **options,
+        }
+    )
+
+
+def produce_and_wait(
+    producer: Producer, topic: str, key: str, value: bytes, *, timeout_s: float = ADMIN_TIMEOUT_S
+) -> Message:
+    """Produce one message and return its delivery report; Retryable if it is not acknowledged."""
+    reports: list[tuple[KafkaError | None, Message]] = []
+    producer.produce(topic, key=key, value=value, on_delivery=lambda e, m: reports.append((e, m)))
+    deadline = time.monotonic() + timeout_s
+    while not reports and time.monotonic() < deadline:
+        producer.poll(POLL_S)
+    if not reports:
+        raise Retryable(f"no acknowledgement from topic {topic} within {timeout_s} s")
+    error, message = reports[0]
+    if error is not None:
+        raise Retryable(f"topic {topic} refused a message: {said(error)}")
+    return message
+
+
+def position_of(message: Message) -> tuple[int, int]:
+    """Partition and offset of a message that came from Kafka."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None
+    return partition, offset
+
+
+def read_to_end(
+    kafka: Kafka, topic: str, partitions: Iterable[int], *, silence_s: float = SILENCE_S
+) -> Iterator[Message]:
+    """Committed messages up to the ends as they stand now.
+
+    The end is the high watermark: behind somebody's open transaction this waits for its fate.
+    """
+    ends = make_admin(kafka).ends(topic, partitions)
+    ranges = {partition: (0, end) for partition, end in ends.items()}
+    yield from read_ranges(kafka, topic, ranges, silence_s=silence_s)
+
+
+def read_ranges(
+    kafka: Kafka,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    *,
+    committed: bool = True,
+    silence_s: float = SILENCE_S,
+) -> Iterator[Message]:
+    """Messages of each partition from its first offset to before its second.
+
+    Retryable when nothing comes for `silence_s`; it takes as long as it takes while more comes.
+    """
+    left = {partition: end for partition, (start, end) in ranges.items() if end > start}
+    if not left:
+        return
+    level = "read_committed" if committed else "read_uncommitted"
+    options: dict[str, object] = {"enable.partition.eof": True, "isolation.level": level}
+    options["fetch.wait.max.ms"] = END_WAIT_MS
+    consumer = make_consumer(kafka, "waybill-reader", **options)
+    try:
+        # By number: to look for the beginning costs this client half a second.
+        consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
+        heard_at = time.monotonic()
+        while left:
+            for message in _next_messages(consumer):
+                heard_at = time.monotonic()
+                if _is_within(message, left):
+                    yield message
+            if time.monotonic() - heard_at > silence_s:
+                places = ", ".join(f"[{p}] to {end}" for p, end in sorted(left.items()))
+                raise Retryable(
+                    f"topic {topic}: nothing came for {silence_s:.0f} s, and {places} is not read:"
+                    " a broker is slow, or a transaction is open there"
+                )
+    finally:
+        consumer.close()
+
+
+def _next_messages(consumer: Consumer) -> list[Message]:
+    """Wait for the first one; with it all that has come."""
+    first = consumer.poll(POLL_S)
+    return [] if first is None else [first, *consumer.consume(READ_MESSAGES_MAX, 0)]
+
+
+def _is_within(message: Message, left: dict[int, int]) -> bool:
+    """Whether the message is one that was asked for. Takes partitions that are read out of `left`;
+    offsets of markers, and of what compaction took, are passed by what comes behind them."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise Retryable(f"topic {message.topic()}: {error.str()}")
+    partition, at = position_of(message)
+    end = left.get(partition, 0)
+    if at + (error is None) >= end:
+        left.pop(partition, None)
+    return error is None and at < end

@@ -1,0 +1,24 @@
+"""What Kafka's errors mean to people."""
+
+from confluent_kafka import KafkaError
+
+REFUSED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+# Another producer with the same transactional id has begun.
+FENCED = frozenset(
+    {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+)
+GRANT_HINT = (
+    "`python -m waybill_shared.setup --print-acls` prints the commands that grant what is missing"
+)
+
+
+def said(error: KafkaError) -> str:
+    """What Kafka said; where a right is missing, also what to do."""
+    return f"{error.str()} ({GRANT_HINT})" if error.code() in REFUSED else str(error.str())

@@ -1,0 +1,174 @@
+"""Follows a topic in a thread and hands every message to a view; no group, no commits."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import InvalidMessage, Retryable
+from waybill_shared.contract.events import Message
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.process import metrics
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.1
+RETRY_S = 1.0
+ASK_TIMEOUT_S = 10.0  # the broker looks into one segment per partition
+LAG_INTERVAL_S = 5.0  # between two looks at how far the topic has come
+LAG_S_MAX = 3.0  # to know what stood there: milliseconds, half a second behind a transaction
+M = TypeVar("M", bound=Message)
+
+
+class TopicFollower(Generic[M]):
+    """Reads `topic` from its beginning for ever; `caught_up` is set at the ends seen at start.
+
+    `since_ms`: leave out what was written before.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        topic: str,
+        message_type: type[M],
+        accept: Callable[[M], None],
+        *,
+        since_ms: int | None = None,
+    ) -> None:
+        self._since_ms = since_ms
+        self.caught_up = threading.Event()
+        self._kafka = kafka
+        self._topic = topic
+        self._type = message_type
+        self._accept = accept
+        self._reached: dict[int, int] = {}
+        self._behind = False
+        self._moved = threading.Condition()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
+        self._watch = threading.Thread(target=self._look, name=f"lag of {topic}", daemon=True)
+
+    def __enter__(self) -> "TopicFollower[M]":
+        self._thread.start()
+        self._watch.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        with self._moved:
+            self._moved.notify_all()
+        self._thread.join()
+        self._watch.join()
+
+    def check(self) -> str | None:
+        """For /readyz: None when what stood in the topic a moment ago is known."""
+        if not self._thread.is_alive():
+            return f"topic {self._topic} is no longer read; restart this process"
+        if not self.caught_up.is_set():
+            return f"topic {self._topic} is still being read"
+        return (
+            f"topic {self._topic} is read with more than a moment's lag" if self._behind else None
+        )
+
+    def await_now(self, timeout_s: float) -> None:
+        """Until all that stands in the topic at this moment is known; Retryable when too late."""
+        if not self._reaches(self._ends(self._admin), timeout_s):
+            raise Retryable(f"topic {self._topic} was not read to its end within {timeout_s} s")
+
+    @cached_property
+    def _admin(self) -> KafkaAdmin:
+        return make_admin(self._kafka)
+
+    def _reaches(self, ends: Mapping[int, int], timeout_s: float) -> bool:
+        def reached() -> bool:
+            return all(self._reached.get(p, 0) >= end for p, end in ends.items())
+
+        with self._moved:
+            self._moved.wait_for(lambda: reached() or self._stop.is_set(), timeout_s)
+            return reached()
+
+    def _look(self) -> None:
+        """In a thread of its own, which sees when the reading one stands still."""
+        while not self._stop.wait(LAG_INTERVAL_S):
+            try:
+                ends = self._ends(self._admin)
+            except Retryable:
+                continue  # that Kafka is away says nothing of this process
+            self._behind = not self._reaches(ends, LAG_S_MAX) and not self._stop.is_set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except Retryable as error:
+                logger.warning("topic cannot be followed", extra={"reason": str(error)})
+                self._stop.wait(RETRY_S)
+
+    def _follow(self) -> None:
+        ends = self._ends(self._admin)
+        options: dict[str, object] = {"enable.partition.eof": True}
+        consumer = make_consumer(self._kafka, "waybill-follower", **options)
+        try:
+            starts = self._starts(consumer, ends)
+            left = {p: end for p, end in ends.items() if end > max(starts[p], 0)}
+            consumer.assign([TopicPartition(self._topic, p, at) for p, at in starts.items()])
+            while not self._stop.is_set():
+                if not left:
+                    self.caught_up.set()
+                message = consumer.poll(POLL_S)
+                if message is None:
+                    continue
+                error = message.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    logger.warning("topic read failed", extra={"reason": error.str()})
+                    continue
+                partition, at = message.partition(), message.offset()
+                assert partition is not None and at is not None
+                if error is None:
+                    self._take(message.value())
+                reached = at + (error is None)
+                if reached >= left.get(partition, 0):
+                    left.pop(partition, None)
+                with self._moved:
+                    self._reached[partition] = reached
+                    self._moved.notify_all()
+        finally:
+            consumer.close()
+
+    def _ends(self, admin: KafkaAdmin) -> dict[int, int]:
+        identity = admin.identify([self._topic]).get(self._topic)
+        if identity is None:
+            raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")
+        return admin.ends(self._topic, identity.partitions)
+
+    def _starts(self, consumer: Consumer, ends: Mapping[int, int]) -> dict[int, int]:
+        if self._since_ms is None:
+            return dict.fromkeys(ends, OFFSET_BEGINNING)
+        asked = [TopicPartition(self._topic, p, self._since_ms) for p in ends]
+        try:
+            found = consumer.offsets_for_times(asked, timeout=ASK_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"topic {self._topic}: {error.args[0].str()}") from error
+        # Where nothing was written since, the end as it was before the question.
+        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
+
+    def _take(self, raw: bytes | None) -> None:
+        if raw is None:
+            return
+        try:
+            self._accept(codec.decode(self._type, raw))
+        except InvalidMessage as error:
+            metrics.count("waybill_messages_skipped_total", topic=self._topic)
+            logger.error("message skipped", extra={"topic": self._topic, "reason": str(error)})

@@ -1,0 +1,38 @@
+"""Whether the group of a consumer still gives it a part."""
+
+import time
+from collections.abc import Callable
+
+from waybill_shared.kafka.admin import KafkaAdmin
+
+REJOIN_MAX_S = 60.0  # longer than any member needs to take its partitions over
+
+
+class Membership:
+    """Ends a process whose consumer does not come back into its group.
+
+    After its coordinator stood still librdkafka may poll for ever without an assignment; only a
+    new consumer helps, and a new process is the plainest way to one.
+    """
+
+    def __init__(self, admin: KafkaAdmin, now: Callable[[], float] = time.monotonic) -> None:
+        self._admin = admin
+        self._now = now
+        self._outside_since: float | None = now()
+
+    def joined(self) -> None:
+        """The group gave this member its part, which may be nothing."""
+        self._outside_since = None
+
+    def left(self) -> None:
+        self._outside_since = self._now()
+
+    def check(self) -> None:
+        """Raises RuntimeError when Kafka answers and the group still does not."""
+        since = self._outside_since
+        if since is None or self._now() - since < REJOIN_MAX_S:
+            return
+        if self._admin.reachable() is not None:
+            self.left()  # counts from when Kafka is back
+            return
+        raise RuntimeError(f"the consumer's group gave it no part for {REJOIN_MAX_S:.0f} s")

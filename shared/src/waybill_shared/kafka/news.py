@@ -1,0 +1,63 @@
+"""What was told to others is known here before an answer says that there is no such thing."""
+
+import asyncio
+import logging
+import threading
+from typing import Protocol
+
+from waybill_shared.contract.errors import Retryable
+
+logger = logging.getLogger(__name__)
+
+NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, half a second behind a transaction
+
+
+class Follower(Protocol):
+    """A `TopicFollower` of any message."""
+
+    caught_up: threading.Event
+
+    def await_now(self, timeout_s: float) -> None: ...
+
+
+class News:
+    """Lets requests wait until a follower knows what was told before they came.
+
+    Those that wait at the same time share one question to Kafka: asking for names that nobody has
+    ever used costs no more than that.
+    """
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self._next: asyncio.Future[bool] | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def begun(self) -> bool:
+        """Whether all is known that was told before this process began."""
+        return self._follower.caught_up.is_set()
+
+    async def heard(self) -> bool:
+        """Wait for it; False when that takes too long, and then there may be more."""
+        if self._next is None:  # a question under way began too early for this caller
+            self._next = asyncio.get_running_loop().create_future()
+        answer = self._next
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+        return await asyncio.shield(answer)
+
+    async def _ask(self) -> None:
+        while self._next is not None:
+            answer, self._next = self._next, None
+            try:
+                answer.set_result(await asyncio.to_thread(self._await_now))
+            except Exception as error:  # noqa: BLE001 - whatever it was, those who wait are told
+                answer.set_exception(error)
+        self._asking = None
+
+    def _await_now(self) -> bool:
+        try:
+            self._follower.await_now(NEWS_TIMEOUT_S)
+        except Retryable as error:
+            logger.warning("news are late", extra={"reason": str(error)})
+            return False
+        return True

@@ -1,0 +1,59 @@
+"""Whether our own topics are still those that this process began with.
+
+Whoever deletes one of them and creates it anew begins its offsets again: what a process knows of
+the old ones would hide what is written into the new one.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin import KafkaAdmin
+
+CHECK_INTERVAL_S: Final = 5.0
+
+
+class TopicCreatedAnew(RuntimeError):
+    """Ends the process."""
+
+
+class OwnTopics:
+    def __init__(
+        self, admin: KafkaAdmin, names: Iterable[str], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.admin = admin
+        self._names = tuple(names)
+        self._now = now
+        self._ids: dict[str, str] = {}
+        self._check_at = now() + CHECK_INTERVAL_S
+
+    def id_of(self, name: str) -> str:
+        """As it was when this was asked first. Retryable when Kafka does not tell it."""
+        if name not in self._ids:
+            found = self._asked()
+            if name not in found:
+                raise Retryable(f"topic {name} does not exist; create it with the admin step")
+            self._ids = {**found, **self._ids}
+        return self._ids[name]
+
+    def check(self) -> None:
+        """Now and then ask again. TopicCreatedAnew when one is another."""
+        if self._now() < self._check_at:
+            return
+        self._check_at = self._now() + CHECK_INTERVAL_S
+        try:
+            found = self._asked()
+        except Retryable:
+            return
+        for name, topic_id in found.items():
+            known = self._ids.setdefault(name, topic_id)
+            if topic_id != known:
+                raise TopicCreatedAnew(
+                    f"topic {name} was created anew: it had id {known} and has {topic_id}; this"
+                    " process ends, the next one reads it from its beginning"
+                )
+
+    def _asked(self) -> dict[str, str]:
+        found = self.admin.identify(self._names)
+        return {name: identity.topic_id for name, identity in found.items()}

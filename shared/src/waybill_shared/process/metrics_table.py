@@ -1,0 +1,262 @@
+"""Every metric: its name, type, labels, who has it, what it says and when to worry.
+
+A misspelt name does not type-check. docs/metrics.md is made of this by `tools.metrics_page`.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from waybill_shared.contract.routes import SERVICES
+
+CounterName = Literal[
+    "waybill_http_requests_total",
+    "waybill_records_accepted_total",
+    "waybill_records_rejected_total",
+    "waybill_tokens_issued_total",
+    "waybill_outcomes_total",
+    "waybill_facts_applied_total",
+    "waybill_batches_total",
+    "waybill_batch_rows_total",
+    "waybill_slot_rebuilds_total",
+    "waybill_lag_failures_total",
+    "waybill_group_failures_total",
+    "waybill_commands_total",
+    "waybill_driver_starts_total",
+    "waybill_driver_failures_total",
+    "waybill_loop_retries_total",
+    "waybill_messages_skipped_total",
+]
+GaugeName = Literal[
+    "waybill_build_info",
+    "waybill_ready",
+    "waybill_waiters",
+    "waybill_pipelines",
+    "waybill_sql_guard_trusted",
+    "waybill_pipeline_phase",
+    "waybill_pipeline_blocked",
+    "waybill_driver_attempts",
+    "waybill_lag_offsets",
+    "waybill_last_commit_timestamp_seconds",
+    "waybill_set_aside_ranges",
+]
+HistogramName = Literal[
+    "waybill_http_request_seconds",
+    "waybill_held_request_seconds",
+    "waybill_apply_delay_seconds",
+    "waybill_batch_seconds",
+    "waybill_driver_start_seconds",
+]
+
+HTTP: Final = ("ingress", "status")
+TRACKER: Final = ("token_tracker",)
+RUNNER: Final = ("stage_runner",)
+SINK: Final = ("pipeline", "stage", "sink")
+# Up to 10 s where somebody waits, up to minutes where a JVM or a table works.
+SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+LONG: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """`says` and `worry` are sentences: Prometheus and docs/metrics.md show them."""
+
+    services: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    says: str
+    worry: str
+    buckets: tuple[float, ...] = SHORT
+
+    @property
+    def help(self) -> str:
+        return f"{self.says} {self.worry}"
+
+
+METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
+    "waybill_build_info": Metric(
+        services=SERVICES,
+        labels=("version",),
+        says="1, under the version that runs.",
+        worry="Two versions at once longer than a roll-out takes.",
+    ),
+    "waybill_ready": Metric(
+        services=SERVICES,
+        labels=("check",),
+        says="1 when this check of /readyz passes (kafka, redis, …), else 0.",
+        worry="0 for more than a minute: /readyz says why.",
+    ),
+    "waybill_loop_retries_total": Metric(
+        services=(*TRACKER, *RUNNER),
+        says="Turns of the main loop that Kafka or Redis made fail; each is tried again.",
+        worry="When it keeps growing.",
+    ),
+    "waybill_messages_skipped_total": Metric(
+        services=SERVICES,
+        labels=("topic",),
+        says="Messages of our own topics that could not be read and were passed over.",
+        worry="Always: somebody else writes there, or a newer version does. The log has the place.",
+    ),
+    "waybill_http_requests_total": Metric(
+        services=HTTP,
+        labels=("route", "method", "status"),
+        says="Requests answered.",
+        worry="A share of 5xx above a percent; 503 of a token is the outcome `unknown`.",
+    ),
+    "waybill_http_request_seconds": Metric(
+        services=HTTP,
+        labels=("route", "method"),
+        says="From a request to the start of its answer, without those that ask to be held.",
+        worry="p99 above a second: Kafka or Redis is slow.",
+    ),
+    "waybill_records_accepted_total": Metric(
+        services=("ingress",),
+        labels=("pipeline", "input"),
+        says="Records over HTTP that Kafka acknowledged.",
+        worry="No growth where there should be some.",
+    ),
+    "waybill_records_rejected_total": Metric(
+        services=("ingress",),
+        labels=("pipeline", "input"),
+        says="Records over HTTP that the schema of their input refuses.",
+        worry="A jump: a producer and a manifest disagree.",
+    ),
+    "waybill_tokens_issued_total": Metric(
+        services=("ingress",),
+        labels=("born",),
+        says="Tokens made, by what they were made from (records, positions, input).",
+        worry="Never by itself.",
+    ),
+    "waybill_outcomes_total": Metric(
+        services=("status",),
+        labels=("outcome",),
+        says="Outcomes answered; a token that is asked twice counts twice.",
+        worry="`lost`: records will never be processed. `unknown`: Redis or the tracker is away.",
+    ),
+    "waybill_waiters": Metric(
+        services=("status",),
+        says="Open long polls and event streams.",
+        worry="Near WAYBILL_STATUS_WAITERS_MAX: further ones get 429.",
+    ),
+    "waybill_held_request_seconds": Metric(
+        services=("status",),
+        labels=("outcome",),
+        says="How long long polls were held, by the outcome that they ended with.",
+        worry="p95 of `complete` above what your users accept; `in_progress` is a time-out.",
+        buckets=LONG,
+    ),
+    "waybill_facts_applied_total": Metric(
+        services=TRACKER,
+        labels=("kind",),
+        says="What the tracker has heard: definitions, commits, and each beat of a runner.",
+        worry="No growth while pipelines run: outcomes are then `unknown` or late.",
+    ),
+    "waybill_apply_delay_seconds": Metric(
+        services=TRACKER,
+        says="From a sink's commit to the slot in memory that shows it.",
+        worry="p99 above a second: the tracker or its Kafka lags.",
+    ),
+    "waybill_slot_rebuilds_total": Metric(
+        services=TRACKER,
+        says="Slots that Redis had lost or held an old copy of; each is written whole.",
+        worry="Growth without a restart of Redis: it evicts keys, or two environments share it.",
+    ),
+    "waybill_group_failures_total": Metric(
+        services=TRACKER,
+        says="Consumer groups that could not be written or deleted. Batches do not notice.",
+        worry="When it keeps growing: Kafka's own tools show too much lag. The log says why.",
+    ),
+    "waybill_lag_failures_total": Metric(
+        services=TRACKER,
+        says="Looks at the ends of topics that failed; there is one a second.",
+        worry="When it keeps growing: lag has no series meanwhile. The log says why.",
+    ),
+    "waybill_lag_offsets": Metric(
+        services=TRACKER,
+        labels=SINK,
+        says="How many offsets of its input topics a stage has still to bring into this sink."
+        " No series where a topic does not answer or is gone.",
+        worry="Growth; or above 0 while commits stand still.",
+    ),
+    "waybill_last_commit_timestamp_seconds": Metric(
+        services=TRACKER,
+        labels=SINK,
+        says="When the newest batch was committed in this sink; age = time() minus this.",
+        worry="Old while lag is above 0. Without new records there is nothing to commit.",
+    ),
+    "waybill_set_aside_ranges": Metric(
+        services=TRACKER,
+        labels=(*SINK, "reason"),
+        says="Runs of offsets that will never be processed: their tokens end `lost`.",
+        worry="Any growth: retention, or topics that were deleted or created anew.",
+    ),
+    "waybill_batches_total": Metric(
+        services=TRACKER,
+        labels=SINK,
+        says="Batches committed; a restart of the tracker counts the last seconds again.",
+        worry="No growth while there is lag.",
+    ),
+    "waybill_batch_rows_total": Metric(
+        services=TRACKER,
+        labels=SINK,
+        says="Rows that those batches wrote.",
+        worry="No growth while records are accepted: a query filters all of them out.",
+    ),
+    "waybill_batch_seconds": Metric(
+        services=TRACKER,
+        labels=SINK,
+        says="From the start of a batch to its commit in this sink.",
+        worry="Above the trigger's interval: the stage cannot keep its pace.",
+        buckets=LONG,
+    ),
+    "waybill_pipelines": Metric(
+        services=RUNNER,
+        says="Pipelines that this runner holds.",
+        worry="0 in all runners while pipelines exist.",
+    ),
+    "waybill_sql_guard_trusted": Metric(
+        services=RUNNER,
+        says="1 where queries are trusted (WAYBILL_STAGE_RUNNER_SQL_GUARD), else 0.",
+        worry="1 where others than its operators may apply a manifest.",
+    ),
+    "waybill_pipeline_phase": Metric(
+        services=RUNNER,
+        labels=("pipeline", "phase"),
+        says="1 under the phase in which a pipeline is; its other phases have no series.",
+        worry="Failed; Starting or Recovering for minutes.",
+    ),
+    "waybill_pipeline_blocked": Metric(
+        services=RUNNER,
+        labels=("pipeline", "blocked_by"),
+        says="1 while a pipeline waits for this.",
+        worry="For minutes: somebody's transaction is left open, or a Spark cluster is full.",
+    ),
+    "waybill_driver_attempts": Metric(
+        services=RUNNER,
+        labels=("pipeline",),
+        says="Failed starts in a row; 0 again after two healthy minutes. 20 crashes end it.",
+        worry="Above 3.",
+    ),
+    "waybill_driver_starts_total": Metric(
+        services=RUNNER,
+        labels=("pipeline", "reason"),
+        says="Drivers started; `attempt` is a restart after a failure.",
+        worry="`attempt` that keeps growing: a crash loop.",
+    ),
+    "waybill_driver_failures_total": Metric(
+        services=RUNNER,
+        labels=("pipeline", "domain"),
+        says="Drivers that ended by a failure, by whose it is (user, external, internal).",
+        worry="`user`: the pipeline has stopped and somebody must act.",
+    ),
+    "waybill_driver_start_seconds": Metric(
+        services=RUNNER,
+        says="From the start of a driver to its running stages.",
+        worry="p95 above a minute: the machine is short of CPU or memory.",
+        buckets=LONG,
+    ),
+    "waybill_commands_total": Metric(
+        services=RUNNER,
+        labels=("action", "state"),
+        says="Commands answered (apply, start, stop, …), done or failed.",
+        worry="`failed` that nobody knows of.",
+    ),
+}

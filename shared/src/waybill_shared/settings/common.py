@@ -1,0 +1,62 @@
+"""Settings that every service has. Each service adds its own; all are read from `WAYBILL_*`."""
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, Self, TypeVar
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
+
+DEFAULT_TENANT = "default"
+
+
+class ServiceSettings(KafkaSettings, RedisSettings):
+    topic_prefix: str = Field(
+        default="waybill", description="of topics, groups, transactional ids and Redis keys"
+    )
+    host: str = Field(default="127.0.0.1", description="address that HTTP is served on")
+    log_format: Literal["json", "console"] = "json"
+    token_keys_file: Path = Field(
+        default=Path(".waybill/keys.json"), description="the key ring that seals tokens"
+    )
+
+    api_keys_file: Path | None = Field(
+        default=None, description="the API keys of callers; without it only loopback is served"
+    )
+
+    @model_validator(mode="after")
+    def _strangers_need_keys(self) -> Self:
+        loopback = self.host == "localhost" or ip_address(self.host).is_loopback
+        if not loopback and self.api_keys_file is None:
+            raise ValueError(
+                f"WAYBILL_HOST={self.host} is not loopback, and whoever reaches the port may do"
+                " everything: set WAYBILL_API_KEYS_FILE to a file that `waybill keys new` has made"
+            )
+        return self
+
+    def topic(self, name: str) -> str:
+        return f"{self.topic_prefix}.{name}"
+
+    def group(self, service: str) -> str:
+        return f"{self.topic_prefix}.{service}"
+
+
+Settings = TypeVar("Settings", bound=BaseSettings)
+
+
+def read_settings(kind: type[Settings]) -> Settings:
+    """The settings as the environment has them; UserError names each variable that is wrong."""
+    try:
+        return kind()
+    except ValidationError as error:
+        raise UserError([_problem(each["loc"], each["msg"]) for each in error.errors()]) from error
+
+
+def _problem(loc: tuple[int | str, ...], message: str) -> Problem:
+    """Of one variable, or of several together, which name themselves."""
+    variable = f"WAYBILL_{str(loc[0]).upper()}: " if loc else ""
+    return Problem(message=variable + message.removeprefix("Value error, "))

@@ -1,0 +1,47 @@
+"""Writes docs/metrics.md from the table of metrics."""
+
+from typing import Final, get_args
+
+from waybill_shared.contract.routes import SERVICES
+from waybill_shared.process.metrics_table import METRICS, CounterName, GaugeName
+
+INTRODUCTION: Final = """# Metrics
+
+<!-- Made by `python -m waybill_shared.tools.metrics_page > docs/metrics.md`. Change the table
+     `waybill_shared.process.metrics_table.METRICS`, not this file. -->
+
+Each service shows its own at `/metrics` on its port, and behind the gateway at `/metrics/SERVICE`;
+beside them those of its process (`process_…`, `python_…`). The only labels are those named here: no
+token, no request id, and nothing more of a pipeline once it is deleted. Lag, commits and batches of
+all stages come from `token_tracker`, which hears every commit; drivers have no port of their own.
+Where a service runs as several processes, each shows its part: sum them.
+
+A histogram NAME also has NAME_bucket, NAME_sum and NAME_count. What to watch, and what to do:
+[operations.md](operations.md).
+"""
+
+
+def render() -> str:
+    """The whole document."""
+    parts = [INTRODUCTION]
+    for service in SERVICES:
+        rows = [_row(name) for name in METRICS if service in METRICS[name].services]
+        head = ["| metric | type | labels | what it says | worry |", "|---|---|---|---|---|"]
+        parts.append("\n".join([f"## {service}", "", *head, *rows, ""]))
+    return "\n".join(parts)
+
+
+def _row(name: str) -> str:
+    metric = next(metric for known, metric in METRICS.items() if known == name)
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    return f"| `{name}` | {_kind(name)} | {labels} | {metric.says} | {metric.worry} |"
+
+
+def _kind(name: str) -> str:
+    if name in get_args(CounterName):
+        return "counter"
+    return "gauge" if name in get_args(GaugeName) else "histogram"
+
+
+if __name__ == "__main__":
+    print(render(), end="")

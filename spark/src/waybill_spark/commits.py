@@ -1,0 +1,130 @@
+"""Sends commits to `waybill.commits`, and the last one again until Kafka has it.
+
+A commit that is lost on the way is thereby only late: what it says is still true later. One that
+Kafka has is said again, too, ever more rarely, because a topic may lose what it had.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import Commit, Fact, pipeline_key
+from waybill_shared.process.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+REPEAT_S_MIN: Final = 3.0
+REPEAT_S_MAX: Final = 600.0
+LOOK_INTERVAL_S: Final = 1.0
+FLUSH_TIMEOUT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which stage of which pipeline, under which lease."""
+
+    tenant: str
+    pipeline_uid: str
+    generation: int
+    epoch: int
+    lifecycle_id: str = ""  # of the topic in which `epoch` counts
+
+
+def message_of(commit: Commit, identity: Identity, now_ms: int) -> tuple[str, bytes]:
+    """Key and value of the fact that `commit` is."""
+    fact = Fact(
+        tenant=identity.tenant,
+        pipeline_uid=identity.pipeline_uid,
+        generation=identity.generation,
+        at=now_ms,
+        body=commit,
+    )
+    return pipeline_key(fact.tenant, fact.pipeline_uid), codec.encode(fact)
+
+
+@dataclass(slots=True)
+class _Newest:
+    """The newest commit of a sink. `due_at` is None while it is on its way."""
+
+    commit: Commit
+    pause_s: float = REPEAT_S_MIN
+    due_at: float | None = None
+
+    def told(self, now: float, *, acknowledged: bool) -> None:
+        if not acknowledged:
+            self.pause_s = REPEAT_S_MIN
+        self.due_at = now + self.pause_s
+        if acknowledged:
+            self.pause_s = min(2 * self.pause_s, REPEAT_S_MAX)
+
+
+class CommitEmitter:
+    """Shared by the stages of one driver; callbacks come from several threads."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        identity: Identity,
+        clock: Clock,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._identity = identity
+        self._clock = clock
+        self._now = now
+        self._newest: dict[tuple[str, str], _Newest] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="repeat commits", daemon=True)
+
+    def __enter__(self) -> "CommitEmitter":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._producer.flush(FLUSH_TIMEOUT_S)
+
+    def emit(self, commit: Commit) -> None:
+        newest = _Newest(commit=commit)
+        with self._lock:
+            for sink in commit.sinks:
+                self._newest[(commit.stage, sink.name)] = newest
+        self._send(newest)
+
+    def repeat(self) -> None:
+        """Send again what is due; hears first what became of the earlier ones."""
+        self._producer.poll(0)
+        now = self._now()
+        with self._lock:
+            known = {id(newest): newest for newest in self._newest.values()}.values()
+            due = [each for each in known if each.due_at is not None and each.due_at <= now]
+        for newest in due:
+            self._send(newest)
+
+    def _send(self, newest: _Newest) -> None:
+        key, value = message_of(newest.commit, self._identity, self._clock.now_ms())
+        newest.due_at = None
+
+        def told(error: KafkaError | None, message: Message) -> None:
+            newest.told(self._now(), acknowledged=error is None)
+
+        try:
+            self._producer.produce(self._topic, key=key, value=value, on_delivery=told)
+        except (BufferError, KafkaException):
+            newest.told(self._now(), acknowledged=False)
+            logger.warning("commit waits for its repetition", extra={"stage": newest.commit.stage})
+        self._producer.poll(0)
+
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_INTERVAL_S):
+            self.repeat()

@@ -1,0 +1,219 @@
+"""Runs all stages of one pipeline in one Spark session, until told to stop or until one fails."""
+
+import hashlib
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from waybill_shared.contract.events import StageDefinition, to_vector
+from waybill_shared.contract.slots import stage_key
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.process.clock import Clock
+from waybill_spark.checkpoint import Checkpoint
+from waybill_spark.commits import CommitEmitter, Identity
+from waybill_spark.driver.blocking import Reading, readings
+from waybill_spark.driver.compile import CompiledStage
+from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.source import read_topics
+from waybill_spark.driver.topics import TopicSource
+from waybill_spark.fencing import LaterSink, StageInput
+from waybill_spark.sinks.contract import Sink
+from waybill_spark.stage import Rows, TrackedStage
+from waybill_spark.stopping import StageStopped
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What every stage of the driver shares."""
+
+    spark: SparkSession
+    kafka: Kafka
+    admin: KafkaAdmin
+    emitter: CommitEmitter
+    identity: Identity
+    clock: Clock
+    checkpoint_folder: Path
+    batch_bytes_max: int
+    topic_absent_s: float
+
+
+class RunningStage:
+    """One stage: its tracked batches and the query that feeds them."""
+
+    def __init__(
+        self,
+        compiled: CompiledStage,
+        definition: StageDefinition,
+        sinks: tuple[Sink, ...],
+        around: Surroundings,
+    ) -> None:
+        self.name = definition.name
+        self.failure: Exception | None = None
+        self._compiled = compiled
+        self._around = around
+        self._sinks = sinks
+        self._inputs = stage_inputs(definition)
+        self._folder = checkpoint_folder(around.checkpoint_folder, definition, self._inputs)
+        self._query: StreamingQuery | None = None
+        self._started = threading.Event()
+        self._planned = False
+        self._batch_id = -1
+        self._tracked = TrackedStage(
+            self.name,
+            identity=around.identity,
+            inputs=self._inputs,
+            sinks=sinks,
+            later=later_sinks(definition),
+            checkpoint=Checkpoint(self._folder),
+            source=TopicSource(
+                around.admin,
+                around.spark,
+                around.kafka,
+                compiled.rows,
+                sizes=compiled.sizes,
+                bytes_max=compiled.stage.max_bytes_per_trigger or around.batch_bytes_max,
+                absent_s=around.topic_absent_s,
+            ),
+            offsets_max=compiled.stage.max_offsets_per_trigger,
+            to_rows=self._rows,
+            emit=around.emitter.emit,
+            clock=around.clock,
+        )
+
+    def open(self) -> None:
+        self._tracked.open()
+
+    def settle(self) -> None:
+        self._tracked.settle()
+        logger.info("fences are reported", extra={"stage": self.name})
+
+    def start(self) -> None:
+        starts = self._tracked.resume()
+        stage = self._compiled.stage
+        stream = read_topics(
+            self._around.spark.newSession(),  # views of several stages may have one name
+            self._around.kafka,
+            topics={i.topic: i.topic_id for i in self._inputs},
+            partitions=self._around.admin.identify(i.topic for i in self._inputs),
+            starts=starts,
+            offsets_max=stage.max_offsets_per_trigger,
+        )
+        planned = self._compiled.planned(stream)
+        self._planned = planned is not None
+        self._query = (
+            (stream if planned is None else planned)
+            .writeStream.queryName(self.name)
+            .foreachBatch(self._process)
+            .option("checkpointLocation", str(self._folder))
+            .trigger(processingTime=f"{stage.interval_ms} milliseconds")
+            .start()
+        )
+        self._started.set()
+
+    def watch(self) -> None:
+        self._tracked.watch()
+
+    def hidden(self) -> bool:
+        return self._tracked.hidden()
+
+    def readings(self) -> tuple[Reading, ...]:
+        return readings(self.name, self._inputs, self._tracked.held())
+
+    def failed(self) -> Exception | None:
+        """Why the query has ended, if it has. Kafka may know it better than Spark does."""
+        query = self._query
+        if query is None or query.isActive:
+            return None
+        if self.failure is None:
+            self._tracked.watch()
+        return self.failure or query.exception() or StreamingQueryException("the query ended")
+
+    def stop(self) -> None:
+        """At a batch boundary: wait for the running batch, let no other begin, then stop."""
+        self._tracked.close()
+        if self._query is not None:
+            self._query.stop()
+        for sink in self._sinks:
+            sink.close()
+
+    def _rows(self, frame: DataFrame) -> Rows:
+        if not self._planned:
+            return self._compiled.rows(frame)
+        self._started.wait()  # its first batch may come before the query is in our hands
+        assert self._query is not None
+        execution = self._query._jsq.streamingQuery().lastExecution()
+        assert execution.currentBatchId() == self._batch_id, "observed by another batch"
+        return self._compiled.collect(frame, execution)
+
+    def _process(self, frame: DataFrame, batch_id: int) -> None:
+        self._batch_id = batch_id
+        try:
+            self._tracked.process(frame, batch_id)
+        except Exception as error:
+            # The loop's boundary. Py4J would hand on only the text of it, and Spark searches that
+            # text by a recursive expression, which overflows the stack of its thread.
+            self.failure = error
+            raise StageFailed(self.name) from None
+
+
+def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
+    return tuple(
+        StageInput(
+            name=i.name,
+            topic=i.topic,
+            topic_id=i.topic_id,
+            bases={base.partition: base.offset for base in i.bases},
+            retired=i.retired,
+        )
+        for i in definition.inputs
+    )
+
+
+def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
+    return {
+        sink.name: LaterSink(since=sink.since, bases=to_vector(sink.bases))
+        for sink in definition.sinks
+        if sink.bases
+    }
+
+
+def checkpoint_folder(root: Path, stage: StageDefinition, inputs: tuple[StageInput, ...]) -> Path:
+    """Spark keeps names and offsets only: a checkpoint must never meet topics with other ids, nor
+    another stage of that name."""
+    ids = ",".join(sorted(source.topic_id for source in inputs))
+    return root / stage_key(stage) / hashlib.sha256(ids.encode()).hexdigest()[:12]
+
+
+def begin(stages: Sequence[RunningStage]) -> None:
+    """Claim every sink, say what stands there and what can never come, and only then start."""
+    for stage in stages:
+        stage.open()
+        logger.info("fences are read", extra={"stage": stage.name})
+    settle(stages)
+    for stage in stages:
+        stage.start()
+        logger.info("stage is started", extra={"stage": stage.name})
+
+
+def settle(stages: Iterable[RunningStage]) -> None:
+    """Every stage, whatever another one finds; then raise what the first has found."""
+    stopped: StageFailed | None = None
+    for stage in stages:
+        try:
+            stage.settle()
+        except StageStopped as error:
+            logger.error("stage cannot go on", extra={"stage": stage.name, "reason": str(error)})
+            if stopped is None:
+                stopped = StageFailed(stage.name)
+                stopped.__cause__ = error
+    if stopped is not None:
+        raise stopped

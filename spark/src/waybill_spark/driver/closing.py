@@ -1,0 +1,112 @@
+"""The last word on sinks that go, with a change or with their pipeline: what stands in them.
+
+Without Spark. A driver that was killed may have written a batch and not told so; its tokens must
+not end lost.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from confluent_kafka import Producer
+
+from waybill_shared.contract.driver import DriverSpec
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Commit, Problem, StageDefinition
+from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import produce_and_wait
+from waybill_shared.process.clock import Clock
+from waybill_spark.commits import Identity, message_of
+from waybill_spark.driver.app import later_sinks, stage_inputs
+from waybill_spark.driver.sinks import open_sinks
+from waybill_spark.ledger import Ledger, where_to_begin
+from waybill_spark.stopping import StageStopped
+
+logger = logging.getLogger(__name__)
+
+
+def commits_topic(spec: DriverSpec) -> str:
+    return f"{spec.topic_prefix}.commits"
+
+
+def report_last(
+    spec: DriverSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
+) -> None:
+    """Claim each sink that goes, so that no earlier driver writes there any more, and report what
+    it holds.
+
+    Returns when Kafka has every report; raises Retryable, or UserError if it may not go yet.
+    """
+
+    def emit(commit: Commit) -> None:
+        key, value = message_of(commit, identity, clock.now_ms())
+        produce_and_wait(producer, commits_topic(spec), key, value)
+
+    stages = {stage.name: stage for stage in parse_manifest(spec.manifest).stages}
+
+    def ledgers(definition: StageDefinition) -> list[Ledger]:
+        stage, later = stages[definition.name], later_sinks(definition)
+        return [
+            Ledger(
+                sink,
+                stage=stage.name,
+                inputs=stage_inputs(definition),
+                later=later.get(sink.name),
+                identity=identity,
+                emit=emit,
+                clock=clock,
+            )
+            for sink in open_sinks(spec, admin, stage, definition, schemas={})
+        ]
+
+    for definition in spec.closing:
+        refuse_before_begun(ledgers(definition), ledgers(staying(definition, spec.stages)))
+    for definition in spec.closing:
+        for ledger in ledgers(definition):
+            ledger.sink.claim()
+            ledger.read()
+            _report(ledger)
+            ledger.sink.close()
+
+
+def staying(going: StageDefinition, stages: Iterable[StageDefinition]) -> StageDefinition:
+    """The stage of `going` with its other sinks only; none if it goes itself."""
+    gone = {sink.name for sink in going.sinks}
+    (whole,) = (stage for stage in stages if stage.name == going.name)
+    return replace(whole, sinks=tuple(sink for sink in whole.sinks if sink.name not in gone))
+
+
+def refuse_before_begun(going: Sequence[Ledger], staying: Sequence[Ledger]) -> None:
+    """Where a sink that came later begins, those before it tell: one must have begun when they go.
+
+    It cannot begin here: its table is made by the first driver that has Spark. Reads only, so that
+    all is as it was when the change is refused.
+    """
+    if not staying or any(ledger.later is None for ledger in staying):
+        return  # one that came with the stage tells the others
+    for ledger in (*going, *staying):
+        ledger.sink.claim()
+        ledger.read()
+    if any(ledger.fence is not None for ledger in staying):
+        return
+    waiting = [each.sink.name for each in staying if where_to_begin(each, going) is not None]
+    if waiting:
+        stage, gone = staying[0].stage, ", ".join(ledger.sink.name for ledger in going)
+        message = (
+            f"plan_incompatible: stage {stage} would lose {gone}, and {', '.join(waiting)} has not"
+            " begun: it begins where the others stand, when the pipeline starts"
+        )
+        hint = "start the pipeline, and apply the change again when it has run"
+        raise UserError([Problem(message=message, hint=hint)])
+
+
+def _report(ledger: Ledger) -> None:
+    try:
+        ledger.shut()
+    except StageStopped as gone:
+        logger.warning("sink is gone", extra={"sink": ledger.sink.name, "reason": str(gone)})
+        if ledger.fence is not None:  # else it is a table that nobody ever made
+            ledger.shut(gone=True)
+    if ledger.hidden:
+        raise Retryable(f"sink {ledger.sink.name}: an open transaction hides what was written")

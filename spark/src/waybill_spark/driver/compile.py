@@ -1,0 +1,287 @@
+"""From a stage of a manifest to frames: views for its inputs, its SQL steps, rows for its sinks.
+
+Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from pyspark.errors import AnalysisException, PySparkTypeError, UnsupportedOperationException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import NullType
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
+from waybill_spark.driver.decode import DecodedInput, decode, refuse_malformed
+from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.guard.judge import Allowed
+from waybill_spark.guard.plans import (
+    refuse_analyzed,
+    refuse_executed,
+    refuse_parsed,
+    refuse_stateful,
+    sql_problem,
+)
+from waybill_spark.sinks.kafka.rows import KEY, VALUE
+
+TIMESTAMP_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
+RAW_COLUMNS = "topic STRING, partition INT, offset BIGINT, value BINARY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledStage:
+    """A stage whose SQL has been analyzed; `schemas` is by sink name."""
+
+    stage: Stage
+    inputs: tuple[DecodedInput, ...]
+    columns: dict[str, str]
+    schemas: dict[str, pa.Schema]
+    lists: Allowed
+    sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
+    _judged: set[str] = field(default_factory=set, compare=False)
+
+    def planned(self, stream: DataFrame) -> DataFrame | None:
+        """The rows of all sinks as one plan over the stream, which Spark analyzes once.
+
+        None when sinks have views of their own, or when the view reads the stream more than once:
+        each reading would have its own end in a batch.
+        """
+        if len(self._views()) > 1:
+            return None
+        wanted = self._wanted(stream, *self._views())
+        self._judge("stream", wanted._jdf.queryExecution())
+        return (
+            wanted if wanted._jdf.queryExecution().analyzed().collectLeaves().size() == 1 else None
+        )
+
+    def collect(self, batch: DataFrame, execution: JavaObject) -> dict[str, pa.Table]:
+        """The rows of each sink in a batch of what `planned` gave; `execution` is the query's.
+
+        What Spark hands over as `batch` would be planned a second time; `execution` is already.
+        """
+        (view,) = self._views()
+        self._judge("batch", execution)
+        spark = batch.sparkSession
+        assert spark._jvm is not None
+        dataset = spark._jvm.org.apache.spark.sql.classic.Dataset
+        frame = ClassicFrame(dataset(execution, batch._jdf.encoder()), spark)
+        return self._tables({view: self._collected(frame, lambda: execution)})
+
+    def rows(self, raw: DataFrame) -> dict[str, pa.Table]:
+        """The rows of each sink for these raw records; one Spark action per distinct view."""
+        tables = {}
+        for view in self._views():
+            wanted = self._wanted(raw, view)
+            self._judge(view, wanted._jdf.queryExecution(), at_rest=True)
+            tables[view] = self._collected(wanted, wanted._jdf.queryExecution)
+        return self._tables(tables)
+
+    def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
+        """Each kind of plan once: the check has seen another one than those that run."""
+        if what not in self._judged:
+            refuse_executed(execution, self.lists, at_rest=at_rest)
+            self._judged.add(what)
+
+    def _views(self) -> list[str]:
+        return list(dict.fromkeys(self.stage.source_of(sink) for sink in self.stage.sinks))
+
+    def _wanted(self, raw: DataFrame, view: str) -> DataFrame:
+        spark = raw.sparkSession
+        _register(spark, raw, self.inputs, self.stage)
+        sinks = [sink for sink in self.stage.sinks if self.stage.source_of(sink) == view]
+        return _with_kafka_columns(spark.table(view), sinks)
+
+    def _collected(self, frame: DataFrame, execution: Callable[[], JavaObject]) -> pa.Table:
+        table = frame.toArrow()
+        refuse_malformed(execution(), self.inputs, self.sizes)
+        return table
+
+    def _tables(self, by_view: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        return {
+            sink.name: _for_sink(by_view[self.stage.source_of(sink)], sink)
+            for sink in self.stage.sinks
+        }
+
+
+def compile_pipeline(
+    spark: SparkSession, manifest: Manifest, lists: Allowed
+) -> tuple[CompiledStage, ...]:
+    """All stages in the order of their data; UserError with the place in the manifest if not.
+
+    `lists`: what their queries may hold.
+    """
+    refuse_texts(spark, manifest, lists)
+    columns = {i.name: i.columns for i in manifest.inputs}
+    topics = {i.name: i.kafka.topic for i in manifest.inputs}
+    topics |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
+    compiled: list[CompiledStage] = []
+    for stage in manifest.stages_in_order():
+        inputs = tuple(
+            DecodedInput(
+                name=name,
+                topic=topics[name],
+                columns=columns[name],
+                own_output=manifest.input(name) is None,
+            )
+            for name in stage.inputs
+        )
+        compiled.append(_compile_stage(spark, manifest, stage, inputs, lists))
+        columns |= compiled[-1].columns
+    return tuple(compiled)
+
+
+def _compile_stage(
+    spark: SparkSession,
+    manifest: Manifest,
+    stage: Stage,
+    inputs: tuple[DecodedInput, ...],
+    lists: Allowed,
+) -> CompiledStage:
+    at = manifest.stages.index(stage)
+    session = spark.newSession()
+    raw = _streaming_raw(session)
+    views = [source.name for source in inputs]
+    for source in inputs:
+        _stand_in(decode(raw, source)).createOrReplaceTempView(source.name)
+    for number, step in enumerate(stage.steps):
+        path = f"stages.{at}.steps.{number}.sql"
+        analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
+        views.append(step.name)
+    columns, schemas = {}, {}
+    for k, sink in enumerate(stage.sinks):
+        frame = session.table(stage.source_of(sink))
+        _refuse_columns(frame, path=f"stages.{at}.sinks.{k}")
+        _refuse_key(frame, sink, path=f"stages.{at}.sinks.{k}.kafka.key")
+        columns[sink.name] = _ddl(frame)
+        schemas[sink.name] = _schema(frame, path=f"stages.{at}.sinks.{k}")
+    return CompiledStage(stage=stage, inputs=inputs, columns=columns, schemas=schemas, lists=lists)
+
+
+def _streaming_raw(spark: SparkSession) -> DataFrame:
+    """A streaming frame of raw records that needs no Kafka: it is analyzed, never run."""
+    rate = spark.readStream.format("rate").load()
+    fields = [field.strip().split(" ") for field in RAW_COLUMNS.split(",")]
+    return rate.select(*(F.lit(None).cast(kind).alias(name) for name, kind in fields))
+
+
+def _stand_in(decoded: DataFrame) -> DataFrame:
+    """A stream with the same columns: how records are decoded is judged once, with what runs, and
+    not again with each query."""
+    rate = decoded.sparkSession.readStream.format("rate").load()
+    return rate.select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in decoded.schema))
+
+
+def _register(
+    spark: SparkSession, raw: DataFrame, inputs: tuple[DecodedInput, ...], stage: Stage
+) -> None:
+    """Views for inputs and steps, whose queries have been taken."""
+    for source in inputs:
+        decode(raw, source).createOrReplaceTempView(source.name)
+    for step in stage.steps:
+        spark.sql(step.sql).createOrReplaceTempView(step.name)
+
+
+def refuse_texts(spark: SparkSession, manifest: Manifest, lists: Allowed) -> None:
+    """Every query that must not come before Spark's analysis, and all of them at once."""
+    problems: list[Problem] = []
+    for at, stage in enumerate(manifest.stages):
+        views = [*stage.inputs]
+        for number, step in enumerate(stage.steps):
+            try:
+                refuse_parsed(spark, step.sql, f"stages.{at}.steps.{number}.sql", views, lists)
+            except UserError as error:
+                problems += error.problems
+            views.append(step.name)
+    if problems:
+        raise UserError(problems)
+
+
+def analyzed(
+    spark: SparkSession, sql: str, views: Sequence[str], lists: Allowed, *, path: str
+) -> DataFrame:
+    """The query over streaming views of `spark`, if its text is taken; UserError if it is not."""
+    try:
+        frame = spark.sql(sql)
+    except AnalysisException as error:
+        raise UserError([sql_problem(error, path, views)]) from error
+    refuse_stateful(frame, path)
+    refuse_analyzed(frame, path, lists)
+    return frame
+
+
+def _refuse_columns(frame: DataFrame, path: str) -> None:
+    """What only the first row would show otherwise, as a driver that fails again and again."""
+    seen: set[str] = set()
+    for column in frame.schema:
+        name = column.name
+        if name.lower() in seen:
+            problem = Problem(
+                message=f"column {name!r} stands twice", path=path, hint=f"rename one: {name} AS …"
+            )
+            raise UserError([problem])
+        if isinstance(column.dataType, NullType):
+            hint = "give it one: CAST(NULL AS STRING)"
+            raise UserError([Problem(message=f"column {name!r} has no type", path=path, hint=hint)])
+        seen.add(name.lower())
+
+
+def _schema(frame: DataFrame, path: str) -> pa.Schema:
+    try:
+        return to_arrow_schema(
+            frame.schema, error_on_duplicated_field_names_in_struct=True, timestamp_utc=True
+        )
+    except UnsupportedOperationException as error:
+        message = "a column holds a struct that has two fields of one name"
+        hint = "name them: named_struct('a', …, 'b', …)"
+        raise UserError([Problem(message=message, path=path, hint=hint)]) from error
+    except PySparkTypeError as error:
+        known = error.getMessageParameters() or {}
+        message = f"a column has the type {known.get('data_type', '')}, which no sink takes"
+        hint = "make it text: CAST(… AS STRING)"
+        raise UserError([Problem(message=message, path=path, hint=hint)]) from error
+
+
+def _refuse_key(frame: DataFrame, sink: Sink, path: str) -> None:
+    if (
+        sink.kafka is not None
+        and sink.kafka.key is not None
+        and sink.kafka.key not in frame.columns
+    ):
+        message = f"sink {sink.name}: key {sink.kafka.key!r} is not a column"
+        hint = f"columns: {', '.join(frame.columns)}"
+        raise UserError([Problem(message=message, path=path, hint=hint)])
+
+
+def _ddl(frame: DataFrame) -> str:
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema)
+
+
+def _with_kafka_columns(frame: DataFrame, sinks: list[Sink]) -> DataFrame:
+    """Every row once more as JSON and key, when a Kafka sink wants it, so one pass serves all."""
+    kafka = [sink for sink in sinks if sink.kafka is not None]
+    if not kafka:
+        return frame
+    value = F.to_json(
+        F.struct(*(F.col(f"`{n}`") for n in frame.columns)), {"timestampFormat": TIMESTAMP_TEXT}
+    )
+    keys = [_key(sink).alias(KEY + sink.name) for sink in kafka]
+    rows = frame if len(kafka) < len(sinks) else frame.select()
+    return frame.select(*rows.columns, value.alias(VALUE), *keys)
+
+
+def _key(sink: Sink) -> Column:
+    assert sink.kafka is not None
+    key = F.lit(None) if sink.kafka.key is None else F.col(f"`{sink.kafka.key}`")
+    return key.cast("string")
+
+
+def _for_sink(table: pa.Table, sink: Sink) -> pa.Table:
+    if sink.kafka is None:
+        return table.select([n for n in table.column_names if n != VALUE and not n.startswith(KEY)])
+    return table.select([KEY + sink.name, VALUE]).rename_columns([KEY, VALUE])

@@ -1,0 +1,112 @@
+"""From raw Kafka records to the columns of an input. A record that does not parse never becomes
+a row of nulls: it is counted in the same pass, and the batch is refused before any sink."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS
+from waybill_spark.driver.sizes import RecordSizes
+
+PREVIEW_CHARACTERS = 200
+# Spark ignores what stands behind a value. In here, anything behind the record makes it malformed:
+# more text breaks the array, brackets that close it early lose `whole`.
+BEFORE = '{"record":['
+BEHIND = '],"whole":true}'
+WRAPPED = "struct<record: array<struct<{}>>, whole: boolean>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedInput:
+    """How an input is decoded; `own_output` when a stage of this pipeline writes the topic."""
+
+    name: str
+    topic: str
+    columns: str
+    own_output: bool
+
+
+class MalformedRecord(Exception):
+    """A record that is not of its input's schema, with the first one's position."""
+
+    def __init__(
+        self, source: DecodedInput, count: int, partition: int, offset: int, text: str
+    ) -> None:
+        self.position = f"{source.topic}[{partition}]@{offset}"
+        self.input_name = source.name
+        super().__init__(
+            f"input {source.name}: {count} record(s) do not parse; the first is"
+            f" {self.position}: {text}"
+        )
+
+
+def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
+    """The rows of one input's topic in `raw`, observed under the input's name."""
+    options = dict(FROM_JSON_OPTIONS)
+    if source.own_output:
+        options["allowNonNumericNumbers"] = "true"  # our own sink may have written NaN
+    text = F.col("value").cast("string")
+    parsed = F.from_json(
+        F.concat(F.lit(BEFORE), text, F.lit(BEHIND)), WRAPPED.format(source.columns), options
+    )
+    rows = raw.where(F.col("topic") == source.topic).select(
+        "partition", "offset", text.alias("text"), parsed.alias("parsed")
+    )
+    observed = rows.observe(observation(source), _seen(_malformed()))
+    return observed.select(_record().alias("row")).select("row.*")
+
+
+def observation(source: DecodedInput) -> str:
+    return f"decode:{source.name}"
+
+
+def refuse_malformed(
+    execution: JavaObject, sources: tuple[DecodedInput, ...], sizes: RecordSizes
+) -> None:
+    """After an execution has run: raise MalformedRecord if one of its inputs held such a record.
+
+    The same pass has seen how large the records are.
+    """
+    metrics = execution.observedMetrics()
+    for source in sources:
+        found = metrics.get(observation(source))
+        if found.isDefined():
+            seen = json.loads(found.get().getString(0))
+            sizes.met(records=seen["records"], largest=seen.get("largest", 0))
+            _refuse(source, seen["malformed"], seen.get("first"))
+
+
+def _record() -> Column:
+    return F.get("parsed.record", F.lit(0))  # null where an index would raise
+
+
+def _malformed() -> Column:
+    return (
+        F.col("parsed.whole").isNull()
+        | (F.size("parsed.record") != 1)
+        | _record().isNull()
+        | ~F.is_valid_utf8(F.col("text"))
+    )
+
+
+def _seen(malformed: Column) -> Column:
+    preview = F.coalesce(F.substring("text", 1, PREVIEW_CHARACTERS), F.lit("<null>"))
+    position = F.struct("partition", "offset", F.make_valid_utf8(preview).alias("text"))
+    seen = F.struct(
+        F.count(F.lit(1)).alias("records"),
+        F.max(F.octet_length("text")).alias("largest"),
+        F.count_if(malformed).alias("malformed"),
+        F.min(F.when(malformed, position)).alias("first"),
+    )
+    return F.to_json(seen).alias("seen")
+
+
+def _refuse(source: DecodedInput, count: int, first: dict[str, Any] | None) -> None:
+    if count and first is not None:
+        raise MalformedRecord(
+            source, count, first["partition"], first["offset"], first.get("text", "")
+        )

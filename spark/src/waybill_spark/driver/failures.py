@@ -1,0 +1,86 @@
+"""What a driver's failure means: who must act, and what to do."""
+
+import re
+from typing import Final, Literal
+
+from pyspark.errors import PySparkException
+
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import LifecycleError, Problem
+from waybill_spark.checkpoint import CheckpointDamaged
+from waybill_spark.driver.cluster import ClusterUnavailable
+from waybill_spark.driver.decode import MalformedRecord
+from waybill_spark.guard.plans import in_a_sentence
+from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
+from waybill_spark.stopping import StageStopped
+
+VALUE: Final = re.compile("22(?!000)")
+"""The class of SQL states that tell of a value; 22000 is what sources say of their records."""
+
+Domain = Literal["user", "external", "internal"]
+
+
+LOG = "the driver's log: `waybill logs PIPELINE`"
+
+
+class StageFailed(Exception):
+    """A stage has ended by itself; the cause says why."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"stage {stage} ended")
+        self.stage = stage
+
+
+def describe(failure: BaseException, stage: str | None) -> LifecycleError:
+    """Who must act, what happened, and what to do."""
+    match failure:
+        case MalformedRecord():
+            hint = "mend the producer; a stage cannot skip a record yet, so it ends here"
+            return _error("user", str(failure), hint, stage, retryable=False)
+        case StageStopped():
+            domain: Domain = "internal" if failure.retryable else "user"
+            return _error(domain, str(failure), failure.hint, stage, retryable=failure.retryable)
+        case UserError():
+            hints = "; ".join(problem.hint for problem in failure.problems if problem.hint)
+            said = "; ".join(_with_place(problem) for problem in failure.problems)
+            return _error("user", said, hints, stage, retryable=False)
+        case PySparkException() if VALUE.match(failure.getSqlState() or ""):
+            hint = "use try_… in the query, or a WHERE; a stage cannot skip a record yet"
+            said = f"the query ends at a value: {in_a_sentence(failure)}"
+            return _error("user", said, hint, stage, retryable=False)
+        case CheckpointDamaged():
+            hint = "the next start goes on where the sinks stand"
+            return _error("internal", str(failure), hint, stage, retryable=True)
+        case SinkSuperseded():
+            hint = "another driver has taken over this stage"
+            return _error("internal", str(failure), hint, stage, retryable=True)
+        case SinkUnreachable() | ClusterUnavailable():
+            return _error("external", str(failure), failure.hint, stage, retryable=True)
+        case Retryable():
+            hint = f"it is tried again; if it goes on, see {LOG}"
+            return _error("external", str(failure), hint, stage, retryable=True)
+        case _:
+            text = str(failure).split("\n", 1)[0][:500]
+            hint = f"it is tried again; see {LOG}"
+            return _error(
+                "internal", f"{type(failure).__name__}: {text}", hint, stage, retryable=True
+            )
+
+
+def _with_place(problem: Problem) -> str:
+    if problem.line is None:
+        return problem.message
+    return f"{problem.message} (line {problem.line}, column {problem.column})"
+
+
+def _error(
+    domain: Domain,
+    message: str,
+    hint: str,
+    stage: str | None,
+    *,
+    retryable: bool,
+) -> LifecycleError:
+    return LifecycleError(
+        domain=domain, message=message, hint=hint, stage=stage, retryable=retryable
+    )

@@ -1,0 +1,143 @@
+"""Makes the class archive: `python -m waybill_spark.driver.rehearsal JAVA JARS ARCHIVES`.
+
+Plays what a driver does, without Kafka and without a pipeline, in a JVM that writes down what it
+has loaded. No driver could: recording makes a start three times as long, and writing takes longer
+than a driver may take to end.
+"""
+
+import fcntl
+import logging
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.process import logs
+from waybill_shared.process.archives import archive_of, class_path, remove_older
+from waybill_spark.driver.compile import CompiledStage, compile_pipeline
+from waybill_spark.driver.jvm import JvmOptions, start_jvm
+from waybill_spark.driver.parent import die_with_parent
+from waybill_spark.driver.session import open_session, spark_conf
+from waybill_spark.guard.allowed import allowed
+
+logger = logging.getLogger(__name__)
+
+NICENESS: Final = 5  # drivers go first
+HEAP: Final = "1g"
+WRITE_TIMEOUT_S: Final = 600.0
+NOBODY: Final = "127.0.0.1:9"
+KAFKA_TIMEOUT_MS: Final = 1_000
+MANIFEST: Final = """
+version: 1
+name: rehearsal
+inputs:
+  - name: said
+    kafka: {topic: said}
+    schema: "number BIGINT, word STRING, amount DECIMAL(10,2), at TIMESTAMP"
+stages:
+  - name: only
+    inputs: [said]
+    steps:
+      - {name: some, sql: "SELECT *, amount * 2 AS twice FROM said WHERE number > 0"}
+      - {name: spoken, sql: "SELECT number, upper(word) AS word, twice, at FROM some"}
+    sinks:
+      - {name: heard, kafka: {topic: heard, key: number}}
+"""
+RECORD: Final = '{"number": 1, "word": "one", "amount": 1.5, "at": "2026-01-01T00:00:00Z"}'
+
+
+def main() -> int:
+    die_with_parent()
+    os.nice(NICENESS)
+    logs.configure("stage_runner.rehearsal", "json")
+    java, jars, folder = map(Path, sys.argv[1:])
+    archive = archive_of(folder, java, class_path(jars))
+    folder.mkdir(parents=True, exist_ok=True)
+    with archive.with_suffix(".lock").open("w") as lock, tempfile.TemporaryDirectory() as scratch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if archive.exists():
+            return 0
+        options = JvmOptions(
+            java=java,
+            jars=jars,
+            archives=folder,
+            scratch=Path(scratch),
+            heap=HEAP,
+            log4j=Path(__file__).parent / "log4j2.properties",
+        )
+        draft = archive.with_suffix(".draft")
+        if not record(options, draft):
+            logger.error("class archive was not written", extra={"path": str(archive)})
+            return 1
+        draft.rename(archive)
+    remove_older(archive, class_path(jars))
+    logger.info("class archive is written", extra={"path": str(archive)})
+    return 0
+
+
+def record(options: JvmOptions, draft: Path) -> bool:
+    """Whether the JVM has ended by itself, and so has written all of it."""
+    draft.unlink(missing_ok=True)
+    conf = spark_conf("local[2]", "rehearsal", warehouse=options.scratch / "warehouse")
+    jvm = start_jvm(options, conf, recording=draft)
+    try:
+        play(open_session(), options.scratch)
+    finally:
+        ended = jvm.stop(WRITE_TIMEOUT_S)
+    return ended and draft.exists()
+
+
+def play(spark: SparkSession, scratch: Path) -> None:
+    (stage,) = compile_pipeline(spark, parse_manifest(MANIFEST), allowed())
+    _take_batches(spark, stage, scratch / "batches")
+    _ask_for_offsets(spark, scratch / "offsets")
+
+
+def _take_batches(spark: SparkSession, stage: CompiledStage, checkpoint: Path) -> None:
+    session = spark.newSession()
+    numbers = session.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
+    records = numbers.select(
+        F.lit("said").alias("topic"),
+        F.lit(0).alias("partition"),
+        F.col("value").alias("offset"),
+        F.lit(RECORD).cast("binary").alias("value"),
+    )
+
+    def take(frame: DataFrame, batch_id: int) -> None:
+        logger.info("a batch", extra={"batch": batch_id, "sinks": len(stage.rows(frame))})
+
+    query = (
+        records.writeStream.foreachBatch(take)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def _ask_for_offsets(spark: SparkSession, checkpoint: Path) -> None:
+    """Of a Kafka that is not there: what asks is loaded all the same."""
+    stream = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", NOBODY)
+        .option("kafka.request.timeout.ms", KAFKA_TIMEOUT_MS)
+        .option("kafka.default.api.timeout.ms", KAFKA_TIMEOUT_MS)
+        .option("fetchOffset.numRetries", 1)
+        .option("subscribe", "said")
+        .load()
+    )
+    query = stream.writeStream.foreachBatch(lambda frame, batch_id: None)
+    try:
+        query.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+    except StreamingQueryException as error:
+        logger.info("as expected, no Kafka", extra={"reason": str(error).splitlines()[0]})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

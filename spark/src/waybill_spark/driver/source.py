@@ -1,0 +1,76 @@
+"""The Kafka source of a stage: raw records with their positions, committed ones only."""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from waybill_shared.contract.events import Range
+from waybill_shared.contract.vectors import Vector
+from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.cluster import Kafka, cluster_of
+
+EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
+COLUMNS: Final = ("topic", "partition", "offset", "value")
+# Spark's own two minutes hold a batch whose records will never come: of a topic that was deleted.
+POLL_TIMEOUT_MS: Final = "30000"
+FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits
+
+
+def read_topics(
+    spark: SparkSession,
+    kafka: Kafka,
+    *,
+    topics: Mapping[str, str],
+    partitions: Mapping[str, TopicIdentity],
+    starts: Vector,
+    offsets_max: int,
+) -> DataFrame:
+    """One stream over `topics` (name → id); `starts` only counts while there is no checkpoint."""
+    offsets = {
+        topic: {
+            str(partition): starts.get((topic_id, partition), EARLIEST)
+            for partition in partitions[topic].partitions
+        }
+        for topic, topic_id in topics.items()
+    }
+    return (
+        spark.readStream.format("kafka")
+        .options(**_options(kafka))
+        .option("subscribe", ",".join(sorted(topics)))
+        .option("startingOffsets", json.dumps(offsets))
+        .option("maxOffsetsPerTrigger", str(offsets_max))
+        .load()
+        .select(*COLUMNS)
+    )
+
+
+def read_ranges(spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...]) -> DataFrame:
+    """Exactly these records, once."""
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for run in ranges:
+        starts.setdefault(run.topic, {})[str(run.partition)] = run.start
+        ends.setdefault(run.topic, {})[str(run.partition)] = run.end
+    assigned = {topic: sorted(map(int, partitions)) for topic, partitions in starts.items()}
+    return (
+        spark.read.format("kafka")
+        .options(**_options(kafka))
+        .option("assign", json.dumps(assigned))
+        .option("startingOffsets", json.dumps(starts))
+        .option("endingOffsets", json.dumps(ends))
+        .load()
+        .select(*COLUMNS)
+    )
+
+
+def _options(kafka: Kafka) -> dict[str, str]:
+    cluster = cluster_of(kafka).java_options()
+    return {
+        **{f"kafka.{name}": value for name, value in cluster.items()},
+        "kafka.isolation.level": "read_committed",
+        "kafka.fetch.max.wait.ms": FETCH_WAIT_MS,
+        "kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS,
+        "failOnDataLoss": "true",
+    }

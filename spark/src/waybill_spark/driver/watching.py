@@ -1,0 +1,81 @@
+"""Watches the stages of a running driver: whether they run, what they wait for, their topics."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from waybill_shared.contract.errors import Retryable
+from waybill_spark.driver.app import RunningStage, settle
+from waybill_spark.driver.blocking import BLOCKED_BY_OPEN_TRANSACTION, OpenTransactions
+from waybill_spark.driver.executors import Executors
+from waybill_spark.driver.failures import StageFailed
+from waybill_spark.stopping import StageStopped
+
+logger = logging.getLogger(__name__)
+
+TURN_S = 0.2
+SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another one
+
+
+class Watcher:
+    """`tell` is called with what the pipeline waits for, and with None when that is over."""
+
+    def __init__(
+        self,
+        stages: Sequence[RunningStage],
+        transactions: OpenTransactions,
+        tell: Callable[[str | None], None],
+        executors: Executors | None = None,
+    ) -> None:
+        self._stages = stages
+        self._transactions = transactions
+        self._tell = tell
+        self._executors = executors
+        self._told: str | None = None
+        self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set; raises StageFailed when a stage has ended or must end."""
+        while not stop.wait(TURN_S):
+            self._turn()
+
+    def _turn(self) -> None:
+        due = time.monotonic() >= self._settle_at
+        for stage in self._stages:
+            failure = _failure(stage, settle_due=due)
+            if isinstance(failure, StageStopped):
+                settle(self._stages)  # the same topic may be another stage's output
+            if failure is not None:
+                self._look_at_executors()  # without them no stage goes on, and that is the reason
+                logger.error("stage ended", extra={"stage": stage.name, "reason": str(failure)})
+                raise StageFailed(stage.name) from failure
+        if due:
+            self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
+        self._say_what_blocks()
+
+    def _say_what_blocks(self) -> None:
+        word = self._look_at_executors() or self._transactions.look(
+            [reading for stage in self._stages for reading in stage.readings()]
+        )
+        if word is None and any(stage.hidden() for stage in self._stages):
+            word = BLOCKED_BY_OPEN_TRANSACTION
+        if word != self._told:
+            self._tell(word)
+            self._told = word
+
+    def _look_at_executors(self) -> str | None:
+        return None if self._executors is None else self._executors.look()
+
+
+def _failure(stage: RunningStage, *, settle_due: bool) -> Exception | None:
+    try:
+        failure = stage.failed()
+        if failure is None and (settle_due or stage.hidden()):
+            stage.watch()
+        return failure
+    except StageStopped as stopped:
+        return stopped
+    except Retryable as error:
+        logger.warning("topics cannot be looked at", extra={"reason": str(error)})
+        return None

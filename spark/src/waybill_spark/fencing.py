@@ -1,0 +1,101 @@
+"""Decides whether a batch is to be written into a sink. Never does I/O, never reads the clock.
+
+The decision compares vectors, never batch ids: a checkpoint that lost its last files comes back
+with the same id and a longer range, and skipping that by its id would lose rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from waybill_shared.contract.events import Fence, Range, to_vector
+from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_spark.checkpoint import TopicOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageInput:
+    """A topic that the stage reads, as this incarnation of it, and where the stage began in it.
+
+    `retired` are the ids that topics of this name had before.
+    """
+
+    name: str
+    topic: str
+    topic_id: str
+    bases: Mapping[int, int]
+    retired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterSink:
+    """A sink that came to a stage which had begun: when, and where it must begin at the latest."""
+
+    since: int
+    bases: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """The batch follows the fence: write it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyDone:
+    """The sink holds this very range; report its fence again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diverged:
+    """The batch neither repeats nor follows what the sink holds."""
+
+    detail: str
+
+
+Decision = Write | AlreadyDone | Diverged
+
+
+def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
+    return {(i.topic_id, p): offset for i in inputs for p, offset in i.bases.items()}
+
+
+def batch_runs(
+    inputs: tuple[StageInput, ...], starts: TopicOffsets, ends: TopicOffsets
+) -> tuple[Range, ...]:
+    """Where the batch goes on, and how far, in each partition. A new one starts at its base."""
+    runs = (
+        Range(
+            topic=i.topic,
+            topic_id=i.topic_id,
+            partition=partition,
+            start=starts.get(i.topic, {}).get(partition, i.bases.get(partition, 0)),
+            end=end,
+        )
+        for i in inputs
+        for partition, end in sorted(ends.get(i.topic, {}).items())
+    )
+    return tuple(sorted(runs, key=lambda run: (run.topic, run.partition)))  # in any plan's order
+
+
+def taken(runs: tuple[Range, ...]) -> tuple[Range, ...]:
+    """What the batch really takes."""
+    return tuple(run for run in runs if run.start < run.end)
+
+
+def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> Decision:
+    """`bases` is where the stage began; a sink without a fence must be written from there.
+
+    An empty run counts too: where it starts, the next batch of its partition will.
+    """
+    ranges = taken(runs)
+    if fence is not None and ranges and fence.inputs == ranges:
+        return AlreadyDone()
+    held = join(bases, to_vector(fence.frontier)) if fence is not None else bases
+    for run in runs:
+        expected = held.get((run.topic_id, run.partition), 0)
+        if run.start != expected:
+            detail = (
+                f"{run.topic}[{run.partition}]: the batch takes {run.start} to {run.end},"
+                f" the sink holds everything below {expected}"
+            )
+            return Diverged(detail=detail)
+    return Write()

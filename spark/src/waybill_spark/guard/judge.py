@@ -1,0 +1,308 @@
+"""Judges a query by lists of what is allowed; what stands on none is refused. Pure.
+
+First as it was parsed, before Spark sees anything of it; then as it was analyzed.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from waybill_shared.contract.suggestions import hint_of_names
+from waybill_spark.guard.trees import (
+    Node,
+    NotUnderstood,
+    Way,
+    nodes_of,
+)
+
+TEXT_CHARACTERS_MAX: Final = 20_000
+NODES_MAX: Final = 400
+EXPRESSIONS_MAX: Final = 5_000
+DEPTH_MAX: Final = 64
+JOINS_MAX: Final = 20
+UNIONS_MAX: Final = 60  # in a row they are as many levels
+EXPLODES_MAX: Final = 10
+SIZE_MAX: Final = 10_000
+PATTERN_CHARACTERS_MAX: Final = 1_000
+
+SIZES: Final = {
+    "repeat": 1, "space": 0, "lpad": 1, "rpad": 1, "array_repeat": 1, "array_insert": 1,
+    "stack": 0, "format_number": 1,
+}  # fmt: skip
+"""Functions that make as much as one of their arguments says, and which that is."""
+FORMATS: Final = frozenset({"format_string", "printf"})
+PATTERNS: Final = {
+    "rlike": (1,), "regexp": (1,), "regexp_like": (1,), "regexp_count": (1,),
+    "regexp_extract": (1,), "regexp_extract_all": (1,), "regexp_instr": (1,),
+    "regexp_replace": (1,), "regexp_substr": (1,), "split": (1,), "str_to_map": (1, 2),
+    "RLike": (1,),
+}  # fmt: skip
+"""Functions and classes with regular expressions, and which arguments those are."""
+OPAQUE: Final = frozenset({
+    "evalContext", "evalMode", "escapeChar", "value", "data", "groupingSetIndexes", "hint", "delay",
+    "patterns", "options", "windowSpec", "ioschema",
+})  # fmt: skip
+"""Fields that Spark does not write down and that hold no tree: modes, constants, names."""
+GENERATOR_PARTS: Final = {"product-class", "funcName"}  # others are a database and a catalog
+WHOLE: Final = frozenset({"integer", "long", "short", "byte"})
+SPOKEN: Final = {
+    "PlanWithUnresolvedIdentifier": "IDENTIFIER(…)",
+    "ExpressionWithUnresolvedIdentifier": "IDENTIFIER(…)",
+    "ScriptTransformation": "TRANSFORM … USING",
+    "Sample": "TABLESAMPLE, which takes other rows when a batch is run again,",
+    "UnresolvedHint": "a hint",
+    "RelationTimeTravel": "VERSION or TIMESTAMP AS OF",
+    "NamedParameter": "a parameter",
+    "PosParameter": "a parameter",
+    "FunctionTableSubqueryArgumentExpression": "TABLE(…) as an argument",
+    "InsertIntoDir": "INSERT OVERWRITE DIRECTORY",
+    "InsertIntoStatement": "INSERT",
+    "RepartitionByExpression": "DISTRIBUTE BY",
+}
+"""Classes as people know them."""
+KEYWORDS: Final = {"CurrentUser": "current_user"}
+"""Classes of functions that need no brackets: only the analysis sees that they are calls."""
+WINDOWS: Final = "windowDefinitions"
+"""The one field that holds trees and is not written down either: whoever asks brings them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why a name is on no list of what is allowed."""
+
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    allowed: frozenset[str]
+    refused: Mapping[str, Refused]
+    any: bool = False
+    """Whether every name is taken, of however many parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """The lists. Kinds are classes below Spark's package; if not `bounded`, any size is taken."""
+
+    functions: Names
+    tables: Names
+    expressions: frozenset[str]
+    parsed: frozenset[str]
+    analyzed: frozenset[str]
+    executed: frozenset[str]
+    """Beside the analyzed ones, in what runs."""
+    bounded: bool = True
+
+    @property
+    def depth_max(self) -> int:
+        return DEPTH_MAX if self.bounded else sys.maxsize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """What is wrong in a query, and the way to the node that is."""
+
+    message: str
+    hint: str = ""
+    way: Way = ()
+
+
+class _Refusal(Exception):
+    def __init__(self, message: str, node: Node, hint: str = "") -> None:
+        self.objection = Objection(message=message, hint=hint, way=node.way)
+
+
+def objection_to_parsed(
+    tree: object,
+    windows: Callable[[Way], Iterable[object]],
+    allowed: Allowed,
+    views: frozenset[str],
+) -> Objection | None:
+    """`windows` brings what a `WINDOW` clause defines, as trees; `views` may be read, and what the
+    query itself names with `WITH`."""
+    try:
+        nodes = [*nodes_of(tree, allowed.depth_max)]
+        for node in [*nodes]:
+            for number, each in enumerate(windows(node.way) if WINDOWS in node.fields else ()):
+                nodes += nodes_of(each, allowed.depth_max, (*node.way, (WINDOWS, number)))
+        return _first(nodes, allowed, views)
+    except NotUnderstood as error:
+        return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
+    except _Refusal as refusal:
+        return refusal.objection
+
+
+def objection_to_analyzed(
+    tree: object, allowed: Allowed, *, runs: bool = False
+) -> Objection | None:
+    kinds = allowed.analyzed | allowed.expressions | (allowed.executed if runs else frozenset())
+    try:
+        for node in nodes_of(tree, allowed.depth_max * 4):
+            _check_kind(node, kinds, allowed)
+    except NotUnderstood as error:
+        return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
+    except _Refusal as refusal:
+        return refusal.objection
+    return None
+
+
+def _first(nodes: list[Node], allowed: Allowed, views: frozenset[str]) -> Objection | None:
+    named = (name for node in nodes for name in _with_names(node))
+    relations = Names(allowed=frozenset(map(str.lower, (*views, *named))), refused={})
+    kinds = allowed.parsed | allowed.expressions
+    for node in nodes:
+        _check_kind(node, kinds, allowed)
+        _check_fields(node)
+        _check_names(node, allowed, relations)
+    if allowed.bounded:
+        _check_bounds(nodes, allowed)
+    return None
+
+
+def _check_kind(node: Node, kinds: frozenset[str], allowed: Allowed) -> None:
+    if node.name in KEYWORDS:
+        _check_name(node, KEYWORDS[node.name], allowed.functions, "function")
+    if node.kind not in kinds:
+        raise _Refusal(f"{_spoken(node.name)} is not taken", node)
+
+
+def _check_fields(node: Node) -> None:
+    for name, value in node.fields.items():
+        if value is None and name not in OPAQUE and name != WINDOWS:
+            raise _Refusal(f"{_spoken(node.name)} is not understood here ({name})", node)
+
+
+def _check_names(node: Node, allowed: Allowed, relations: Names) -> None:
+    match node.name:
+        case "UnresolvedFunction":
+            _check_name(node, node.words("nameParts"), allowed.functions, "function")
+        case "UnresolvedGenerator":
+            named = node.fields.get("name")
+            parts = named if isinstance(named, dict) else {}
+            name = parts.get("funcName") if parts.keys() == GENERATOR_PARTS else None
+            _check_name(node, name, allowed.tables, "function")
+        case "UnresolvedTableValuedFunction":
+            _check_name(node, node.words("name"), allowed.tables, "function")
+        case "UnresolvedRelation":
+            if node.fields.get("isStreaming"):
+                raise _Refusal("STREAM is not taken", node, "every input is a stream here")
+            _check_name(node, node.words("multipartIdentifier"), relations, "view")
+
+
+def _check_name(node: Node, name: str | None, names: Names, what: str) -> None:
+    wanted = (name or "").lower()
+    if names.any or wanted in names.allowed:
+        return
+    refused = names.refused.get(wanted)
+    if refused is not None:
+        raise _Refusal(f"{wanted} is not taken: {refused.reason}", node, refused.hint)
+    if name is None or "," in name:
+        shown = (name or "").replace(", ", ".")
+        raise _Refusal(f"{what} {shown} is not taken: names have one part here", node)
+    hint = hint_of_names(name, sorted(names.allowed), f"{what}s here")
+    raise _Refusal(f"no {what} is called `{name}`", node, hint)
+
+
+def _with_names(node: Node) -> Iterator[str]:
+    for item in node.fields.get("cteRelations") or ():
+        if isinstance(item, dict) and isinstance(item.get("_1"), str):
+            yield item["_1"]
+
+
+def _check_patterns(node: Node) -> None:
+    name = _called(node) or node.name
+    for at in PATTERNS.get(name, ()):
+        if at < len(node.children):
+            pattern = node.children[at]
+            text = pattern.fields.get("value")
+            if pattern.name != "Literal" or not isinstance(text, str):
+                message = f"{name}: a regular expression must be a constant"
+                raise _Refusal(message, node, "write it down as text")
+            if len(text) > PATTERN_CHARACTERS_MAX:
+                message = f"{name}: a regular expression has {PATTERN_CHARACTERS_MAX} characters"
+                raise _Refusal(f"{message} at most", node)
+
+
+def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
+    for node in nodes:
+        _check_patterns(node)
+    plans = [node for node in nodes if node.kind in allowed.parsed]
+    _check_count(plans, "nodes", NODES_MAX)
+    _check_count(
+        [node for node in nodes if node.kind in allowed.expressions], "expressions", EXPRESSIONS_MAX
+    )
+    _check_count([n for n in plans if n.name in ("Join", "LateralJoin")], "joins", JOINS_MAX)
+    _check_count([n for n in plans if n.name == "Union"], "unions", UNIONS_MAX)
+    explodes = [n for n in nodes if n.name == "Generate" or _called(n) in allowed.tables.allowed]
+    _check_count(explodes, "explodes", EXPLODES_MAX)
+    together = 1
+    for node in nodes:
+        together *= max(_size(node), 1)
+        if together > SIZE_MAX:
+            message = f"what the query makes by numbers is more than {SIZE_MAX} together"
+            raise _Refusal(message, node, f"take constants whose product is {SIZE_MAX} at most")
+
+
+def _check_count(nodes: list[Node], what: str, most: int) -> None:
+    if len(nodes) > most:
+        message = f"the query has {len(nodes)} {what}, {most} at most are taken"
+        raise _Refusal(message, nodes[most], "cut it into steps")
+
+
+def _called(node: Node) -> str:
+    """The name of the function, where the node is a call."""
+    named = node.fields.get("name")
+    words = named.get("funcName") if isinstance(named, dict) else node.words("name")
+    return (node.words("nameParts") or words or "").lower()
+
+
+def _size(node: Node) -> int:
+    """How much a call makes, where one of its arguments says it."""
+    name = _called(node)
+    if name == "sequence":
+        return _length(node)
+    if name in FORMATS:
+        return _widest(node)
+    if name in SIZES and node.name == "UnresolvedTableValuedFunction":
+        raise _Refusal(f"{name} is not taken as a table", node, f"LATERAL VIEW {name}(…) t AS …")
+    if name not in SIZES or SIZES[name] >= len(node.children):
+        return 1
+    return abs(_constant(node, node.children[SIZES[name]]))
+
+
+def _length(node: Node) -> int:
+    numbers = [_constant(node, child) for child in node.children[:3]]
+    if len(numbers) < 2:
+        return 1
+    step = numbers[2] if len(numbers) > 2 else 1
+    return abs(numbers[1] - numbers[0]) // max(abs(step), 1) + 1
+
+
+def _widest(node: Node) -> int:
+    if not node.children or node.children[0].name != "Literal":
+        raise _Refusal("a format must be a constant", node, "write it down as text")
+    digits = "".join(c if c.isdecimal() else " " for c in str(node.children[0].fields.get("value")))
+    return max([1, *(int(number[:20]) for number in digits.split())])
+
+
+def _constant(call: Node, node: Node) -> int:
+    """A whole number that stands in the text, after the simplest arithmetic."""
+    match node.name, node.children:
+        case "Literal", []:
+            text = node.fields.get("value")
+            if node.fields.get("dataType") in WHOLE and isinstance(text, str):
+                return int(text)
+        case "UnaryMinus", [child]:
+            return -_constant(call, child)
+        case ("Add" | "Subtract" | "Multiply") as operator, [left, right]:
+            one, other = _constant(call, left), _constant(call, right)
+            return {"Add": one + other, "Subtract": one - other, "Multiply": one * other}[operator]
+    message = f"{_called(call)}: how much it makes must be a constant whole number"
+    raise _Refusal(message, call, f"write a number, {SIZE_MAX} at most")
+
+
+def _spoken(name: str) -> str:
+    return SPOKEN.get(name, name.removeprefix("Unresolved"))

@@ -1,0 +1,59 @@
+"""Cuts what is to be read into parts that are not too large. Never does I/O.
+
+Parts follow one another, partition after partition: each begins where the one before has ended.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from waybill_shared.contract.events import Range
+
+Ranges = tuple[Range, ...]
+Place = tuple[str, int]
+"""Topic, by its name, and partition."""
+
+
+def offsets(ranges: Ranges) -> int:
+    """The most records that `ranges` can hold."""
+    return sum(run.end - run.start for run in ranges)
+
+
+def in_steps(ranges: Ranges, offsets_max: int) -> tuple[Ranges, ...]:
+    """Parts of at most `offsets_max` offsets."""
+    steps: list[Ranges] = []
+    step: list[Range] = []
+    room = offsets_max
+    for run in ranges:
+        start = run.start
+        while start < run.end:
+            end = min(run.end, start + room)
+            step.append(replace(run, start=start, end=end))
+            room -= end - start
+            start = end
+            if room == 0:
+                steps.append(tuple(step))
+                step, room = [], offsets_max
+    return (*steps, tuple(step)) if step else tuple(steps)
+
+
+def in_pieces(
+    ranges: Ranges, sizes: Mapping[Place, Sequence[tuple[int, int]]], bytes_max: int
+) -> tuple[Ranges, ...]:
+    """Parts whose records have at most `bytes_max` in all; or one record that alone has more.
+
+    `sizes` has offset and bytes of each record; offsets without one hold nothing.
+    """
+    pieces: list[Ranges] = []
+    piece: list[Range] = []
+    taken = 0
+    for run in ranges:
+        start = run.start
+        for offset, size in sorted(sizes.get((run.topic, run.partition), ())):
+            if taken and taken + size > bytes_max:
+                if start < offset:
+                    piece.append(replace(run, start=start, end=offset))
+                pieces.append(tuple(piece))
+                piece, taken, start = [], 0, offset
+            taken += size
+        piece.append(replace(run, start=start))
+    return (*pieces, tuple(piece))

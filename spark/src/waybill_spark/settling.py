@@ -1,0 +1,174 @@
+"""Decides what a stage can never process: records whose topic is gone, or that retention removed.
+
+Never does I/O. What is found is set aside: the frontier passes it, and its tokens end `lost`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from waybill_shared.contract.events import (
+    Fence,
+    Range,
+    SetAside,
+    to_vector,
+)
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    Vector,
+    between,
+    without,
+)
+from waybill_spark.fencing import StageInput
+from waybill_spark.stopping import StageStopped
+
+TOPIC_RECREATED: Final = "topic_recreated"
+TOPIC_DELETED: Final = "topic_deleted"
+SINK_TOPIC_RECREATED: Final = "sink_topic_recreated"
+RETENTION_PASSED: Final = "retention_passed"
+BEFORE_START: Final = "before_start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLook:
+    """A topic as it is now: whose name it bears, and the first offsets that it still holds."""
+
+    topic_id: str
+    starts: Mapping[int, int]
+
+
+Looks = Mapping[str, TopicLook]
+"""By topic name; a topic that does not exist is absent."""
+
+
+def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[SetAside, ...]:
+    """What a sink that holds everything below `held` will never get any more."""
+    found: dict[str, list[Range]] = {}
+    for source in inputs:
+        for topic_id in source.retired:
+            found.setdefault(TOPIC_RECREATED, []).extend(_rest(source.topic, topic_id, held))
+        reason = _gone(source, looks)
+        if reason is not None:
+            found.setdefault(reason, []).extend(_rest(source.topic, source.topic_id, held))
+        else:
+            found.setdefault(RETENTION_PASSED, []).extend(_removed(source, looks, held))
+    return tuple(
+        SetAside(reason=reason, sink=None, ranges=tuple(ranges))
+        for reason, ranges in found.items()
+        if ranges
+    )
+
+
+def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tuple[SetAside, ...]:
+    """What a sink that begins later than its stage has no part in."""
+    ranges = tuple(
+        Range(topic=i.topic, topic_id=topic_id, partition=partition, start=start, end=end)
+        for i in inputs
+        for (topic_id, partition), end in sorted(begin.items())
+        if topic_id in (i.topic_id, *i.retired)
+        and (start := bases.get((topic_id, partition), 0)) < end
+    )
+    return (SetAside(reason=BEFORE_START, sink=None, ranges=ranges),) if ranges else ()
+
+
+def went_with_topic(
+    inputs: tuple[StageInput, ...], bases: Vector, fence: Fence
+) -> tuple[SetAside, ...]:
+    """All that a sink holds, for the topic that it is in is gone; what was told stays told."""
+    names = {topic_id: i.topic for i in inputs for topic_id in (i.topic_id, *i.retired)}
+    aside = [
+        Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
+        for each in fence.set_aside
+        for r in each.ranges
+    ]
+    ranges = tuple(
+        Range(
+            topic=names[span.topic_id],
+            topic_id=span.topic_id,
+            partition=span.partition,
+            start=span.start or 0,
+            end=span.end,
+        )
+        for span in without(between(bases, to_vector(fence.frontier)), aside)
+        if span.topic_id in names
+    )
+    return (SetAside(reason=SINK_TOPIC_RECREATED, sink=None, ranges=ranges),) if ranges else ()
+
+
+def stop_of(
+    inputs: tuple[StageInput, ...], looks: Looks, found: Iterable[SetAside]
+) -> StageStopped | None:
+    """Why a stage must not simply go on after `found` was set aside."""
+    for source in inputs:
+        reason = _gone(source, looks)
+        if reason is not None:
+            now = f"now it is {looks[source.topic].topic_id}" if source.topic in looks else "gone"
+            detail = f"topic {source.topic} had id {source.topic_id}, {now}"
+            hint = "restart the pipeline with --from earliest (or latest): it goes on there"
+            return StageStopped(reason, detail, hint)
+    removed = [r for each in found if each.reason == RETENTION_PASSED for r in each.ranges]
+    if not removed:
+        return None
+    detail = "the topic no longer holds " + ", ".join(
+        f"{r.topic}[{r.partition}] {r.start} to {r.end - 1}" for r in removed
+    )
+    hint = "their tokens say lost; start the pipeline to go on with what is left"
+    return StageStopped(RETENTION_PASSED, detail, hint)
+
+
+def union(before: Iterable[SetAside], more: Iterable[SetAside]) -> tuple[SetAside, ...]:
+    """Both, by reason, with touching ranges made one."""
+    by_reason: dict[str, list[Range]] = {}
+    for each in (*before, *more):
+        by_reason.setdefault(each.reason, []).extend(each.ranges)
+    return tuple(
+        SetAside(reason=reason, sink=None, ranges=tuple(_merged(ranges)))
+        for reason, ranges in sorted(by_reason.items())
+    )
+
+
+def _gone(source: StageInput, looks: Looks) -> str | None:
+    look = looks.get(source.topic)
+    if look is None:
+        return TOPIC_DELETED
+    return TOPIC_RECREATED if look.topic_id != source.topic_id else None
+
+
+def _rest(topic: str, topic_id: str, held: Vector) -> Iterator[Range]:
+    """All that was still to come of a topic that is gone; partition 0 if none was ever read."""
+    known = {partition: end for (of, partition), end in held.items() if of == topic_id} or {0: 0}
+    for partition, end in sorted(known.items()):
+        if end < ENDLESS:
+            yield Range(topic=topic, topic_id=topic_id, partition=partition, start=end, end=ENDLESS)
+
+
+def _removed(source: StageInput, looks: Looks, held: Vector) -> Iterator[Range]:
+    for partition, start in sorted(looks[source.topic].starts.items()):
+        end = held.get((source.topic_id, partition), 0)
+        if end < start:
+            yield Range(
+                topic=source.topic,
+                topic_id=source.topic_id,
+                partition=partition,
+                start=end,
+                end=start,
+            )
+
+
+def _merged(ranges: Iterable[Range]) -> Iterator[Range]:
+    def place(run: Range) -> tuple[str, str, int]:
+        return (run.topic, run.topic_id, run.partition)
+
+    ordered = sorted(ranges, key=lambda run: (*place(run), run.start))
+    for (topic, topic_id, partition), runs in groupby(ordered, key=place):
+        start = end = -1
+        for run in runs:
+            if run.start > end >= 0:
+                yield Range(
+                    topic=topic, topic_id=topic_id, partition=partition, start=start, end=end
+                )
+                start = -1
+            start, end = (run.start, run.end) if start < 0 else (start, max(end, run.end))
+        yield Range(topic=topic, topic_id=topic_id, partition=partition, start=start, end=end)

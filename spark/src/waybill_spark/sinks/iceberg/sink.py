@@ -1,0 +1,180 @@
+"""The Iceberg sink: one snapshot per batch, with the fence as a table property in the same commit.
+
+The commit requires the snapshot that was current when the fence was read, and never retries by
+itself: a driver that lost its turn is refused instead of doubling rows.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+)
+from pyiceberg.table import Table
+from sqlalchemy.exc import SQLAlchemyError
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Fence, Problem
+from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.contract import (
+    SinkLife,
+    SinkSuperseded,
+    SinkUnreachable,
+    Written,
+)
+from waybill_spark.sinks.iceberg.lakehouse import why
+from waybill_spark.stopping import StageStopped
+
+FENCE_PROPERTY: Final = "waybill.fence."
+SEQUENCE_PROPERTY: Final = "waybill.sequence."
+RETRIES_PROPERTY: Final = "commit.retry.num-retries"
+CONFLICTS_MAX: Final = 10  # other writers of the same table, e.g. compaction
+
+
+class IcebergSink:
+    kind = "iceberg"
+
+    def __init__(
+        self, life: SinkLife, catalog: Catalog, table: str, *, schema: pa.Schema | None
+    ) -> None:
+        """Without a schema the sink can only be read: the table is not made if it is missing."""
+        self.name = life.name
+        self.since = life.since
+        self.moved = life.moved
+        self._catalog = catalog
+        self._identifier = table
+        self._schema = schema
+        self._fence_key = life.fence_key
+        self._table: Table | None = None
+
+    def claim(self) -> None:
+        """Nothing to shut out: the commit's own requirement refuses a writer of the past."""
+        try:
+            self._table = self._load() if self._schema is None else self._load_or_create()
+        except (SQLAlchemyError, OSError) as error:
+            raise self._unreachable(error) from error
+        if self._schema is not None:
+            self._refuse_missing_columns(self._schema)
+
+    def last(self) -> Written | None:
+        if self._table is None:
+            return None
+        table = self._table
+        fence = self._fence(table)
+        if fence is None:
+            return None
+        return Written(fence=fence, version=_version(self._snapshot_of(table, fence.sequence)))
+
+    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
+        """An empty batch makes a snapshot too: only a new snapshot refuses a paused driver."""
+        if self._table is None and self._schema is None:
+            detail = f"sink {self.name}: there is no table {self._identifier}"
+            raise StageStopped("table_missing", detail, "nothing was ever written there")
+        before = self._fence(self._current())
+        for _ in range(CONFLICTS_MAX):
+            try:
+                return self._commit(rows, fence)
+            except CommitFailedException as error:
+                self._table = self._catalog.load_table(self._identifier)
+                if self._fence(self._table) != before:
+                    raise SinkSuperseded(
+                        f"sink {self.name}: {self._identifier}: {error}"
+                    ) from error
+            except ValueError as error:
+                hint = "give the stage a table whose columns have the types of its query"
+                message = f"sink {self.name}: {self._identifier} does not take these rows: {error}"
+                raise UserError([Problem(message=message, hint=hint)]) from error
+            except (SQLAlchemyError, OSError) as error:
+                raise self._unreachable(error) from error
+        raise Retryable(
+            f"sink {self.name}: others changed {self._identifier} {CONFLICTS_MAX} times meanwhile"
+        )
+
+    def _unreachable(self, error: SQLAlchemyError | OSError) -> SinkUnreachable:
+        warehouse = self._catalog.properties.get("warehouse", "")
+        return SinkUnreachable(
+            f"sink {self.name}: {self._identifier} cannot be reached: {why(error)}",
+            hint=f"see that {warehouse} has room and may be written to; it is tried again",
+        )
+
+    def _commit(self, rows: pa.Table | None, fence: Fence) -> Written:
+        table = self._current()
+        if rows is None:
+            rows = table.schema().as_arrow().empty_table()
+        elif self._schema is not None:
+            rows = rows.select(self._schema.names)
+        # In this copy of the metadata only, never in the table: PyIceberg would rebase the append
+        # on whatever came in between, and so double the rows of a batch that another driver wrote.
+        table.metadata.properties[RETRIES_PROPERTY] = "0"
+        with table.transaction() as transaction:
+            transaction.set_properties({FENCE_PROPERTY + self._fence_key: codec.to_json(fence)})
+            summary = {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)}
+            transaction.append(rows, summary)
+            reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
+        snapshot = table.current_snapshot()
+        return Written(fence=fence, version=_version(snapshot.snapshot_id if snapshot else None))
+
+    def await_visible(self, fence: Fence) -> bool:
+        """A snapshot is visible as soon as it is committed."""
+        return True
+
+    def close(self) -> None:
+        self._table = None
+
+    def _current(self) -> Table:
+        assert self._table is not None, "claim comes first"
+        return self._table
+
+    def _written_schema(self) -> pa.Schema:
+        assert self._schema is not None, "a sink without a schema is only read"
+        return self._schema
+
+    def _refuse_missing_columns(self, schema: pa.Schema) -> None:
+        present = self._current().schema().column_names
+        missing = [field.name for field in schema if field.name not in present]
+        if missing:
+            message = (
+                f"sink {self.name}: table {self._identifier} has no column {', '.join(missing)}"
+            )
+            hint = f"its columns: {', '.join(present)}"
+            raise UserError([Problem(message=message, hint=hint)])
+
+    def _load(self) -> Table | None:
+        try:
+            return self._catalog.load_table(self._identifier)
+        except NoSuchTableError:
+            return None
+
+    def _load_or_create(self) -> Table:
+        table = self._load()
+        if table is not None:
+            return table
+        try:
+            self._catalog.create_namespace(self._identifier.rsplit(".", 1)[0])
+        except NamespaceAlreadyExistsError:
+            pass
+        return self._catalog.create_table(self._identifier, schema=self._written_schema())
+
+    def _fence(self, table: Table) -> Fence | None:
+        text = table.properties.get(FENCE_PROPERTY + self._fence_key)
+        return codec.from_json(Fence, text) if text is not None else None
+
+    def _snapshot_of(self, table: Table, sequence: int) -> int | None:
+        """The snapshot that the fence's batch made; None once it has been expired."""
+        wanted = str(sequence)
+        for snapshot in reversed(table.metadata.snapshots):
+            summary = snapshot.summary
+            if (
+                summary
+                and summary.additional_properties.get(SEQUENCE_PROPERTY + self._fence_key) == wanted
+            ):
+                return snapshot.snapshot_id
+        return None
+
+
+def _version(snapshot_id: int | None) -> dict[str, int]:
+    return {"iceberg_snapshot_id": snapshot_id} if snapshot_id is not None else {}

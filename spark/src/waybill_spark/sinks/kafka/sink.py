@@ -1,0 +1,205 @@
+"""The Kafka sink: one transaction per batch holds the rows and the fence, in `waybill.fences`.
+
+Claiming is `init_transactions`, which shuts out a paused driver of the same stage and sink.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Fence, Output
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_producer, position_of
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.errors import FENCED, said
+from waybill_shared.process.failpoints import reach
+from waybill_spark.settling import TOPIC_DELETED, TOPIC_RECREATED
+from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
+from waybill_spark.sinks.kafka.fences import newest_fence
+from waybill_spark.sinks.kafka.rows import KEY, VALUE
+from waybill_spark.stopping import StageStopped
+
+TRANSACTION_TIMEOUT_S: Final = 60.0
+FLUSH_TIMEOUT_S: Final = 60.0
+QUEUE_WAIT_S: Final = 0.05
+VISIBLE_WAIT_S: Final = 1.0
+VISIBLE_POLL_S_MIN: Final = 0.001  # what the markers of our own commit usually take
+VISIBLE_POLL_S_MAX: Final = 0.1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSinkTarget:
+    kafka: Kafka
+    topic_prefix: str
+    topic: str
+    topic_id: str
+
+
+class KafkaSink:
+    kind = "kafka"
+
+    def __init__(self, life: SinkLife, target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
+        self.name = life.name
+        self.since = life.since
+        self.moved = life.moved
+        self._target = target
+        self._fence_key = life.fence_key
+        self._fences_topic = f"{target.topic_prefix}.fences"
+        self._admin = admin
+        self._producer: Producer | None = None
+
+    def claim(self) -> None:
+        transactional_id = f"{self._target.topic_prefix}/{self._fence_key}"
+        self._producer = make_producer(
+            self._target.kafka,
+            **{
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+            },
+        )
+        self._guarded(lambda producer: producer.init_transactions(TRANSACTION_TIMEOUT_S))
+
+    def last(self) -> Written | None:
+        value = newest_fence(self._admin, self._fences_topic, self._fence_key)
+        if value is None:
+            return None
+        return Written(fence=codec.decode(Fence, value), version={})
+
+    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
+        return self._guarded(lambda producer: self._write(producer, rows, fence))
+
+    def await_visible(self, fence: Fence) -> bool:
+        """Our markers take a moment; a stranger's open transaction takes as long as it likes."""
+        ends = {o.partition: o.end for o in fence.outputs if o.topic_id == self._target.topic_id}
+        deadline = time.monotonic() + VISIBLE_WAIT_S
+        pause_s = VISIBLE_POLL_S_MIN
+        while True:
+            visible = self._covered(ends)
+            self._check_topic()  # behind it: the ends of another topic of that name say nothing
+            if visible:
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, VISIBLE_POLL_S_MAX)
+
+    def close(self) -> None:
+        self._producer = None
+
+    def _covered(self, ends: Mapping[int, int]) -> bool:
+        try:
+            stable = self._admin.stable_ends(self._target.topic, ends) if ends else {}
+        except Retryable:
+            self._check_topic()  # a topic that is gone is no fault that passes
+            raise
+        return all(stable.get(partition, 0) >= end for partition, end in ends.items())
+
+    def _write(self, producer: Producer, rows: pa.Table | None, fence: Fence) -> Written:
+        producer.begin_transaction()
+        try:
+            placed = self._produce_rows(producer, rows) if rows is not None else {}
+            if rows is not None:
+                self._check_topic()
+            complete = replace(fence, outputs=self._outputs(fence.outputs, placed))
+            producer.produce(self._fences_topic, key=self._fence_key, value=codec.encode(complete))
+            reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
+            producer.commit_transaction(TRANSACTION_TIMEOUT_S)
+        except (Retryable, StageStopped):
+            producer.abort_transaction(TRANSACTION_TIMEOUT_S)
+            raise
+        return Written(fence=complete, version={})
+
+    def _produce_rows(self, producer: Producer, rows: pa.Table) -> dict[int, tuple[int, int]]:
+        """Produce and flush; first offset and end by partition, as Kafka reported them."""
+        placed: dict[int, tuple[int, int]] = {}
+        failures: list[KafkaError] = []
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+                return
+            partition, offset = position_of(message)
+            if offset < 0:  # acknowledged, but nobody knows where: not a place to report
+                failures.append(KafkaError(KafkaError.UNKNOWN, "a record without an offset"))
+                return
+            first, end = placed.get(partition, (offset, offset + 1))
+            placed[partition] = (min(first, offset), max(end, offset + 1))
+
+        keys, values = rows.column(KEY).to_pylist(), rows.column(VALUE).to_pylist()
+        for key, value in zip(keys, values, strict=True):
+            _produce(producer, self._target.topic, key, value, on_delivery)
+        left = producer.flush(FLUSH_TIMEOUT_S)
+        if failures or left:
+            self._check_topic()  # a topic that is gone is no fault that passes
+            reason = said(failures[0]) if failures else f"{left} not acknowledged in time"
+            raise Retryable(f"sink {self.name}, topic {self._target.topic}: {reason}")
+        return placed
+
+    def _check_topic(self) -> None:
+        topic, wanted = self._target.topic, self._target.topic_id
+        found = self._admin.identify([topic]).get(topic)
+        if found is None and not self._admin.absent(topic):
+            raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")
+        if found is None or found.topic_id != wanted:
+            now = f"now it is {found.topic_id}" if found is not None else "gone"
+            detail = f"sink {self.name}: topic {topic} had id {wanted}, {now}"
+            hint = "restart the pipeline with --from earliest (or latest): it writes to the new one"
+            raise StageStopped(TOPIC_RECREATED if found else TOPIC_DELETED, detail, hint)
+
+    def _outputs(
+        self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]
+    ) -> tuple[Output, ...]:
+        """Cumulative: a partition without rows in this batch keeps its end, and so does a topic
+        of that name that is gone."""
+        others = tuple(o for o in before if o.topic_id != self._target.topic_id)
+        ends = {o.partition: o.end for o in before if o.topic_id == self._target.topic_id}
+        partitions = sorted(ends.keys() | placed.keys())
+        return others + tuple(
+            Output(
+                sink=self.name,
+                topic=self._target.topic,
+                topic_id=self._target.topic_id,
+                partition=partition,
+                first=placed[partition][0] if partition in placed else ends[partition],
+                end=placed[partition][1] if partition in placed else ends[partition],
+            )
+            for partition in partitions
+        )
+
+    def _guarded(self, action: Callable[[Producer], T]) -> T:
+        """Run `action`, telling a newer driver's claim from the world's faults.
+
+        After an error whose effect is not known the producer is dropped: the stage ends, and the
+        next `claim` finds out by reading the fence.
+        """
+        assert self._producer is not None, "claim comes first"
+        try:
+            return action(self._producer)
+        except KafkaException as error:
+            self._producer = None
+            cause = error.args[0]
+            if cause.code() in FENCED:
+                raise SinkSuperseded(f"sink {self.name}: {cause.str()}") from error
+            raise Retryable(f"sink {self.name}: {said(cause)}") from error
+
+
+def _produce(
+    producer: Producer,
+    topic: str,
+    key: str | None,
+    value: str,
+    on_delivery: Callable[[KafkaError | None, Message], None],
+) -> None:
+    while True:
+        try:
+            producer.produce(topic, key=key, value=value, on_delivery=on_delivery)
+            return
+        except BufferError:
+            producer.poll(QUEUE_WAIT_S)

@@ -1,0 +1,349 @@
+"""One tracked stage: turns each micro-batch into effects that happen once, and into commits.
+
+Knows nothing of manifests or runners: it gets inputs, sinks and a function from a batch to rows.
+Before its query starts: `open`, `settle`, `resume`, in this order.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Commit
+from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.process.clock import Clock
+from waybill_shared.process.failpoints import reach
+from waybill_spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
+from waybill_spark.commits import Identity
+from waybill_spark.fencing import (
+    AlreadyDone,
+    Diverged,
+    LaterSink,
+    StageInput,
+    Write,
+    batch_runs,
+)
+from waybill_spark.ledger import (
+    BEFORE_ALL,
+    Batch,
+    Ledger,
+    where_to_begin,
+)
+from waybill_spark.pieces import Ranges, in_steps
+from waybill_spark.resuming import GoOn, resume
+from waybill_spark.settling import (
+    Looks,
+    TopicLook,
+    losses,
+    stop_of,
+)
+from waybill_spark.sinks.contract import Sink
+from waybill_spark.stopping import StageClosed, StageStopped
+
+logger = logging.getLogger(__name__)
+
+Rows = Mapping[str, pa.Table]
+"""The rows of a batch for each sink, by the sink's name."""
+
+
+class Source(Protocol):
+    """The topics that a stage reads, outside of its query. Each call raises Retryable."""
+
+    def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+        """Id by name of topics that had those of `wanted`. Surely so, where it is another one, and
+        where a topic is left out because it does not exist."""
+
+    def starts(self, topic: str) -> Mapping[int, int]:
+        """The first offset that each partition still holds."""
+
+    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
+        """`ranges` in parts small enough to be read at once, one behind the other."""
+
+    def read(self, ranges: Ranges) -> Rows:
+        """What exactly these records give for each sink."""
+
+
+class TrackedStage:
+    """`process` goes into `foreachBatch`. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        identity: Identity,
+        inputs: tuple[StageInput, ...],
+        sinks: tuple[Sink, ...],
+        later: Mapping[str, LaterSink] | None = None,
+        checkpoint: Checkpoint,
+        source: Source,
+        offsets_max: int,
+        to_rows: Callable[[DataFrame], Rows],
+        emit: Callable[[Commit], None],
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self._identity = identity
+        self._inputs = inputs
+        self._checkpoint = checkpoint
+        self._source = source
+        self._offsets_max = offsets_max
+        self._to_rows = to_rows
+        self._clock = clock
+        self._ledgers = tuple(
+            Ledger(
+                sink,
+                stage=name,
+                inputs=inputs,
+                later=(later or {}).get(sink.name),
+                identity=identity,
+                emit=emit,
+                clock=clock,
+            )
+            for sink in sinks
+        )
+        self._busy = threading.Lock()
+        self._closed = False
+
+    def open(self) -> None:
+        """Shut out earlier drivers from every sink, and only then read the fences."""
+        with self._busy:
+            for ledger in self._ledgers:
+                ledger.sink.claim()
+            for ledger in self._ledgers:
+                ledger.read()
+            self._begin_later_sinks()
+            self._refuse_missing_fences()
+
+    def settle(self) -> None:
+        """Report every fence, and set aside what can never be processed.
+
+        Raises StageStopped, after all is reported, if an operator must decide how to go on.
+        """
+        with self._busy:
+            stops = [*self._give_up(), *self._settle()]
+            for ledger in self._ledgers:
+                with _collecting(stops):
+                    ledger.report()
+            _raise_first(stops)
+
+    def watch(self) -> None:
+        """As `settle`, between batches: what could not be seen before, and what is new."""
+        if self._busy.acquire(blocking=False):
+            try:
+                for ledger in self._ledgers:
+                    if ledger.hidden:
+                        ledger.report()
+                _raise_first(self._settle())
+            finally:
+                self._busy.release()
+
+    def resume(self) -> dict[TopicPartition, int]:
+        """Level the sinks and say where a new query begins; empty: where its checkpoint stands."""
+        with self._busy:
+            fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
+            plan = resume(self._inputs, self._planned(), fences)
+            if isinstance(plan, GoOn):
+                return {}
+            aside = self._checkpoint.move_aside()
+            if aside is not None:
+                logger.warning(
+                    "checkpoint does not fit the sinks and was moved aside",
+                    extra={"stage": self.name, "to": str(aside), "starts": str(plan.starts)},
+                )
+            for ledger in self._ledgers:
+                if ledger.sink.name in plan.missing:
+                    self._level(ledger, plan.missing[ledger.sink.name])
+            return plan.starts
+
+    def hidden(self) -> bool:
+        """Whether a sink holds rows that its readers cannot see yet."""
+        return any(ledger.hidden for ledger in self._ledgers)
+
+    def held(self) -> list[Mapping[TopicPartition, int]]:
+        """How far each sink has come."""
+        return [ledger.held() for ledger in self._ledgers]
+
+    def process(self, frame: DataFrame, batch_id: int) -> None:
+        with self._busy:
+            if self._closed:
+                raise StageClosed
+            self._process(frame, batch_id)
+
+    def close(self) -> None:
+        """Wait for the running batch; none begins any more."""
+        with self._busy:
+            self._closed = True
+
+    def _process(self, frame: DataFrame, batch_id: int) -> None:
+        batch = self._describe(batch_id)
+        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
+        if not batch.ranges:
+            return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
+        reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
+        for ledger in self._ledgers:
+            if ledger not in writes:
+                ledger.report()
+        pieces = self._source.pieces(batch.ranges) if writes else ()
+        for piece in pieces:
+            rows = self._to_rows(frame) if len(pieces) == 1 else self._source.read(piece)
+            self._take(rows, replace(batch, runs=piece), writes)
+
+    def _take(self, rows: Rows, batch: Batch, ledgers: Iterable[Ledger]) -> None:
+        self._check_topics()
+        for ledger in ledgers:
+            ledger.write(rows[ledger.sink.name], batch)
+
+    def _describe(self, batch_id: int) -> Batch:
+        starts = self._checkpoint.starts(batch_id)
+        ends = self._checkpoint.ends(batch_id)
+        return Batch(
+            batch_id=batch_id,
+            lineage=self._checkpoint.lineage(),
+            runs=batch_runs(self._inputs, starts, ends),
+            started_at=self._clock.now_ms(),
+        )
+
+    def _must_write(self, ledger: Ledger, batch: Batch) -> bool:
+        match ledger.decide(batch):
+            case Write():
+                return True
+            case AlreadyDone():
+                return False
+            case Diverged(detail=detail):
+                detail = f"stage {self.name}, sink {ledger.sink.name}: {detail}"
+                hint = "the next start goes on where the sinks stand"
+                raise StageStopped("checkpoint_diverged", detail, hint, retryable=True)
+
+    def _check_topics(self) -> None:
+        """After the rows are read: a topic re-created in between gave rows of another topic."""
+        wanted = self._topic_ids()
+        if self._source.ids(wanted) != wanted:
+            _raise_first(self._settle())
+            raise Retryable(f"brokers do not agree on the topics of stage {self.name}")
+
+    def _settle(self) -> list[StageStopped]:
+        looks = self._looks()
+        stops: list[StageStopped] = []
+        for ledger in self._fenceless_first():
+            found = losses(self._inputs, looks, ledger.held())
+            stop = stop_of(self._inputs, looks, found)
+            if stop is not None:
+                stops.append(stop)
+            if found:
+                logger.warning(
+                    "records will never be processed",
+                    extra={"stage": self.name, "sink": ledger.sink.name, "set_aside": str(found)},
+                )
+                with _collecting(stops):
+                    ledger.set_aside(found)
+        return stops
+
+    def _give_up(self) -> list[StageStopped]:
+        """Before anything is told of a sink whose topic was created anew."""
+        stops: list[StageStopped] = []
+        if any(ledger.bereft for ledger in self._ledgers):
+            for ledger in self._fenceless_first():
+                if ledger.fence is None or ledger.bereft:
+                    with _collecting(stops):
+                        ledger.give_up()
+        return stops
+
+    def _fenceless_first(self) -> list[Ledger]:
+        """Past its first fence a sink only goes when all have theirs."""
+        return sorted(self._ledgers, key=lambda each: each.fence is not None)
+
+    def _looks(self) -> Looks:
+        wanted = self._topic_ids()
+        ids = self._source.ids(wanted)
+        for source in self._inputs:
+            if ids.get(source.topic) in source.retired:
+                message = f"topic {source.topic}: a broker tells an id that it had before"
+                raise Retryable(message)
+        return {
+            topic: TopicLook(
+                topic_id=topic_id,
+                starts=self._source.starts(topic) if topic_id == wanted[topic] else {},
+            )
+            for topic, topic_id in ids.items()
+        }
+
+    def _topic_ids(self) -> dict[str, str]:
+        return {source.topic: source.topic_id for source in self._inputs}
+
+    def _planned(self) -> Planned | None:
+        try:
+            return self._checkpoint.last_planned()
+        except CheckpointDamaged as damage:
+            logger.warning("checkpoint", extra={"stage": self.name, "reason": str(damage)})
+            return None
+
+    def _level(self, ledger: Ledger, missing: Ranges) -> None:
+        """Give a sink what the others of the stage have and it lacks, as much as it may be."""
+        logger.warning(
+            "sink is levelled",
+            extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
+        )
+        for step in in_steps(missing, self._offsets_max):
+            for piece in self._source.pieces(step):
+                self._take(self._source.read(piece), self._once(piece), [ledger])
+
+    def _once(self, ranges: Ranges) -> Batch:
+        """What another sink has taken as a batch is the same batch here."""
+        fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
+        model = next((fence for fence in fences if fence.inputs == ranges), None)
+        return Batch(
+            batch_id=model.batch_id if model else BEFORE_ALL.batch_id,
+            lineage=model.lineage if model else BEFORE_ALL.lineage,
+            runs=ranges,
+            started_at=self._clock.now_ms(),
+            alone=True,
+        )
+
+    def _begin_later_sinks(self) -> None:
+        """One that came to a stage which had begun; none that was there and lost its fence."""
+        for ledger in self._ledgers:
+            stand = where_to_begin(ledger, self._ledgers)
+            if stand is not None:
+                ledger.begin_at(stand)
+
+    def _refuse_missing_fences(self) -> None:
+        """A sink without a fence has been written from nowhere: that must be the truth."""
+        for ledger in self._ledgers:
+            if ledger.fence is None and (
+                self._others_went_on() or self._checkpoint.took_something()
+            ):
+                detail = (
+                    f"stage {self.name} has written, but sink {ledger.sink.name} holds no fence of"
+                    " it: its table was replaced, or its fence was deleted"
+                )
+                hint = (
+                    "restore the sink with its fence; or empty the sinks, delete the pipeline and"
+                    " apply it again: it writes again what its inputs still hold"
+                )
+                raise StageStopped("checkpoint_diverged", detail, hint)
+
+    def _others_went_on(self) -> bool:
+        """A second batch comes when every sink has the first. What is set aside is no batch."""
+        return any(
+            ledger.fence is not None and ledger.fence.batches > 1 for ledger in self._ledgers
+        )
+
+
+@contextmanager
+def _collecting(stops: list[StageStopped]) -> Iterator[None]:
+    """Go on in spite of a stop, so that every sink gets its turn; it is raised in the end."""
+    try:
+        yield
+    except StageStopped as stop:
+        stops.append(stop)
+
+
+def _raise_first(stops: list[StageStopped]) -> None:
+    if stops:
+        raise stops[0]
