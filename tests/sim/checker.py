@@ -28,7 +28,7 @@ from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_shared.process.clock import Clock
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.core.outcomes import (
     FINAL,
     Kind,

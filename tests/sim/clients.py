@@ -31,7 +31,7 @@ from waybill_shared.contract.tokens import (
     seal,
 )
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.app.hub import Hub
 from waybill_status.app.tokens import Tokens as Questions
 from waybill_status.core.outcomes import Outcome

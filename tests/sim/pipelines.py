@@ -8,7 +8,7 @@ from sim.hosts import Hosts
 from sim.shapes import Shape, Stage
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.pipelines import Life
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 class Around(Protocol):

@@ -19,7 +19,7 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.topics import create_topics
 from waybill_shared.process import logs
 from waybill_shared.process.lifetime import run
-from waybill_shared.settings.common import ServiceSettings, read_settings
+from waybill_shared.settings.service import ServiceSettings, read_settings
 
 logger = logging.getLogger("setup")
 

@@ -25,7 +25,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_shared.process.clock import SystemClock
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 MANIFEST = """
 version: 1

@@ -10,7 +10,7 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import pipeline_key
 from waybill_shared.contract.slots import Keys
 from waybill_shared.kafka.clients import make_producer
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 def tell_in_transaction(world: World, pipeline: Pipeline) -> None:

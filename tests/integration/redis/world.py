@@ -36,7 +36,7 @@ from waybill_shared.contract.tokens import (
 from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.process.clock import SystemClock
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 SNAPSHOT = 6150272777574668285
 STAGES = (

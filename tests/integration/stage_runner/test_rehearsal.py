@@ -8,7 +8,7 @@ from integration.waiting import eventually
 from waybill_local import jars
 from waybill_local.java import find_java
 from waybill_shared.process.archives import archive_of, class_path
-from waybill_shared.settings.common import read_settings
+from waybill_shared.settings.service import read_settings
 from waybill_stage_runner.adapters.groups import groups_with
 from waybill_stage_runner.adapters.rehearsal import rehearsal
 from waybill_stage_runner.settings import StageRunnerSettings

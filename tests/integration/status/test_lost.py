@@ -45,7 +45,7 @@ from waybill_shared.contract.tokens import (
 )
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 NEW_ID = "q83vEjRWeJCrze8SNFZ4kA"
 ORDERS = make_input("orders", bases=(10, 0))

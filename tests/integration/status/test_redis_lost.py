@@ -24,7 +24,7 @@ from waybill_shared.contract.tokens import (
     seal,
 )
 from waybill_shared.contract.vectors import Span
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 @contextmanager

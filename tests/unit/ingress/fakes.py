@@ -23,7 +23,7 @@ from waybill_shared.contract.tokens import (
 )
 from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
 NEW_ID = "bmV3bmV3bmV3bmV3bmV3bg"

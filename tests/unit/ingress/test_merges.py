@@ -19,7 +19,7 @@ from waybill_shared.contract.tokens import (
     pipeline_id,
 )
 from waybill_shared.contract.vectors import Span
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 Covered = set[tuple[str, int, str, int, int]]
 

@@ -10,7 +10,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_consumer, make_producer
 from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
-from waybill_shared.settings.common import ServiceSettings, read_settings
+from waybill_shared.settings.service import ServiceSettings, read_settings
 
 PASSWORD = "s3cret-and-nobody-reads-it"
 LOGIN = {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_USERNAME": "ada", "SASL_PASSWORD": PASSWORD}

@@ -7,7 +7,7 @@ import pytest
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.contract.errors import UserError
 from waybill_shared.process.lifetime import run
-from waybill_shared.settings.common import ServiceSettings, read_settings
+from waybill_shared.settings.service import ServiceSettings, read_settings
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])

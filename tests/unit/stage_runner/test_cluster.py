@@ -9,7 +9,7 @@ import pytest
 
 from waybill_shared.contract.driver import SparkPlace
 from waybill_shared.contract.errors import UserError
-from waybill_shared.settings.common import read_settings
+from waybill_shared.settings.service import read_settings
 from waybill_spark.driver.cluster import (
     ClusterUnavailable,
     cluster_conf,

@@ -20,7 +20,7 @@ from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.slots import Progress, SinkState, Slot
 from waybill_shared.contract.tokens import Part, Token, pipeline_id
 from waybill_shared.contract.vectors import Span
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.core.judge import Claim
 from waybill_status.core.views import (
     PipelineKey,

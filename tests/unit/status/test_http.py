@@ -24,7 +24,7 @@ from waybill_shared.contract.events import Reply
 from waybill_shared.contract.tokens import LIFE_MS, Token, seal
 from waybill_shared.http.app import UNKNOWN_HINT, create_app
 from waybill_shared.process.health import Health
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.adapters.http import (
     PATH_TOKEN_CHARACTERS_MAX,
     TOKENS_MAX,

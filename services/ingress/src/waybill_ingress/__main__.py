@@ -36,7 +36,7 @@ from waybill_shared.process import logs, metrics
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_shared.process.lifetime import run, shutdown_on_signals
-from waybill_shared.settings.common import read_settings
+from waybill_shared.settings.service import read_settings
 
 logger = logging.getLogger("ingress")
 

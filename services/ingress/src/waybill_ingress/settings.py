@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from waybill_ingress.core.rows import RowLimits
-from waybill_shared.settings.common import ServiceSettings
+from waybill_shared.settings.service import ServiceSettings
 
 
 class Settings(ServiceSettings):

@@ -20,7 +20,7 @@ from waybill_shared.process import logs, metrics
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_shared.process.lifetime import run, shutdown_on_signals
-from waybill_shared.settings.common import read_settings
+from waybill_shared.settings.service import read_settings
 from waybill_stage_runner.adapters.commands import CommandQueue
 from waybill_stage_runner.adapters.drivers import DriverProcesses
 from waybill_stage_runner.adapters.loop import Loop

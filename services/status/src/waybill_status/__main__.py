@@ -14,7 +14,7 @@ from waybill_shared.http.serving import serve
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.process import logs
 from waybill_shared.process.lifetime import run, shutdown_on_signals
-from waybill_shared.settings.common import read_settings
+from waybill_shared.settings.service import read_settings
 from waybill_status.adapters.service import Service
 from waybill_status.settings import Settings
 

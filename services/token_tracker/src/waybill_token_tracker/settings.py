@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from waybill_shared.settings.common import ServiceSettings
+from waybill_shared.settings.service import ServiceSettings
 
 
 class TokenTrackerSettings(ServiceSettings):

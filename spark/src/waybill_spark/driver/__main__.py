@@ -20,7 +20,7 @@ from waybill_shared.process import logs
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.lifetime import shutdown_on_signals
 from waybill_shared.settings.clusters import KafkaSettings
-from waybill_shared.settings.common import read_settings
+from waybill_shared.settings.service import read_settings
 from waybill_spark.commits import CommitEmitter, Identity
 from waybill_spark.driver.app import RunningStage, Surroundings, begin
 from waybill_spark.driver.blocking import OpenTransactions

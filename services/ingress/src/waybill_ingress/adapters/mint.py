@@ -15,7 +15,7 @@ from waybill_shared.contract.tokens import (
     seal,
 )
 from waybill_shared.process.clock import Clock
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 class RandomMint:

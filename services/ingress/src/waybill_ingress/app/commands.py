@@ -12,7 +12,7 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, pipeline_key
 from waybill_shared.contract.manifest.model import parse_manifest
 from waybill_shared.contract.operations import Operation
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 Action = Literal["apply", "start", "stop", "restart", "delete"]
 Beginning = Literal["earliest", "latest"]

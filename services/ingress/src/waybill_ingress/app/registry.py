@@ -16,7 +16,7 @@ from waybill_ingress.core.refusals import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 
 APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `apply`
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.pipelines import (
     Detail,

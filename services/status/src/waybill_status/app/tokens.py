@@ -17,7 +17,7 @@ from waybill_shared.contract.tokens import (
     open_token,
 )
 from waybill_shared.process.clock import Clock
-from waybill_shared.settings.common import DEFAULT_TENANT
+from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.app.answers import described, judged
 from waybill_status.app.details import NEWEST
 from waybill_status.app.hub import Hub
