@@ -255,7 +255,7 @@ def a_step(number: int) -> Progress:
         sequence=number,
         committed_at=1_795_251_600_000 + number * 9973,
         batch_rows=number,
-        version={"iceberg_snapshot_id": 6150272777574668285 + number * 10**12},
+        version={"iceberg_snapshot_id": str(6150272777574668285 + number * 10**12)},
     )
 
 

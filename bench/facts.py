@@ -15,7 +15,6 @@ from waybill_shared.contract.events import (
     PartitionOffset,
     PipelineRecord,
     SinkDefinition,
-    SinkResult,
     StageDefinition,
     pipeline_key,
 )
@@ -133,11 +132,14 @@ def commit(number: int) -> Commit:
     at = SystemClock().now_ms()
     return Commit(
         stage="load",
+        sink="lake",
+        since=1,
         sequence=number,
         lineage="7f1a",
         epoch=1,
         batch_id=number,
         started_at=at,
+        write_started_at=at,
         committed_at=at,
         inputs=(),
         frontier=tuple(
@@ -145,18 +147,8 @@ def commit(number: int) -> Commit:
             for p in range(INPUT_PARTITIONS)
         ),
         outputs=(),
-        sinks=(
-            SinkResult(
-                name="lake",
-                since=1,
-                kind="iceberg",
-                outcome="committed",
-                batch_rows=INPUT_PARTITIONS,
-                version={"iceberg_snapshot_id": number},
-                started_at=at,
-                ended_at=at,
-            ),
-        ),
+        batch_rows=INPUT_PARTITIONS,
+        version={"iceberg_snapshot_id": str(number)},
     )
 
 

@@ -101,9 +101,15 @@ class Followed:
         answered = self._clock.now_ms()
         self._courier.take()
         commit, sent = self._commits.of(*place)
-        (sink,) = commit.sinks
         noticed = self._noticed(commit.batch_id)
-        edges = (acknowledged, noticed, commit.started_at, sink.started_at, sink.ended_at, sent)
+        edges = (
+            acknowledged,
+            noticed,
+            commit.started_at,
+            commit.write_started_at,
+            commit.committed_at,
+            sent,
+        )
         return tuple(edge - began for edge in (*edges, answered))
 
     def _noticed(self, batch_id: int) -> float:

@@ -18,7 +18,6 @@ from waybill_shared.contract.events import (
     Range,
     Reply,
     SinkDefinition,
-    SinkResult,
     Snapshot,
     StageDefinition,
     from_vector,
@@ -120,51 +119,40 @@ def make_commit(
     frontier: Vector | None = None,
     *,
     stage: str = "enrich",
-    sinks: tuple[str, ...] = ("lake",),
+    sink: str = "lake",
     outputs: Vector | None = None,
     begins: Vector | None = None,
     sequence: int = 0,
     batch_id: int | None = None,
     version: int | None = None,
-    outcome: Literal["committed", "failed"] = "committed",
     since: int = 1,
 ) -> Commit:
-    """`outputs` are cumulative and of every sink named; in them rows begin at `begins`."""
+    """`outputs` are cumulative; in them rows begin at `begins`."""
     return Commit(
         stage=stage,
+        sink=sink,
+        since=since,
         sequence=sequence,
         lineage="7f1a",
         epoch=1,
         batch_id=sequence if batch_id is None else batch_id,
         started_at=NOW,
+        write_started_at=NOW,
         committed_at=NOW + sequence,
         inputs=(),
         frontier=from_vector(frontier if frontier is not None else {(ORDERS_ID, 0): 1}),
         outputs=tuple(
             Output(
-                sink=sink,
                 topic="t",
                 topic_id=place[0],
                 partition=place[1],
                 first=(begins or {}).get(place, 0),
                 end=end,
             )
-            for sink in sinks
             for place, end in sorted((outputs or {}).items())
         ),
-        sinks=tuple(
-            SinkResult(
-                name=sink,
-                since=since,
-                kind="iceberg",
-                outcome=outcome,
-                batch_rows=1,
-                version={} if version is None else {"iceberg_snapshot_id": version},
-                started_at=NOW,
-                ended_at=NOW + 1,
-            )
-            for sink in sinks
-        ),
+        batch_rows=1,
+        version={} if version is None else {"iceberg_snapshot_id": str(version)},
     )
 
 

@@ -149,11 +149,10 @@ class Driver:
             raise Crash
 
     def emit(self, commit: Commit) -> None:
-        self.edge(f"{commit.stage}.{commit.sinks[0].name}.after_commit")
-        for sink in commit.sinks:
-            self._last[commit.stage, sink.name] = commit
+        self.edge(f"{commit.stage}.{commit.sink}.after_commit")
+        self._last[commit.stage, commit.sink] = commit
         self._send(commit)
-        self.edge(f"{commit.stage}.{commit.sinks[0].name}.after_event")
+        self.edge(f"{commit.stage}.{commit.sink}.after_event")
 
     def _turn(self) -> None:
         if self.stopping and not self.busy:

@@ -189,9 +189,9 @@ def _told(uid: str, facts: Iterable[Fact]) -> dict[str, set[int]]:
     last: dict[str, int] = {}
     for fact in facts:
         if fact.pipeline_uid == uid and isinstance(fact.body, Commit):
-            for result in fact.body.sinks:
-                key = f"{uid}/{sink_key(fact.body.stage, result.name, result.since)}"
-                if fact.body.sequence > last.get(key, -1):
-                    last[key] = fact.body.sequence
-                    told[key].add(fact.body.sequence)
+            commit = fact.body
+            key = f"{uid}/{sink_key(commit.stage, commit.sink, commit.since)}"
+            if commit.sequence > last.get(key, -1):
+                last[key] = commit.sequence
+                told[key].add(commit.sequence)
     return told

@@ -102,7 +102,7 @@ class TableSink:
         self._storage.witness.moved(self._key, held, fence, rows)
         self._edge(f"{self.name}.answer_lost")
         self._seen = fence
-        return Written(fence=fence, version={"iceberg_snapshot_id": fence.sequence})
+        return Written(fence=fence, version={"iceberg_snapshot_id": str(fence.sequence)})
 
     def _check_fence(self, held: Fence | None) -> None:
         if held != self._seen:
@@ -231,7 +231,6 @@ class KafkaSink:
         for number in sorted(ends.keys() | placed.keys()):
             first, end = placed.get(number, (ends.get(number, 0), ends.get(number, 0)))
             yield Output(
-                sink=self.name,
                 topic=self._topic,
                 topic_id=self._topic_id,
                 partition=number,

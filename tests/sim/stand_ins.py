@@ -13,7 +13,6 @@ from waybill_shared.contract.events import (
     PartitionOffset,
     PipelineRecord,
     Range,
-    SinkResult,
     Snapshot,
     StageDefinition,
 )
@@ -120,8 +119,8 @@ def all_of_the_first(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Spa
     return tuple(spans)
 
 
-def without_begins(commit: Commit, result: SinkResult) -> Hop:
-    return replace(_hop(commit, result), begins=())
+def without_begins(commit: Commit) -> Hop:
+    return replace(_hop(commit), begins=())
 
 
 def nobody(index: object, view: View) -> set[int]:

@@ -64,7 +64,7 @@ def make_flow(
             topic.append(of_life(row, TOPIC.since))
     storage.table("lake").rows[lake] = [row for _, batch in taken[lake] for row in batch.rows]
     facts = [
-        make_fact(make_commit(stage=key.split("/")[1], sinks=(sink,), sequence=number))
+        make_fact(make_commit(stage=key.split("/")[1], sink=sink, sequence=number))
         for key, sink in ((THIN, "t"), (lake, "lake"))
         for number, _ in taken.get(key, ())
         if key not in untold

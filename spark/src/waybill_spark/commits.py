@@ -56,6 +56,9 @@ class _Newest:
     pause_s: float = REPEAT_S_MIN
     due_at: float | None = None
 
+    def due(self, now: float) -> bool:
+        return self.due_at is not None and self.due_at <= now
+
     def told(self, now: float, *, acknowledged: bool) -> None:
         if not acknowledged:
             self.pause_s = REPEAT_S_MIN
@@ -97,8 +100,7 @@ class CommitEmitter:
     def emit(self, commit: Commit) -> None:
         newest = _Newest(commit=commit)
         with self._lock:
-            for sink in commit.sinks:
-                self._newest[(commit.stage, sink.name)] = newest
+            self._newest[commit.stage, commit.sink] = newest
         self._send(newest)
 
     def repeat(self) -> None:
@@ -106,8 +108,7 @@ class CommitEmitter:
         self._producer.poll(0)
         now = self._now()
         with self._lock:
-            known = {id(newest): newest for newest in self._newest.values()}.values()
-            due = [each for each in known if each.due_at is not None and each.due_at <= now]
+            due = [each for each in self._newest.values() if each.due(now)]
         for newest in due:
             self._send(newest)
 

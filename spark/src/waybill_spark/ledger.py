@@ -10,7 +10,6 @@ from waybill_shared.contract.events import (
     Fence,
     Range,
     SetAside,
-    SinkResult,
     from_vector,
     to_vector,
 )
@@ -195,29 +194,23 @@ class Ledger:
         self.hidden = not (self._gone or self.sink.await_visible(fence))
         if self.hidden:
             return
-        result = SinkResult(
-            name=self.sink.name,
-            since=self.sink.since,
-            kind=self.sink.kind,
-            outcome="committed",
-            batch_rows=fence.batch_rows,
-            version=self._written.version,
-            started_at=fence.at if began_at is None else began_at,
-            ended_at=committed_at,
-        )
         self._emit(
             Commit(
                 stage=self.stage,
+                sink=self.sink.name,
+                since=self.sink.since,
                 sequence=fence.sequence,
                 lineage=fence.lineage,
                 epoch=fence.epoch,
                 batch_id=fence.batch_id,
                 started_at=fence.at,
+                write_started_at=fence.at if began_at is None else began_at,
                 committed_at=committed_at,
                 inputs=fence.inputs,
                 frontier=fence.frontier,
                 outputs=fence.outputs,
-                sinks=(result,),
+                batch_rows=fence.batch_rows,
+                version=self._written.version,
                 set_aside=fence.set_aside,
             )
         )

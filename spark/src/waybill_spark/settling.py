@@ -55,9 +55,7 @@ def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[
         else:
             found.setdefault(RETENTION_PASSED, []).extend(_removed(source, looks, held))
     return tuple(
-        SetAside(reason=reason, sink=None, ranges=tuple(ranges))
-        for reason, ranges in found.items()
-        if ranges
+        SetAside(reason=reason, ranges=tuple(ranges)) for reason, ranges in found.items() if ranges
     )
 
 
@@ -70,7 +68,7 @@ def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tu
         if topic_id in (i.topic_id, *i.retired)
         and (start := bases.get((topic_id, partition), 0)) < end
     )
-    return (SetAside(reason=BEFORE_START, sink=None, ranges=ranges),) if ranges else ()
+    return (SetAside(reason=BEFORE_START, ranges=ranges),) if ranges else ()
 
 
 def went_with_topic(
@@ -94,7 +92,7 @@ def went_with_topic(
         for span in without(between(bases, to_vector(fence.frontier)), aside)
         if span.topic_id in names
     )
-    return (SetAside(reason=SINK_TOPIC_RECREATED, sink=None, ranges=ranges),) if ranges else ()
+    return (SetAside(reason=SINK_TOPIC_RECREATED, ranges=ranges),) if ranges else ()
 
 
 def stop_of(
@@ -124,7 +122,7 @@ def union(before: Iterable[SetAside], more: Iterable[SetAside]) -> tuple[SetAsid
     for each in (*before, *more):
         by_reason.setdefault(each.reason, []).extend(each.ranges)
     return tuple(
-        SetAside(reason=reason, sink=None, ranges=tuple(_merged(ranges)))
+        SetAside(reason=reason, ranges=tuple(_merged(ranges)))
         for reason, ranges in sorted(by_reason.items())
     )
 

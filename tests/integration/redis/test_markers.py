@@ -20,7 +20,7 @@ def tell_in_transaction(world: World, pipeline: Pipeline) -> None:
     producer = make_producer(around.kafka, **options)
     producer.init_transactions()
     producer.begin_transaction()
-    commit = make_commit({(ORDERS_ID, 0): pipeline.done}, sinks=("enriched",), sequence=99)
+    commit = make_commit({(ORDERS_ID, 0): pipeline.done}, sink="enriched", sequence=99)
     value = encode(make_fact(commit, uid=pipeline.uid))
     key = pipeline_key(DEFAULT_TENANT, pipeline.uid)
     producer.produce(f"{around.prefix}.commits", key=key, value=value)

@@ -111,7 +111,7 @@ class Pipeline:
             at, sequence = self.done, self.done - 1
             written = {(ENRICHED_ID, 0): at}
             enriched = make_commit(
-                {(ORDERS_ID, 0): at}, sinks=("enriched",), outputs=written, sequence=sequence
+                {(ORDERS_ID, 0): at}, sink="enriched", outputs=written, sequence=sequence
             )
             self.tell(enriched)
             version = SNAPSHOT + sequence

@@ -61,7 +61,7 @@ def enriched(taken: int, written: int, *aside: SetAside, sequence: int = 0) -> C
     vector = {(ORDERS_ID, 0): taken, (ORDERS_ID, 1): taken}
     outputs = {(ENRICHED_ID, 0): written}
     commit = make_commit(
-        vector, stage="enrich", sinks=("enriched",), outputs=outputs, sequence=sequence
+        vector, stage="enrich", sink="enriched", outputs=outputs, sequence=sequence
     )
     return replace(commit, set_aside=aside)
 
@@ -72,7 +72,7 @@ def loaded(taken: int, *, sequence: int = 0) -> Commit:
 
 def aside(reason: str, start: int, end: int) -> SetAside:
     runs = tuple(make_range(start, end, partition=partition) for partition in (0, 1))
-    return SetAside(reason=reason, sink=None, ranges=runs)
+    return SetAside(reason=reason, ranges=runs)
 
 
 @dataclass

@@ -82,7 +82,7 @@ def test_an_outcome_follows_the_slot(
     assert done["outcome"] == "complete"
     assert done["stages"][0]["batch"] == 2, "the batch that brought its last record"
     version = done["stages"][0]["sinks"][0]["version"]
-    assert version == {"iceberg_snapshot_id": SNAPSHOT + 2}
+    assert version == {"iceberg_snapshot_id": str(SNAPSHOT + 2)}
 
 
 def test_a_flushed_or_foreign_slot_is_unknown(

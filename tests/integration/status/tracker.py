@@ -131,7 +131,7 @@ def progress(number: int, reached: int) -> Progress:
         sequence=number,
         committed_at=1_000_000 + number,
         batch_rows=2,
-        version={"iceberg_snapshot_id": SNAPSHOT + number},
+        version={"iceberg_snapshot_id": str(SNAPSHOT + number)},
     )
 
 

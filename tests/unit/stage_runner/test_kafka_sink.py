@@ -17,7 +17,7 @@ from waybill_spark.stopping import StageStopped
 
 FENCE = replace(
     make_fence(),
-    outputs=(Output(sink="out", topic="t", topic_id="old", partition=0, first=0, end=5),),
+    outputs=(Output(topic="t", topic_id="old", partition=0, first=0, end=5),),
 )
 
 

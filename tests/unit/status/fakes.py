@@ -206,7 +206,7 @@ def progress(
         sequence=number,
         committed_at=number if at is None else at,
         batch_rows=1,
-        version={"iceberg_snapshot_id": 100 + number} if sink == LOAD else {},
+        version={"iceberg_snapshot_id": str(100 + number)} if sink == LOAD else {},
     )
 
 

@@ -65,7 +65,7 @@ def test_a_complete_outcome_names_batches_versions_and_moment() -> None:
     assert (outcome.outcome, outcome.accepted, outcome.completed_at) == (Kind.COMPLETE, 2, 70)
     enrich, load = outcome.stages
     assert (enrich.state, enrich.batch, enrich.committed_at) == ("done", 4, 50)
-    assert (load.batch, load.sinks[0].version) == (7, {"iceberg_snapshot_id": 107})
+    assert (load.batch, load.sinks[0].version) == (7, {"iceberg_snapshot_id": "107"})
     assert outcome.parts is None
 
 
@@ -136,7 +136,9 @@ def test_an_outcome_reads_as_the_contract_has_it() -> None:
 
 
 def test_a_pipeline_reads_as_the_contract_has_it() -> None:
-    state = SinkState(batch_id=3, committed_at=8, batch_rows=2, version={"iceberg_snapshot_id": 1})
+    state = SinkState(
+        batch_id=3, committed_at=8, batch_rows=2, version={"iceberg_snapshot_id": "1"}
+    )
     content = slot(lifecycle=life())
     content.sinks[sink_key("load", "lake", 1)] = state
     detail = detail_of(record(), reading(content))

@@ -275,7 +275,7 @@ class Flow:
 
     def _report(self, stage: StageShape) -> None:
         aside = tuple(
-            SetAside(reason=reason, sink=None, ranges=tuple(runs))
+            SetAside(reason=reason, ranges=tuple(runs))
             for reason, runs in sorted(self._aside.get(stage.name, {}).items())
         )
         for topic in stage.outputs or (LAKE,):
@@ -283,7 +283,7 @@ class Flow:
             commit = make_commit(
                 dict(self.taken[stage.name]),
                 stage=stage.name,
-                sinks=(sink,),
+                sink=sink,
                 outputs=dict(self._written.get((stage.name, topic), {})),
                 sequence=len(self.commits),
             )

@@ -43,7 +43,7 @@ def enriched(batch: int, *, partitions: int = 1) -> Commit:
     return make_commit(
         {("R", place): batch + 1 for place in range(partitions)},
         stage="enrich",
-        sinks=("out",),
+        sink="out",
         begins={("A", place): 2 * batch for place in range(partitions)},
         outputs={("A", place): 2 * batch + 1 for place in range(partitions)},
         sequence=batch,
@@ -54,7 +54,7 @@ def loaded(batches: int, *, sequence: int, gone: int = 0) -> Commit:
     """All that so many batches wrote was taken, but for what the first `gone` of them did."""
     commit = make_commit({("A", 0): 2 * batches}, stage="load", sequence=sequence)
     ranges = (make_range(0, 2 * gone, topic_id="A"),) if gone else ()
-    return replace(commit, set_aside=(SetAside(reason=RETENTION, sink=None, ranges=ranges),))
+    return replace(commit, set_aside=(SetAside(reason=RETENTION, ranges=ranges),))
 
 
 @cache

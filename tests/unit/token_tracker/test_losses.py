@@ -57,7 +57,7 @@ def wrote(
     stage: str, taken: Vector, written: Vector, *, sequence: int = 0, begins: Vector | None = None
 ) -> Commit:
     return make_commit(
-        taken, stage=stage, sinks=("out",), outputs=written, sequence=sequence, begins=begins
+        taken, stage=stage, sink="out", outputs=written, sequence=sequence, begins=begins
     )
 
 
@@ -66,8 +66,7 @@ def enriched(taken: int, written: int, *, sequence: int = 0) -> Commit:
 
 
 def loaded(taken: Vector, *, sequence: int = 0, since: int = 1) -> Commit:
-    commit = make_commit(taken, stage="load", sequence=sequence)
-    return replace(commit, sinks=tuple(replace(sink, since=since) for sink in commit.sinks))
+    return make_commit(taken, stage="load", sequence=sequence, since=since)
 
 
 BATCHES = [enriched(11 + n, 1 + n, sequence=n) for n in range(9)]
@@ -83,7 +82,7 @@ WITH_READER = make_definition(*CHAIN.stages[:1], LATE)
 def without(commit: Commit, runs: Runs, *, reason: str = "retention_passed") -> Commit:
     """`commit`, whose frontier has passed `runs` without taking them."""
     ranges = tuple(make_range(start, end, topic_id=topic_id) for topic_id, start, end in runs)
-    return replace(commit, set_aside=(SetAside(reason=reason, sink=None, ranges=ranges),))
+    return replace(commit, set_aside=(SetAside(reason=reason, ranges=ranges),))
 
 
 def apply(*bodies: Definition | Commit, slot: Slot = EMPTY, generation: int = 1) -> Slot:
@@ -355,12 +354,3 @@ def test_what_went_with_a_topic_hides_nothing_that_never_came_there() -> None:
     assert lost(slot) == {}
     removed = without(wrote("join", {("A", 0): 3}, {("B", 0): 2}, sequence=1), [("A", 2, 3)])
     assert lost(apply(removed, slot=slot)) == {"retention_passed": [("R", 10, 12)]}
-
-
-def test_sink_alone_can_set_aside() -> None:
-    stage = make_stage(inputs=(root(),), sinks=(make_sink("lake"), make_sink("copy")))
-    commit = make_commit({("R", 0): 15}, sinks=("lake", "copy"))
-    aside = SetAside(reason="refused", sink="copy", ranges=(make_range(11, 12, topic_id="R"),))
-    slot = apply(make_definition(stage), replace(commit, set_aside=(aside,)))
-    assert lost(slot, "enrich/lake@1") == {}
-    assert lost(slot, "enrich/copy@1") == {"refused": [("R", 11, 12)]}

@@ -62,7 +62,7 @@ def where(slot: Slot) -> dict[str, tuple[Vector, Vector]]:
 def naive_reached(definition: Definition, commits: list[Commit]) -> Vector:
     """From all commits at once: no order, no pruning, nothing kept."""
     load = next(stage for stage in definition.stages if stage.name == "load")
-    taken = [to_vector(c.frontier) for c in commits if c.sinks[0].name == LAKE]
+    taken = [to_vector(c.frontier) for c in commits if c.sink == LAKE]
     return naive_roots(definition, commits, load, reduce(join, taken, bases_of(load)))
 
 
@@ -80,7 +80,7 @@ def naive_roots(
                 passed = [
                     to_vector(c.frontier)
                     for c in commits
-                    if (c.stage, c.sinks[0].name) == (writer.name, sink.name)
+                    if (c.stage, c.sink) == (writer.name, sink.name)
                     and all(at.get((o.topic_id, o.partition), 0) >= o.end for o in c.outputs)
                 ]
                 begun = reduce(join, passed, bases_of(writer))
@@ -149,7 +149,7 @@ def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject)
     for _ in flow.stages:
         for number in range(len(flow.stages)):
             flow.run(Take(number, (99,) * 4, ((1, 0), (0, 0), (2, 1))))
-    newest = {(c.stage, c.sinks[0].name): c for c in flow.commits}
+    newest = {(c.stage, c.sink): c for c in flow.commits}
     thinned = [c for c in flow.commits if data.draw(st.booleans())]
     slot = apply_all([make_fact(flow.definition()), *map(make_fact, thinned)])
     slot = apply_all(map(make_fact, newest.values()), slot)

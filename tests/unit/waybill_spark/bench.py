@@ -49,7 +49,7 @@ class ListSink:
             raise Retryable("the sink is away")
         self.fences.append(fence)
         self.rows += 0 if rows is None else rows.num_rows
-        return Written(fence=fence, version={"v": len(self.fences)})
+        return Written(fence=fence, version={"v": str(len(self.fences))})
 
     def await_visible(self, fence: Fence) -> bool:
         if self.gone is not None:

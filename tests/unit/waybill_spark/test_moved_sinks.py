@@ -28,7 +28,7 @@ def told(bench: Bench, sink: str) -> list[list[tuple[str, tuple[Range, ...]]]]:
     return [
         [(aside.reason, aside.ranges) for aside in commit.set_aside]
         for commit in bench.commits
-        if commit.sinks[0].name == sink
+        if commit.sink == sink
     ]
 
 

@@ -122,7 +122,7 @@ def test_torn_sinks_are_levelled_by_exactly_what_one_of_them_lacks(bench: Bench)
     assert (run.start, run.end) == (7, 9)
     assert bench.first.ranges == bench.second.ranges == [(0, 4), (4, 7), (7, 9)]
     assert bench.second.fences[-1].lineage == bench.first.fences[-1].lineage
-    assert bench.commits[-1].sinks[0].name == "second"
+    assert bench.commits[-1].sink == "second"
 
 
 def test_a_first_batch_that_is_torn_is_levelled_too(tmp_path: Path) -> None:

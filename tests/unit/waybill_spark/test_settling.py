@@ -24,7 +24,7 @@ def run_of(start: int, end: int, topic_id: str = "T1", partition: int = 0) -> Ra
 
 
 def aside(reason: str, *ranges: Range) -> SetAside:
-    return SetAside(reason=reason, sink=None, ranges=ranges)
+    return SetAside(reason=reason, ranges=ranges)
 
 
 def test_a_topic_that_was_created_anew_is_closed_in_every_sink_before_the_stage_stops(

@@ -21,7 +21,7 @@ def test_each_sink_is_reported_as_soon_as_it_has_committed(bench: Bench) -> None
     stage.process(NO_FRAME, 0)
 
     assert bench.first.ranges == bench.second.ranges == [(0, 4)]
-    assert [commit.sinks[0].name for commit in bench.commits] == ["first", "second"]
+    assert [commit.sink for commit in bench.commits] == ["first", "second"]
     assert bench.commits[0].frontier[0].offset == 4
     assert bench.commits[0].sequence == 0
     assert bench.reads == 1
@@ -32,12 +32,12 @@ def test_a_batch_that_fails_between_two_sinks_is_finished_when_it_comes_again(be
     bench.plan(0, 4)
     with pytest.raises(Retryable):
         bench.stage().process(NO_FRAME, 0)
-    assert [commit.sinks[0].name for commit in bench.commits] == ["first"]
+    assert [commit.sink for commit in bench.commits] == ["first"]
 
     bench.stage().process(NO_FRAME, 0)
 
     assert bench.first.ranges == bench.second.ranges == [(0, 4)]
-    assert bench.commits[-1].sinks[0].name == "second"
+    assert bench.commits[-1].sink == "second"
 
 
 def test_what_stands_in_the_sinks_is_reported_again_at_every_start(bench: Bench) -> None:
@@ -47,8 +47,8 @@ def test_what_stands_in_the_sinks_is_reported_again_at_every_start(bench: Bench)
 
     bench.stage().settle()
 
-    assert [(c.sequence, c.frontier, c.sinks[0].name) for c in bench.commits] == [
-        (c.sequence, c.frontier, c.sinks[0].name) for c in before
+    assert [(c.sequence, c.frontier, c.sink) for c in bench.commits] == [
+        (c.sequence, c.frontier, c.sink) for c in before
     ]
 
 
@@ -109,11 +109,11 @@ def test_what_nobody_can_see_is_reported_as_soon_as_it_can_be_seen(bench: Bench)
 
     stage.process(NO_FRAME, 0)
 
-    assert [commit.sinks[0].name for commit in bench.commits] == ["second"]
+    assert [commit.sink for commit in bench.commits] == ["second"]
     assert stage.hidden()
     bench.first.hidden = False
     stage.watch()
-    assert [commit.sinks[0].name for commit in bench.commits] == ["second", "first"]
+    assert [commit.sink for commit in bench.commits] == ["second", "first"]
     assert not stage.hidden()
 
 

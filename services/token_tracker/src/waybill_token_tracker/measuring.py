@@ -38,17 +38,16 @@ def count_lost_slot() -> None:
 
 
 def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None:
-    known = {name: state.sequence for name, state in before.sinks.items()}
-    for result in commit.sinks:
-        key = sink_key(commit.stage, result.name, result.since)
-        if key not in _sinks(definition) or commit.sequence <= known.get(key, -1):
-            continue
-        labels = {"pipeline": definition.name, "stage": commit.stage, "sink": result.name}
-        metrics.count("waybill_batches_total", 1, **labels)
-        metrics.count("waybill_batch_rows_total", result.batch_rows, **labels)
-        took_s = (commit.committed_at - commit.started_at) / 1000
-        if took_s > 0:  # a driver that reports what another one wrote does not know
-            metrics.observe("waybill_batch_seconds", took_s, **labels)
+    key = sink_key(commit.stage, commit.sink, commit.since)
+    known = before.sinks.get(key)
+    if key not in _sinks(definition) or (known is not None and commit.sequence <= known.sequence):
+        return
+    labels = {"pipeline": definition.name, "stage": commit.stage, "sink": commit.sink}
+    metrics.count("waybill_batches_total", 1, **labels)
+    metrics.count("waybill_batch_rows_total", commit.batch_rows, **labels)
+    took_s = (commit.committed_at - commit.started_at) / 1000
+    if took_s > 0:  # a driver that reports what another one wrote does not know
+        metrics.observe("waybill_batch_seconds", took_s, **labels)
 
 
 def _sinks(definition: Definition | None) -> set[str]:

@@ -34,7 +34,6 @@ class Range:
 class Output:
     """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative."""
 
-    sink: str
     topic: str
     topic_id: str
     partition: int
@@ -43,64 +42,33 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkResult:
-    name: str
-    since: int  # the life of the sink: see SinkDefinition
-    kind: str
-    outcome: Literal["committed", "failed"]
-    batch_rows: int
-    version: dict[str, int]
-    started_at: int
-    ended_at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    name: str
-    kind: str
-    started_at: int
-    ended_at: int
-    rows_in: int
-    rows_out: int
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
     """Records that will not be processed; a topic that is gone is set aside up to ENDLESS."""
 
     reason: str
-    sink: str | None
     ranges: tuple[Range, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionCounts:
-    topic_id: str
-    partition: int
-    dead: int
-    skipped: int
-    dropped: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Stage `stage` has made the effects of `inputs` durable in the sinks named in `sinks`."""
+    """Stage `stage` has made the effects of `inputs` durable in `sink`."""
 
     stage: str
+    sink: str
+    since: int  # the life of the sink: see SinkDefinition
     sequence: int
     lineage: str
     epoch: int
     batch_id: int
     started_at: int
+    write_started_at: int
     committed_at: int
     inputs: tuple[Range, ...]
     frontier: tuple[PartitionOffset, ...]
     outputs: tuple[Output, ...]
-    sinks: tuple[SinkResult, ...]
-    steps: tuple[Step, ...] = ()
+    batch_rows: int
+    version: FieldMap  # what the sink calls what it has then, e.g. its snapshot
     set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
-    counts: tuple[PartitionCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

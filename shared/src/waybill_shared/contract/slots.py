@@ -17,7 +17,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.vectors import Span
 
-SLOT_VERSION = 3  # of what a snapshot holds
+SLOT_VERSION = 4  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
@@ -56,7 +56,7 @@ class SinkState:
     batch_id: int = -1
     committed_at: int = 0
     batch_rows: int = 0
-    version: dict[str, int] = field(default_factory=dict)
+    version: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Progress:
     sequence: int
     committed_at: int
     batch_rows: int
-    version: dict[str, int]
+    version: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fence
+from waybill_shared.contract.events import Fence, FieldMap
 
 
 class SinkSuperseded(Exception):
@@ -36,7 +36,7 @@ class Written:
     """The fence as it now stands in the sink, and the sink's own name for this version of it."""
 
     fence: Fence
-    version: dict[str, int]
+    version: FieldMap
 
 
 class Sink(Protocol):

@@ -39,7 +39,7 @@ COMPLETE: Final[JsonObject] = {
                     "state": "committed",
                     "batch_rows": 3,
                     "behind": 0,
-                    "version": {"iceberg_snapshot_id": 6150272777574668285},
+                    "version": {"iceberg_snapshot_id": "6150272777574668285"},
                 }
             ],
         },
@@ -91,7 +91,7 @@ PIPELINE: Final[JsonObject] = {
                 "batch": 12,
                 "committed_at": "2026-11-21T09:00:00.634Z",
                 "rows": 3,
-                "version": {"iceberg_snapshot_id": 6150272777574668285},
+                "version": {"iceberg_snapshot_id": "6150272777574668285"},
             },
         }
     ],

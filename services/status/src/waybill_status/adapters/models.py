@@ -50,7 +50,7 @@ class SinkAnswer(_Answer):
     state: str = Field(description="committed | waiting | lost | removed")
     batch_rows: int | None
     behind: int = Field(description="records of the token still to come")
-    version: dict[str, int] | None = Field(description="from which the data is visible")
+    version: dict[str, str] | None = Field(description="from which the data is visible")
     detail: str | None = Field(default=None, exclude_if=_silent)
 
 
@@ -152,7 +152,7 @@ class LastBatchAnswer(_Answer):
     batch: int
     committed_at: Moment
     rows: int
-    version: dict[str, int] | None
+    version: dict[str, str] | None
 
 
 class StageDetailAnswer(_Answer):

@@ -100,7 +100,7 @@ class SinkOutcome:
     state: str
     batch_rows: int | None
     behind: int
-    version: Mapping[str, int] | None
+    version: Mapping[str, str] | None
     detail: str | None
 
 

@@ -41,7 +41,7 @@ class LastBatch:
     batch: int
     committed_at: int
     rows: int
-    version: dict[str, int] | None
+    version: dict[str, str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

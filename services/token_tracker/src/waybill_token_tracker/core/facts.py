@@ -14,7 +14,6 @@ from waybill_shared.contract.events import (
     Fact,
     LifecycleEvent,
     PartitionOffset,
-    SinkResult,
     StageDefinition,
     from_vector,
     join_offsets,
@@ -123,48 +122,43 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
     """A deletion is the last word: what comes behind it was told too late to count."""
     if slot.definition is not None and slot.definition.deleted:
         return slot
-    sinks = dict(slot.sinks)
-    for result in commit.sinks:
-        if result.outcome == "committed":
-            key = sink_key(commit.stage, result.name, result.since)
-            sinks[key] = _committed(sinks.get(key, SinkState()), commit, result)
-    return replace(slot, sinks=sinks)
+    key = sink_key(commit.stage, commit.sink, commit.since)
+    return replace(slot, sinks={**slot.sinks, key: _committed(slot.sinks.get(key), commit)})
 
 
-def _committed(state: SinkState, commit: Commit, result: SinkResult) -> SinkState:
+def _committed(known: SinkState | None, commit: Commit) -> SinkState:
+    state = SinkState() if known is None else known
     newer = commit.sequence > state.sequence
     return SinkState(
         frontier=join_offsets(state.frontier, commit.frontier),
         reached=state.reached,
-        hops=with_hop(state.hops, _hop(commit, result)),
-        set_aside=united(state.set_aside, _set_aside(commit, result)),
+        hops=with_hop(state.hops, _hop(commit)),
+        set_aside=united(state.set_aside, _set_aside(commit)),
         lost=state.lost,
         sequence=commit.sequence if newer else state.sequence,
         batch_id=commit.batch_id if newer else state.batch_id,
         committed_at=commit.committed_at if newer else state.committed_at,
-        batch_rows=result.batch_rows if newer else state.batch_rows,
-        version=result.version if newer else state.version,
+        batch_rows=commit.batch_rows if newer else state.batch_rows,
+        version=commit.version if newer else state.version,
     )
 
 
-def _hop(commit: Commit, result: SinkResult) -> Hop:
-    outputs = [o for o in commit.outputs if o.sink == result.name]
+def _hop(commit: Commit) -> Hop:
     return Hop(
         sequence=commit.sequence,
         inputs=commit.frontier,
-        begins=from_vector({(o.topic_id, o.partition): o.first for o in outputs}),
-        outputs=from_vector({(o.topic_id, o.partition): o.end for o in outputs}),
+        begins=from_vector({(o.topic_id, o.partition): o.first for o in commit.outputs}),
+        outputs=from_vector({(o.topic_id, o.partition): o.end for o in commit.outputs}),
     )
 
 
-def _set_aside(commit: Commit, result: SinkResult) -> dict[str, list[Span]]:
+def _set_aside(commit: Commit) -> dict[str, list[Span]]:
     found: dict[str, list[Span]] = {}
     for each in commit.set_aside:
-        if each.sink is None or each.sink == result.name:
-            found.setdefault(each.reason, []).extend(
-                Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
-                for r in each.ranges
-            )
+        found.setdefault(each.reason, []).extend(
+            Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
+            for r in each.ranges
+        )
     return found
 
 

@@ -176,5 +176,5 @@ class IcebergSink:
         return None
 
 
-def _version(snapshot_id: int | None) -> dict[str, int]:
-    return {"iceberg_snapshot_id": snapshot_id} if snapshot_id is not None else {}
+def _version(snapshot_id: int | None) -> dict[str, str]:
+    return {"iceberg_snapshot_id": str(snapshot_id)} if snapshot_id is not None else {}

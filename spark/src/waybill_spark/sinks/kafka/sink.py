@@ -163,7 +163,6 @@ class KafkaSink:
         partitions = sorted(ends.keys() | placed.keys())
         return others + tuple(
             Output(
-                sink=self.name,
                 topic=self._target.topic,
                 topic_id=self._target.topic_id,
                 partition=partition,
