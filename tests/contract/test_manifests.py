@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from waybill_shared.contract.manifest.model import Manifest, parse_manifest
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.tools.manifest_schema import SCHEMA, manifest_schema
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))

@@ -56,7 +56,7 @@ def simulate(
     `only` these families of faults take part then, and often; `rates` replaces the seed's.
     """
     with (  # pure, and most of the time otherwise
-        patch("waybill_shared.contract.manifest.model.YamlSource.read", _read_json),
+        patch("waybill_shared.contract.manifest.reading.YamlSource.read", _read_json),
     ):
         world = _scenario(seed, only, rates)
         _run(world, wanted)

@@ -30,6 +30,14 @@ class Batch:
     def num_rows(self) -> int:
         return len(self.rows)
 
+    def to_batches(self) -> list["Batch"]:
+        return [self]
+
+
+def _whole(rows: Iterable[Batch] | None) -> Batch | None:
+    """Here a batch always comes in one."""
+    return None if rows is None else next(iter(rows))
+
 
 class Witness(Protocol):
     """Sees every move of a fence at the moment it becomes true."""
@@ -78,8 +86,6 @@ class Storage:
 class TableSink:
     """As the Iceberg sink: a commit requires the snapshot that its writer has seen."""
 
-    kind = "iceberg"
-
     def __init__(self, life: SinkLife, storage: Storage, table: str, edge: Edge) -> None:
         self.name, self.since, self.moved = life.name, life.since, life.moved
         self._storage = storage
@@ -94,12 +100,13 @@ class TableSink:
     def last(self) -> Written | None:
         return Written(fence=self._seen, version={}) if self._seen is not None else None
 
-    def write(self, rows: Batch | None, fence: Fence) -> Written:
+    def write(self, rows: Iterable[Batch] | None, fence: Fence) -> Written:
         self._edge(f"{self.name}.before_commit")
         held = self._table.fences.get(self._key)
         self._check_fence(held)
-        self._commit(rows, fence)
-        self._storage.witness.moved(self._key, held, fence, rows)
+        batch = _whole(rows)
+        self._commit(batch, fence)
+        self._storage.witness.moved(self._key, held, fence, batch)
         self._edge(f"{self.name}.answer_lost")
         self._seen = fence
         return Written(fence=fence, version={"iceberg_snapshot_id": str(fence.sequence)})
@@ -122,8 +129,6 @@ class TableSink:
 
 class KafkaSink:
     """As the Kafka sink: rows and fence in a transaction that a newer claim shuts out."""
-
-    kind = "kafka"
 
     def __init__(
         self, life: SinkLife, storage: Storage, topic: str, topic_id: str, edge: Edge
@@ -149,12 +154,13 @@ class KafkaSink:
         fence = self._storage.fences.get(self._key)
         return Written(fence=fence, version={}) if fence is not None else None
 
-    def write(self, rows: Batch | None, fence: Fence) -> Written:
+    def write(self, rows: Iterable[Batch] | None, fence: Fence) -> Written:
         self._check_owner()
+        batch = _whole(rows)
         transaction = self._storage.open[self._key] = Transaction()
         try:
-            placed = self._produce(transaction, rows.rows if rows is not None else ())
-            if rows is not None:
+            placed = self._produce(transaction, batch.rows if batch is not None else ())
+            if batch is not None:
                 self._check_topic()
         except (Retryable, StageStopped):
             self._abort(transaction)
@@ -164,7 +170,7 @@ class KafkaSink:
         before = self._storage.fences.get(self._key)
         complete = replace(fence, outputs=tuple(self._outputs(fence.outputs, placed)))
         self._commit(transaction, complete)
-        self._storage.witness.moved(self._key, before, complete, rows)
+        self._storage.witness.moved(self._key, before, complete, batch)
         self._edge(f"{self.name}.answer_lost")
         return Written(fence=complete, version={})
 

@@ -18,6 +18,7 @@ from waybill_spark.commits import Identity
 from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
 from waybill_spark.pieces import Ranges, in_steps
 from waybill_spark.sinks.contract import SinkLife
+from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stage import TrackedStage
 
 STEP_MAX = 8
@@ -115,7 +116,7 @@ class SimStage:
         """Now and then more than can be read at once; what is too much is another thing then."""
         return in_steps(ranges, self._dice.choice((1, 2, STEP_MAX, STEP_MAX)))
 
-    def read(self, ranges: tuple[Range, ...]) -> Mapping[str, Batch]:
+    def read(self, ranges: tuple[Range, ...]) -> BatchRows:
         return self._rows(cast(DataFrame, static_frame(self._cluster, ranges)))
 
     def _next(self) -> tuple[int, Frame] | None:
@@ -125,12 +126,12 @@ class SimStage:
             self._tracked.watch()  # Kafka may know it better than Spark does
             raise
 
-    def _rows(self, frame: DataFrame) -> Mapping[str, Batch]:
+    def _rows(self, frame: DataFrame) -> BatchRows:
         read = cast(Frame, frame).rows()
         self._edge(f"{self.name}.rows_read")
         rows = tuple(out for _, row in read for out in transform(self._uid, self.name, row))
         batch = Batch(rows, tuple(place for place, _ in read))
-        return {sink.name: batch for sink in self._sinks}
+        return BatchRows({sink.name: batch for sink in self._sinks})
 
 
 def open_sink(stage: StageDefinition, name: str, host: Host) -> KafkaSink | TableSink:

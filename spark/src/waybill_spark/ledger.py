@@ -130,7 +130,7 @@ class Ledger:
         batches = after.batches + (not batch.alone)
         fence = replace(after, batch_rows=rows.num_rows, batches=batches)
         began = self._clock.now_ms()
-        self._written = self.sink.write(rows, fence)
+        self._written = self.sink.write(rows.to_batches(), fence)
         self._reach("after_commit")
         self.report(began_at=began, committed_at=self._clock.now_ms())
         self._reach("after_event")

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from waybill_shared.contract.errors import Retryable
@@ -44,12 +43,10 @@ from waybill_spark.settling import (
     stop_of,
 )
 from waybill_spark.sinks.contract import Sink
+from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageClosed, StageStopped
 
 logger = logging.getLogger(__name__)
-
-Rows = Mapping[str, pa.Table]
-"""The rows of a batch for each sink, by the sink's name."""
 
 
 class Source(Protocol):
@@ -65,7 +62,7 @@ class Source(Protocol):
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """`ranges` in parts small enough to be read at once, one behind the other."""
 
-    def read(self, ranges: Ranges) -> Rows:
+    def read(self, ranges: Ranges) -> BatchRows:
         """What exactly these records give for each sink."""
 
 
@@ -83,7 +80,7 @@ class TrackedStage:
         checkpoint: Checkpoint,
         source: Source,
         offsets_max: int,
-        to_rows: Callable[[DataFrame], Rows],
+        to_rows: Callable[[DataFrame], BatchRows],
         emit: Callable[[Commit], None],
         clock: Clock,
     ) -> None:
@@ -194,10 +191,10 @@ class TrackedStage:
             rows = self._to_rows(frame) if len(pieces) == 1 else self._source.read(piece)
             self._take(rows, replace(batch, runs=piece), writes)
 
-    def _take(self, rows: Rows, batch: Batch, ledgers: Iterable[Ledger]) -> None:
+    def _take(self, rows: BatchRows, batch: Batch, ledgers: Iterable[Ledger]) -> None:
         self._check_topics()
         for ledger in ledgers:
-            ledger.write(rows[ledger.sink.name], batch)
+            ledger.write(rows.by_sink[ledger.sink.name], batch)
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)

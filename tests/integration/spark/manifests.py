@@ -2,7 +2,8 @@
 
 import json
 
-from waybill_shared.contract.manifest.model import Manifest, parse_manifest
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 
 ORDERS = (
     "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP,"

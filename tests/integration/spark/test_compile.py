@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from integration.spark.manifests import KAFKA_SINK, make_manifest
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.driver.compile import compile_pipeline
 from waybill_spark.guard.allowed import allowed
 

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 
 from accepted_values import AcceptedValue, accepted_values
 from integration.spark.conftest import RawFrame
-from waybill_spark.driver.compile import TIMESTAMP_TEXT
 from waybill_spark.driver.decode import (
     DecodedInput,
     MalformedRecord,
@@ -16,6 +15,7 @@ from waybill_spark.driver.decode import (
     refuse_malformed,
 )
 from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.sinks.kafka.loader import TIMESTAMP_TEXT
 
 AS_JSON = {"timestampFormat": TIMESTAMP_TEXT, "ignoreNullFields": "false"}
 BY_TYPE = {

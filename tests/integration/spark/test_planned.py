@@ -1,7 +1,7 @@
 """Rows that are planned with the query: the same as those that each batch plans for itself."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from waybill_spark.driver.compile import RAW_COLUMNS, CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.sinks.kafka.rows import KEY, VALUE
+from waybill_spark.sinks.kafka.sink import KEY, VALUE
 
 QUERY = "SELECT order_id, customer, amount * 2 AS twice FROM orders WHERE amount > 1"
 TWO_VIEWS = (
@@ -35,7 +35,7 @@ class Stream:
             .option("maxFilesPerTrigger", 1)
             .parquet(str(folder / "raw"))
         )
-        self.batches: list[dict[str, pa.Table]] = []
+        self.batches: list[Mapping[str, pa.Table]] = []
 
     def send(self, *values: bytes) -> DataFrame:
         """One batch more; the same records at rest."""
@@ -53,7 +53,7 @@ class Stream:
             (query,) = planned.sparkSession._jsparkSession.streams().active()
             execution = query.streamingQuery().lastExecution()
             assert execution.currentBatchId() == batch_id
-            self.batches.append(compiled.collect(frame, execution))
+            self.batches.append(compiled.collect(frame, execution).by_sink)
 
         started = (
             planned.writeStream.foreachBatch(take)
@@ -88,7 +88,7 @@ def test_each_batch_gives_the_rows_that_its_records_give_at_rest(
 
     stream.run(compiled)
 
-    assert stream.batches == [compiled.rows(first), compiled.rows(second)]
+    assert stream.batches == [compiled.rows(first).by_sink, compiled.rows(second).by_sink]
     assert stream.batches[0]["out"].column_names == [KEY, VALUE]
     assert stream.batches[1]["lake"].column("order_id").to_pylist() == [3]
 

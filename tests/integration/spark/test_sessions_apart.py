@@ -57,7 +57,8 @@ def test_what_one_stage_reads_again_is_no_other_stages(
     register = compiling._register
 
     def numbers(source: TopicSource, offset: int) -> list[int]:
-        return [*map(int, source.read(run_of(offset))["lake"].column("order_id").to_pylist())]
+        rows = source.read(run_of(offset)).by_sink["lake"]
+        return [*map(int, rows.column("order_id").to_pylist())]
 
     def registered(
         session: SparkSession, raw: DataFrame, inputs: tuple[DecodedInput, ...], stage: Stage

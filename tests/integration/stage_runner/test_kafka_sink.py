@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pytest
@@ -15,8 +16,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded
-from waybill_spark.sinks.kafka.rows import KEY, VALUE
-from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
+from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.stopping import StageStopped
 
 PARTITIONS = 2
@@ -60,9 +60,12 @@ def opened(target: KafkaSinkTarget, admin: KafkaAdmin) -> KafkaSink:
     return sink
 
 
-def rows(*numbers: int) -> pa.Table:
+def rows(*numbers: int) -> Iterable[pa.RecordBatch]:
     values = [json.dumps({"order_id": number}) for number in numbers]
-    return pa.table({KEY: [str(number) for number in numbers], VALUE: values})
+    batches: list[pa.RecordBatch] = pa.table(
+        {KEY: [str(number) for number in numbers], VALUE: values}
+    ).to_batches()
+    return batches
 
 
 def committed(target: KafkaSinkTarget) -> list[int]:

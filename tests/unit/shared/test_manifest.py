@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import patiently
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 
@@ -42,7 +42,7 @@ def test_example_says_what_it_says() -> None:
     assert load.trigger is not None
     assert load.trigger.interval_ms == 1_000
     assert [sink.kind for stage in manifest.stages for sink in stage.sinks] == ["kafka", "iceberg"]
-    assert load.sinks[0].target == "lakehouse.raw.orders"
+    assert load.sinks[0].settings.target == "lakehouse.raw.orders"
 
 
 def test_frequent_snapshots_are_warned_of() -> None:

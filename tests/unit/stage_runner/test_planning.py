@@ -8,7 +8,8 @@ import pytest
 from builders import make_record
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import PartitionOffset, StageDefinition
-from waybill_shared.contract.manifest.model import Manifest, parse_manifest
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_stage_runner.core.compatibility import refuse_incompatible, refuse_recreated
 from waybill_stage_runner.core.planning import (
     TopicPlan,

@@ -9,10 +9,10 @@ import pytest
 from builders import make_record
 from waybill_shared.contract.driver import DriverSpec
 from waybill_shared.contract.events import StageDefinition
-from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import sinks
-from waybill_spark.sinks.contract import SinkLife
+from waybill_spark.sinks.contract import Opening, SinkLife
 from waybill_stage_runner.core.planning import TopicState, define
 
 MANIFEST = parse_manifest(
@@ -41,12 +41,11 @@ class Admin:
 def lives(monkeypatch: pytest.MonkeyPatch) -> list[SinkLife]:
     found: list[SinkLife] = []
 
-    def opened(life: SinkLife, *args: object, **kwargs: object) -> SinkLife:
-        found.append(life)
-        return life
+    class Lives:
+        def open(self, opening: Opening) -> None:
+            found.append(opening.life)
 
-    monkeypatch.setattr(sinks, "IcebergSink", opened)
-    monkeypatch.setattr(sinks, "open_catalog", lambda folder: None)
+    monkeypatch.setattr(sinks, "loader_of", lambda kind: Lives())
     return found
 
 

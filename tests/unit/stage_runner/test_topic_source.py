@@ -11,6 +11,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_spark.driver import topics
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.driver.topics import TopicSource
+from waybill_spark.sinks.rows import BatchRows
 
 WANTED = {"a": "id of a", "b": "id of b"}
 
@@ -58,7 +59,7 @@ def source(cluster: Cluster | Brokers, *, absent_s: float = 0.0) -> TopicSource:
         cast(KafkaAdmin, cluster),
         cast(SparkSession, Session()),
         "",
-        lambda frame: {},
+        lambda frame: BatchRows({}),
         sizes=RecordSizes(),
         bytes_max=1,
         absent_s=absent_s,

@@ -1,7 +1,7 @@
 """A checkpoint in a folder, two sinks of plain Python, and topics that a test may change."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -16,6 +16,7 @@ from waybill_spark.commits import Identity
 from waybill_spark.fencing import LaterSink, StageInput
 from waybill_spark.pieces import Ranges, in_pieces
 from waybill_spark.sinks.contract import Written
+from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stage import TrackedStage
 from waybill_spark.stopping import StageStopped
 
@@ -28,7 +29,6 @@ class ListSink:
     """Keeps what was written; fails once before the batch with a number in `failing`."""
 
     name: str
-    kind: str = "list"
     fences: list[Fence] = field(default_factory=list)
     rows: int = 0
     failing: set[int] = field(default_factory=set)
@@ -43,12 +43,12 @@ class ListSink:
     def last(self) -> Written | None:
         return Written(fence=self.fences[-1], version={}) if self.fences else None
 
-    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         if fence.sequence in self.failing:
             self.failing.remove(fence.sequence)
             raise Retryable("the sink is away")
         self.fences.append(fence)
-        self.rows += 0 if rows is None else rows.num_rows
+        self.rows += sum(batch.num_rows for batch in rows or ())
         return Written(fence=fence, version={"v": str(len(self.fences))})
 
     def await_visible(self, fence: Fence) -> bool:
@@ -160,11 +160,11 @@ class Bench:
         sizes = {(t, p): [(o, self.sizes.get(o, 1)) for o in run] for t, p, run in runs}
         return in_pieces(ranges, sizes, self.bytes_max)
 
-    def read(self, ranges: tuple[Range, ...]) -> dict[str, pa.Table]:
+    def read(self, ranges: tuple[Range, ...]) -> BatchRows:
         self.read_again.append(ranges)
         return self._rows(NO_FRAME)
 
-    def _rows(self, frame: DataFrame) -> dict[str, pa.Table]:
+    def _rows(self, frame: DataFrame) -> BatchRows:
         self.reads += 1
         rows = pa.table({"n": [1, 2]})
-        return {"first": rows, "second": rows}
+        return BatchRows({"first": rows, "second": rows})

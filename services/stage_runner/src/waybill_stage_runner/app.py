@@ -20,7 +20,8 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Problem,
 )
-from waybill_shared.contract.manifest.model import Manifest, parse_manifest
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.process import metrics
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.core.compatibility import refuse_recreated

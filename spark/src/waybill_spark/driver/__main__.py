@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import DriverEvent, DriverSpec
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.manifest.model import parse_manifest, place
+from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.process import logs

@@ -25,7 +25,8 @@ from waybill_spark.driver.source import read_topics
 from waybill_spark.driver.topics import TopicSource
 from waybill_spark.fencing import LaterSink, StageInput
 from waybill_spark.sinks.contract import Sink
-from waybill_spark.stage import Rows, TrackedStage
+from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.stage import TrackedStage
 from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -145,7 +146,7 @@ class RunningStage:
         for sink in self._sinks:
             sink.close()
 
-    def _rows(self, frame: DataFrame) -> Rows:
+    def _rows(self, frame: DataFrame) -> BatchRows:
         if not self._planned:
             return self._compiled.rows(frame)
         self._started.wait()  # its first batch may come before the query is in our hands

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from waybill_shared.contract.driver import DriverSpec
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Commit, Problem, StageDefinition
-from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import produce_and_wait
 from waybill_shared.process.clock import Clock

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException, PySparkTypeError, UnsupportedOperationException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -28,9 +28,9 @@ from waybill_spark.guard.plans import (
     refuse_stateful,
     sql_problem,
 )
-from waybill_spark.sinks.kafka.rows import KEY, VALUE
+from waybill_spark.sinks.opening import loader_of
+from waybill_spark.sinks.rows import BatchRows, select_all, select_for
 
-TIMESTAMP_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
 RAW_COLUMNS = "topic STRING, partition INT, offset BIGINT, value BINARY"
 
 
@@ -42,6 +42,8 @@ class CompiledStage:
     inputs: tuple[DecodedInput, ...]
     columns: dict[str, str]
     schemas: dict[str, pa.Schema]
+    taken: dict[str, dict[str, str]]
+    """By sink name: the names that columns have in the rows of the view, by the sink's own."""
     lists: Allowed
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
     _judged: set[str] = field(default_factory=set, compare=False)
@@ -60,7 +62,7 @@ class CompiledStage:
             wanted if wanted._jdf.queryExecution().analyzed().collectLeaves().size() == 1 else None
         )
 
-    def collect(self, batch: DataFrame, execution: JavaObject) -> dict[str, pa.Table]:
+    def collect(self, batch: DataFrame, execution: JavaObject) -> BatchRows:
         """The rows of each sink in a batch of what `planned` gave; `execution` is the query's.
 
         What Spark hands over as `batch` would be planned a second time; `execution` is already.
@@ -73,7 +75,7 @@ class CompiledStage:
         frame = ClassicFrame(dataset(execution, batch._jdf.encoder()), spark)
         return self._tables({view: self._collected(frame, lambda: execution)})
 
-    def rows(self, raw: DataFrame) -> dict[str, pa.Table]:
+    def rows(self, raw: DataFrame) -> BatchRows:
         """The rows of each sink for these raw records; one Spark action per distinct view."""
         tables = {}
         for view in self._views():
@@ -95,18 +97,20 @@ class CompiledStage:
         spark = raw.sparkSession
         _register(spark, raw, self.inputs, self.stage)
         sinks = [sink for sink in self.stage.sinks if self.stage.source_of(sink) == view]
-        return _with_kafka_columns(spark.table(view), sinks)
+        frame = spark.table(view)
+        return select_all(frame, [loader_of(s.kind).columns(s, frame) for s in sinks])
 
     def _collected(self, frame: DataFrame, execution: Callable[[], JavaObject]) -> pa.Table:
         table = frame.toArrow()
         refuse_malformed(execution(), self.inputs, self.sizes)
         return table
 
-    def _tables(self, by_view: dict[str, pa.Table]) -> dict[str, pa.Table]:
-        return {
-            sink.name: _for_sink(by_view[self.stage.source_of(sink)], sink)
+    def _tables(self, by_view: dict[str, pa.Table]) -> BatchRows:
+        by_sink = {
+            sink.name: select_for(by_view[self.stage.source_of(sink)], self.taken[sink.name])
             for sink in self.stage.sinks
         }
+        return BatchRows(by_sink)
 
 
 def compile_pipeline(
@@ -118,8 +122,7 @@ def compile_pipeline(
     """
     refuse_texts(spark, manifest, lists)
     columns = {i.name: i.columns for i in manifest.inputs}
-    topics = {i.name: i.kafka.topic for i in manifest.inputs}
-    topics |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
+    topics = manifest.topics()
     compiled: list[CompiledStage] = []
     for stage in manifest.stages_in_order():
         inputs = tuple(
@@ -153,14 +156,18 @@ def _compile_stage(
         path = f"stages.{at}.steps.{number}.sql"
         analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
         views.append(step.name)
-    columns, schemas = {}, {}
+    columns, schemas, taken = {}, {}, {}
     for k, sink in enumerate(stage.sinks):
         frame = session.table(stage.source_of(sink))
         _refuse_columns(frame, path=f"stages.{at}.sinks.{k}")
-        _refuse_key(frame, sink, path=f"stages.{at}.sinks.{k}.kafka.key")
+        _refuse_missing(frame, sink, path=f"stages.{at}.sinks.{k}")
         columns[sink.name] = _ddl(frame)
         schemas[sink.name] = _schema(frame, path=f"stages.{at}.sinks.{k}")
-    return CompiledStage(stage=stage, inputs=inputs, columns=columns, schemas=schemas, lists=lists)
+        given = loader_of(sink.kind).columns(sink, frame)
+        taken[sink.name] = {name: each.name for name, each in given.items()}
+    return CompiledStage(
+        stage=stage, inputs=inputs, columns=columns, schemas=schemas, taken=taken, lists=lists
+    )
 
 
 def _streaming_raw(spark: SparkSession) -> DataFrame:
@@ -247,41 +254,14 @@ def _schema(frame: DataFrame, path: str) -> pa.Schema:
         raise UserError([Problem(message=message, path=path, hint=hint)]) from error
 
 
-def _refuse_key(frame: DataFrame, sink: Sink, path: str) -> None:
-    if (
-        sink.kafka is not None
-        and sink.kafka.key is not None
-        and sink.kafka.key not in frame.columns
-    ):
-        message = f"sink {sink.name}: key {sink.kafka.key!r} is not a column"
-        hint = f"columns: {', '.join(frame.columns)}"
-        raise UserError([Problem(message=message, path=path, hint=hint)])
+def _refuse_missing(frame: DataFrame, sink: Sink, path: str) -> None:
+    for key, column in sink.settings.columns_named.items():
+        if column not in frame.columns:
+            message = f"sink {sink.name}: {key} {column!r} is not a column"
+            hint = f"columns: {', '.join(frame.columns)}"
+            path = f"{path}.{sink.kind}.{key}"
+            raise UserError([Problem(message=message, path=path, hint=hint)])
 
 
 def _ddl(frame: DataFrame) -> str:
     return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema)
-
-
-def _with_kafka_columns(frame: DataFrame, sinks: list[Sink]) -> DataFrame:
-    """Every row once more as JSON and key, when a Kafka sink wants it, so one pass serves all."""
-    kafka = [sink for sink in sinks if sink.kafka is not None]
-    if not kafka:
-        return frame
-    value = F.to_json(
-        F.struct(*(F.col(f"`{n}`") for n in frame.columns)), {"timestampFormat": TIMESTAMP_TEXT}
-    )
-    keys = [_key(sink).alias(KEY + sink.name) for sink in kafka]
-    rows = frame if len(kafka) < len(sinks) else frame.select()
-    return frame.select(*rows.columns, value.alias(VALUE), *keys)
-
-
-def _key(sink: Sink) -> Column:
-    assert sink.kafka is not None
-    key = F.lit(None) if sink.kafka.key is None else F.col(f"`{sink.kafka.key}`")
-    return key.cast("string")
-
-
-def _for_sink(table: pa.Table, sink: Sink) -> pa.Table:
-    if sink.kafka is None:
-        return table.select([n for n in table.column_names if n != VALUE and not n.startswith(KEY)])
-    return table.select([KEY + sink.name, VALUE]).rename_columns([KEY, VALUE])

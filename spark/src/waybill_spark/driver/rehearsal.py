@@ -17,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.process import logs
 from waybill_shared.process.archives import archive_of, class_path, remove_older
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
@@ -110,7 +110,7 @@ def _take_batches(spark: SparkSession, stage: CompiledStage, checkpoint: Path) -
     )
 
     def take(frame: DataFrame, batch_id: int) -> None:
-        logger.info("a batch", extra={"batch": batch_id, "sinks": len(stage.rows(frame))})
+        logger.info("a batch", extra={"batch": batch_id, "sinks": len(stage.rows(frame).by_sink)})
 
     query = (
         records.writeStream.foreachBatch(take)

@@ -13,7 +13,7 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.driver.sizes import RecordSizes, measure
 from waybill_spark.driver.source import read_ranges
 from waybill_spark.pieces import Ranges, in_pieces, offsets
-from waybill_spark.stage import Rows
+from waybill_spark.sinks.rows import BatchRows
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class TopicSource:
         admin: KafkaAdmin,
         spark: SparkSession,
         kafka: Kafka,
-        to_rows: Callable[[DataFrame], Rows],
+        to_rows: Callable[[DataFrame], BatchRows],
         *,
         sizes: RecordSizes,
         bytes_max: int,
@@ -82,5 +82,5 @@ class TopicSource:
         logger.info("records are measured", extra={"bytes": sum(found), "pieces": len(pieces)})
         return pieces
 
-    def read(self, ranges: Ranges) -> Rows:
+    def read(self, ranges: Ranges) -> BatchRows:
         return self._to_rows(read_ranges(self._spark, self._kafka, ranges))

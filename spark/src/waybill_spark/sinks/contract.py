@@ -1,12 +1,18 @@
-"""What a sink must do so that a batch takes effect in it once."""
+"""What a sink must do so that a batch takes effect in it once, and what a kind of sinks is beside
+Spark."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence, FieldMap
+from waybill_shared.contract.manifest.model import Sink as SinkManifest
+from waybill_shared.kafka.admin import KafkaAdmin
 
 
 class SinkSuperseded(Exception):
@@ -53,17 +59,14 @@ class Sink(Protocol):
     def moved(self) -> int:
         """What was written by drivers of an earlier generation went with its topic; 0: nothing."""
 
-    @property
-    def kind(self) -> str: ...
-
     def claim(self) -> None:
         """Shut out every earlier writer of this sink, where it knows how; may be repeated."""
 
     def last(self) -> Written | None:
         """The newest fence, read after `claim`; None if nothing was ever written."""
 
-    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
-        """Write `rows`, if any, and move the fence in one atomic step.
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
+        """Write `rows`, if any, and move the fence in one atomic step. They are read once.
 
         Raises SinkSuperseded if the fence has moved since `last` or the previous `write`. The
         returned fence holds what only the sink knows (the outputs of a Kafka sink).
@@ -77,3 +80,35 @@ class Sink(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What there is to open a sink with."""
+
+    life: SinkLife
+    sink: SinkManifest
+    topic_id: str | None
+    """Of a sink that feeds a topic."""
+    schema: pa.Schema | None
+    """Of the rows; without one the sink can only be read."""
+    admin: KafkaAdmin
+    topic_prefix: str
+    lakehouse_folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A column that a sink is given. Sinks of one view share those of one name."""
+
+    name: str
+    column: Column
+
+
+class Loader(Protocol):
+    """One kind of sinks. `KINDS` in the manifest's contract names the module that has it."""
+
+    def open(self, opening: Opening) -> Sink: ...
+
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+        """What of a view the sink is given, under the names that it knows."""

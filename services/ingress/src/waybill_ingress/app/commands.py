@@ -10,7 +10,7 @@ from waybill_ingress.app.registry import Registry
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, pipeline_key
-from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import Operation
 from waybill_shared.settings.service import DEFAULT_TENANT
 

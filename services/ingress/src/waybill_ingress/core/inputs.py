@@ -6,7 +6,7 @@ from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.rows import RowRule
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.manifest.columns import parse_columns
-from waybill_shared.contract.manifest.model import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.suggestions import hint_of_names
 
 

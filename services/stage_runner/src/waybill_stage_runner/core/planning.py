@@ -36,7 +36,7 @@ class TopicState:
 
 
 def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicPlan, ...]:
-    """The topics of all inputs and Kafka sinks; the manifest's checks have refused shared ones.
+    """The topics of all inputs and sinks; the manifest's checks have refused shared ones.
 
     `start_from` overrides what the manifest says of inputs. What a stage writes is read whole.
     """
@@ -50,14 +50,14 @@ def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicP
     )
     sinks = (
         TopicPlan(
-            topic=k.kafka.topic,
-            partitions=k.kafka.partitions,
+            topic=written.topic,
+            partitions=written.partitions,
             starting="earliest",
             written=True,
         )
         for stage in manifest.stages
-        for k in stage.sinks
-        if k.kafka is not None
+        for sink in stage.sinks
+        if (written := sink.settings.feeds) is not None
     )
     return (*inputs, *sinks)
 
@@ -74,8 +74,7 @@ def define(
         for stage in (before.stages if before is not None else ())
         for i in stage.inputs
     }
-    topic_of = {i.name: i.kafka.topic for i in manifest.inputs}
-    topic_of |= {k.name: k.kafka.topic for s in manifest.stages for k in s.sinks if k.kafka}
+    topic_of = manifest.topics()
     read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
     begun = {stage.name: stage for stage in (before.stages if before is not None else ())}
     generation = before.generation + 1 if before is not None else 1
@@ -95,15 +94,15 @@ def define(
 
     def sink_definition(stage: Stage, sink: Sink) -> SinkDefinition:
         mine = begun[stage.name].sinks if stage.name in begun else ()
-        same = [s for s in mine if (s.name, s.target) == (sink.name, sink.target)]
+        same = [s for s in mine if (s.name, s.target) == (sink.name, sink.settings.target)]
         ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
-        topic_id = topics[sink.kafka.topic].topic_id if sink.kafka else None
+        topic = topic_of.get(sink.name)
         new = SinkDefinition(
             name=sink.name,
             kind=sink.kind,
-            target=sink.target,
-            topic_id=topic_id,
-            terminal=sink.kafka is None or sink.kafka.topic not in read,
+            target=sink.settings.target,
+            topic_id=None if topic is None else topics[topic].topic_id,
+            terminal=topic not in read,
             since=generation,
             bases=ends,
         )

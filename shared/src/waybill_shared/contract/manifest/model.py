@@ -1,53 +1,36 @@
-"""The native manifest: its model, its checks, and errors that name line, column and fix.
-
-Owns what a manifest may say. Never talks to Kafka or Spark: SQL is checked where Spark runs.
-"""
+"""The model of a native manifest. Owns what a manifest may say, but for sinks: see `sinks`."""
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.columns import parse_columns
-from waybill_shared.contract.manifest.yaml_source import YamlSource
-from waybill_shared.contract.suggestions import nearest
+from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
+from waybill_shared.contract.manifest.sinks import KINDS, SinkSettings
 
-NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
-TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
-TABLE_PATTERN = r"^[a-z][a-z0-9_]{0,127}\.[a-z][a-z0-9_]{0,127}$"  # they become folders
-IN_WORDS = {
-    NAME_PATTERN: "lower-case letters, digits, - and _, a letter first, at most 63",
-    TOPIC_PATTERN: "letters, digits, ., - and _, at most 249",
-    TABLE_PATTERN: "namespace.table, each of at most 128 lower-case letters, digits and _, a letter"
-    " first",
-}
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
+SINK_KEYS = ("name", "from")  # beside its kind
 MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000}
-LAKE_INTERVAL_MS_MIN = 10_000  # each Iceberg batch is a snapshot with files of its own
-
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Topic = Annotated[str, Field(pattern=TOPIC_PATTERN)]
-Partitions = Annotated[int, Field(ge=1, le=1000)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True
-    )
-
-
-class KafkaInput(_Strict):
+class KafkaInput(Strict):
     """An input topic; created with `partitions` when it does not exist."""
 
     topic: Topic
     partitions: Partitions = 4
 
 
-class Input(_Strict):
+class Input(Strict):
     name: Name
     kafka: KafkaInput
     format: Literal["json"] = "json"
@@ -57,52 +40,56 @@ class Input(_Strict):
     on_malformed: Literal["fail"] = "fail"
 
 
-class Step(_Strict):
+class Step(Strict):
     """A view named `name` over the stage's inputs and earlier steps."""
 
     name: Name
     sql: str = Field(min_length=1, max_length=20_000)
 
 
-class KafkaSink(_Strict):
-    topic: Topic
-    key: str | None = None
-    format: Literal["json"] = "json"
-    partitions: Partitions = 4
+def _validate_settings(value: object, _: object, info: ValidationInfo) -> SinkSettings:
+    return KINDS[info.data["kind"]].model.model_validate(value)
 
 
-class IcebergSink(_Strict):
-    catalog: Literal["lakehouse"] = "lakehouse"
-    table: Annotated[str, Field(pattern=TABLE_PATTERN)]
-    mode: Literal["append"] = "append"
+class Sink(Strict):
+    """In a manifest the name of its kind is the key of its settings."""
 
-
-class Sink(_Strict):
     name: Name
     source: Name | None = Field(default=None, alias="from")
-    kafka: KafkaSink | None = None
-    iceberg: IcebergSink | None = None
+    kind: str
+    settings: Annotated[SerializeAsAny[SinkSettings], WrapValidator(_validate_settings)]
 
-    @model_validator(mode="after")
-    def _has_one_target(self) -> Self:
-        if (self.kafka is None) == (self.iceberg is None):
-            raise ValueError("a sink names exactly one of kafka, iceberg")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _find_its_kind(cls, raw: object) -> object:
+        if not isinstance(raw, dict):
+            return raw
+        unknown = [key for key in raw if key not in KINDS and key not in SINK_KEYS]
+        if unknown:
+            errors = [InitErrorDetails(type="extra_forbidden", loc=(k,), input=k) for k in unknown]
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        kinds = [key for key in raw if key in KINDS]
+        if len(kinds) != 1:
+            raise ValueError(f"a sink names exactly one of {', '.join(KINDS)}")
+        others = {key: value for key, value in raw.items() if key not in KINDS}
+        return {**others, "kind": kinds[0], "settings": raw[kinds[0]]}
 
-    @property
-    def kind(self) -> Literal["kafka", "iceberg"]:
-        return "kafka" if self.kafka else "iceberg"
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        properties = schema["properties"]
+        for name in ("kind", "settings"):
+            del properties[name]
+            schema["required"].remove(name)
+        for kind, row in KINDS.items():
+            properties[kind] = handler(row.model.__pydantic_core_schema__)
+        schema["oneOf"] = [{"required": [kind]} for kind in KINDS]
+        return schema
 
-    @property
-    def target(self) -> str:
-        """What a person calls it: the topic or the table."""
-        if self.kafka:
-            return self.kafka.topic
-        assert self.iceberg is not None
-        return f"{self.iceberg.catalog}.{self.iceberg.table}"
 
-
-class Trigger(_Strict):
+class Trigger(Strict):
     processing_time: str
 
     @property
@@ -118,7 +105,7 @@ class Trigger(_Strict):
         return self
 
 
-class Stage(_Strict):
+class Stage(Strict):
     name: Name
     inputs: tuple[Name, ...] = Field(min_length=1, max_length=16)
     steps: tuple[Step, ...] = Field(default=(), max_length=64)
@@ -129,10 +116,10 @@ class Stage(_Strict):
 
     @property
     def interval_ms(self) -> int:
-        """Between batches: as asked for, else none, but a gentle one for Iceberg."""
+        """Between batches: as the manifest says, else what is good for all of its sinks."""
         if self.trigger is not None:
             return self.trigger.interval_ms
-        return LAKE_INTERVAL_MS_MIN if any(sink.iceberg for sink in self.sinks) else 0
+        return max(KINDS[sink.kind].interval_ms for sink in self.sinks)
 
     def source_of(self, sink: Sink) -> str:
         """The view that `sink` writes: what it names, else the last step, else the only input."""
@@ -141,7 +128,7 @@ class Stage(_Strict):
         return self.steps[-1].name if self.steps else self.inputs[0]
 
 
-class Manifest(_Strict):
+class Manifest(Strict):
     version: Literal[1]
     name: Name
     state: Literal["running", "stopped"] = "running"
@@ -165,201 +152,20 @@ class Manifest(_Strict):
             left = [stage for stage in left if stage not in ready]
         return tuple(done)
 
+    def topics(self) -> dict[str, str]:
+        """By name: of the inputs, and of the sinks that stages may read."""
+        fed = {s.name: s.settings.feeds for stage in self.stages for s in stage.sinks}
+        return {
+            **{i.name: i.kafka.topic for i in self.inputs},
+            **{name: topic.topic for name, topic in fed.items() if topic is not None},
+        }
+
     def warnings(self) -> tuple[str, ...]:
         return tuple(
-            f"stage {stage.name}: a snapshot every {stage.trigger.processing_time} makes many small"
-            " files; 10 seconds or more is kinder to Iceberg"
+            f"stage {stage.name}: a snapshot every {stage.trigger.processing_time}"
+            f" {KINDS[kind].when_shorter}"
             for stage in self.stages
             if stage.trigger is not None
-            and stage.trigger.interval_ms < LAKE_INTERVAL_MS_MIN
-            and any(sink.kind == "iceberg" for sink in stage.sinks)
+            for kind in dict.fromkeys(sink.kind for sink in stage.sinks)
+            if stage.trigger.interval_ms < KINDS[kind].interval_ms
         )
-
-
-def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
-    """The manifest in `text`; UserError with every problem and its place otherwise.
-
-    Topics whose names begin with `reserved` and a dot are Waybill's own.
-    """
-    source = YamlSource.read(text)
-    try:
-        manifest = Manifest.model_validate(source.value)
-    except ValidationError as error:
-        raise UserError(_located(source, error)) from error
-    problems = [
-        source.place(problem, path) for path, problem in _graph_problems(manifest, reserved)
-    ]
-    if problems:
-        raise UserError(problems)
-    return manifest
-
-
-def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
-    """Problems that know their dotted path in the manifest, with its line and column."""
-    source = YamlSource.read(text)
-    paths = [
-        [int(p) if p.isdigit() else p for p in problem.path.split(".")] for problem in problems
-    ]
-    return tuple(
-        source.place(problem, tuple(path)) if problem.path else problem
-        for problem, path in zip(problems, paths, strict=True)
-    )
-
-
-def _located(source: YamlSource, error: ValidationError) -> list[Problem]:
-    items = error.errors()
-    paths = [tuple(item["loc"]) for item in items]
-    problems = []
-    for item, path in zip(items, paths, strict=True):
-        deeper = any(other[: len(path)] == path for other in paths if len(other) > len(path))
-        if item["type"] == "too_short" and deeper:
-            continue  # its items were refused for reasons of their own
-        message, hint = item["msg"].removeprefix("Value error, "), ""
-        if item["type"] == "extra_forbidden":
-            message, hint = f"unknown key {path[-1]!r}", _known_keys(path)
-        elif item["type"] == "missing":
-            message = f"{path[-1]!r} is missing"
-        elif item["type"] == "string_pattern_mismatch":
-            message = f"{item['input']!r:.80} cannot stand here"
-            hint = IN_WORDS.get(item["ctx"]["pattern"], "")
-        problems.append(source.place(Problem(message=message, hint=hint), path))
-    return problems
-
-
-def _known_keys(path: tuple[str | int, ...]) -> str:
-    """The keys that would have been taken where `path` ends, the likeliest first."""
-    if " " in str(path[-1]):
-        return "a comma ends a text that stands in { }: put the text in quotes"
-    model: type[BaseModel] = Manifest
-    by_key: dict[str, type[BaseModel]] = {
-        "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,
-        "iceberg": IcebergSink,
-    }  # fmt: skip
-    for part in path[:-1]:
-        if part == "kafka":
-            model = KafkaInput if model is Input else KafkaSink
-        elif isinstance(part, str):
-            model = by_key.get(part, model)
-    keys = [field.alias or name for name, field in model.model_fields.items()]
-    close = nearest(str(path[-1]), keys)
-    return f"did you mean {close!r}?" if close else f"known here: {', '.join(keys)}"
-
-
-Located = tuple[tuple[str | int, ...], Problem]
-
-
-def _graph_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
-    found = [
-        *_schema_problems(manifest),
-        *_name_problems(manifest),
-        *_topic_problems(manifest, reserved),
-        *_source_problems(manifest),
-    ]
-    # With a name that means two things, a cycle may be no more than a consequence.
-    return found or _cycle_problems(manifest)
-
-
-def _schema_problems(manifest: Manifest) -> list[Located]:
-    found: list[Located] = []
-    for i, source in enumerate(manifest.inputs):
-        try:
-            names = [column.name for column in parse_columns(source.columns)]
-        except UserError as error:
-            found += [(("inputs", i, "schema"), problem) for problem in error.problems]
-            continue
-        if source.key is not None and source.key not in names:
-            message, hint = f"key {source.key!r} is not a column", f"columns: {', '.join(names)}"
-            found.append((("inputs", i, "key"), Problem(message=message, hint=hint)))
-    return found
-
-
-def _name_problems(manifest: Manifest) -> list[Located]:
-    """Inputs and sinks share one space of names, because a stage may read both."""
-    found: list[Located] = []
-    seen: set[str] = set()
-    stages: set[str] = set()
-
-    def claim(name: str, taken: set[str], path: tuple[str | int, ...]) -> None:
-        if name in taken:
-            found.append((path, Problem(message=f"the name {name!r} is taken", path="")))
-        taken.add(name)
-
-    for i, source in enumerate(manifest.inputs):
-        claim(source.name, seen, ("inputs", i, "name"))
-    for s, stage in enumerate(manifest.stages):
-        claim(stage.name, stages, ("stages", s, "name"))
-        for k, sink in enumerate(stage.sinks):
-            claim(sink.name, seen, ("stages", s, "sinks", k, "name"))
-        views: set[str] = set()
-        for i, name in enumerate(stage.inputs):
-            claim(name, views, ("stages", s, "inputs", i))
-        for t, step in enumerate(stage.steps):
-            claim(step.name, views, ("stages", s, "steps", t, "name"))
-    return found
-
-
-def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
-    """A topic is one input or one sink's: else how far it has been written would have no answer."""
-    found: list[Located] = []
-    owner: dict[str, str] = {}
-
-    def claim(topic: str, user: str, path: tuple[str | int, ...]) -> None:
-        for start, whose in (("__", "Kafka"), (f"{reserved}.", "Waybill")):
-            if topic.startswith(start):
-                message = f"topic {topic!r} is one of {whose}'s own"
-                hint = f"take a name that does not begin with {start}"
-                found.append((path, Problem(message=message, hint=hint)))
-        if topic in owner:
-            message = f"topic {topic!r} is already that of {owner[topic]}"
-            found.append((path, Problem(message=message, hint="give each its own topic")))
-        owner.setdefault(topic, user)
-
-    for i, source in enumerate(manifest.inputs):
-        claim(source.kafka.topic, f"input {source.name!r}", ("inputs", i, "kafka", "topic"))
-    for s, stage in enumerate(manifest.stages):
-        for k, sink in enumerate(stage.sinks):
-            if sink.kafka is not None:
-                path = ("stages", s, "sinks", k, "kafka", "topic")
-                claim(sink.kafka.topic, f"sink {sink.name!r}", path)
-    return found
-
-
-def _source_problems(manifest: Manifest) -> list[Located]:
-    found: list[Located] = []
-    readable = [i.name for i in manifest.inputs]
-    readable += [k.name for stage in manifest.stages for k in stage.sinks if k.kafka]
-    for s, stage in enumerate(manifest.stages):
-        for i, name in enumerate(stage.inputs):
-            if name not in readable:
-                problem = Problem(
-                    message=f"stage {stage.name!r} reads {name!r}: no input, no Kafka sink",
-                    hint=f"known: {', '.join(readable)}",
-                )
-                found.append((("stages", s, "inputs", i), problem))
-        views = [*stage.inputs, *(step.name for step in stage.steps)]
-        for k, sink in enumerate(stage.sinks):
-            path = ("stages", s, "sinks", k)
-            if sink.source is not None and sink.source not in views:
-                hint = f"known in this stage: {', '.join(views)}"
-                problem = Problem(message=f"no view is called {sink.source!r}", hint=hint)
-                found.append(((*path, "from"), problem))
-            if sink.source is None and not stage.steps and len(stage.inputs) > 1:
-                problem = Problem(
-                    message=f"sink {sink.name!r} must say `from`: the stage has several inputs"
-                )
-                found.append((path, problem))
-    return found
-
-
-def _cycle_problems(manifest: Manifest) -> list[Located]:
-    """A stage may not read what comes after it."""
-    writer = {sink.name: stage.name for stage in manifest.stages for sink in stage.sinks}
-    before = {s.name: {writer[n] for n in s.inputs if n in writer} for s in manifest.stages}
-    for _ in manifest.stages:
-        for name, direct in before.items():
-            before[name] = direct.union(*(before[other] for other in direct))
-    return [
-        (("stages", s), Problem(message=f"stage {stage.name!r} reads what it writes, in a cycle"))
-        for s, stage in enumerate(manifest.stages)
-        if stage.name in before[stage.name]
-    ]

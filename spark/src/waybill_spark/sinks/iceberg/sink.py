@@ -4,6 +4,7 @@ The commit requires the snapshot that was current when the fence was read, and n
 itself: a driver that lost its turn is refused instead of doubling rows.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -36,8 +37,6 @@ CONFLICTS_MAX: Final = 10  # other writers of the same table, e.g. compaction
 
 
 class IcebergSink:
-    kind = "iceberg"
-
     def __init__(
         self, life: SinkLife, catalog: Catalog, table: str, *, schema: pa.Schema | None
     ) -> None:
@@ -69,15 +68,15 @@ class IcebergSink:
             return None
         return Written(fence=fence, version=_version(self._snapshot_of(table, fence.sequence)))
 
-    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         """An empty batch makes a snapshot too: only a new snapshot refuses a paused driver."""
         if self._table is None and self._schema is None:
             detail = f"sink {self.name}: there is no table {self._identifier}"
             raise StageStopped("table_missing", detail, "nothing was ever written there")
-        before = self._fence(self._current())
+        before, table = self._fence(self._current()), self._table_of(rows)
         for _ in range(CONFLICTS_MAX):
             try:
-                return self._commit(rows, fence)
+                return self._commit(table, fence)
             except CommitFailedException as error:
                 self._table = self._catalog.load_table(self._identifier)
                 if self._fence(self._table) != before:
@@ -101,12 +100,14 @@ class IcebergSink:
             hint=f"see that {warehouse} has room and may be written to; it is tried again",
         )
 
-    def _commit(self, rows: pa.Table | None, fence: Fence) -> Written:
+    def _table_of(self, rows: Iterable[pa.RecordBatch] | None) -> pa.Table:
+        batches = [] if rows is None else list(rows)
+        if batches:
+            return pa.Table.from_batches(batches)
+        return self._current().schema().as_arrow().empty_table()
+
+    def _commit(self, rows: pa.Table, fence: Fence) -> Written:
         table = self._current()
-        if rows is None:
-            rows = table.schema().as_arrow().empty_table()
-        elif self._schema is not None:
-            rows = rows.select(self._schema.names)
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the append
         # on whatever came in between, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"

@@ -4,7 +4,7 @@ Claiming is `init_transactions`, which shuts out a paused driver of the same sta
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -22,9 +22,10 @@ from waybill_shared.process.failpoints import reach
 from waybill_spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.kafka.fences import newest_fence
-from waybill_spark.sinks.kafka.rows import KEY, VALUE
 from waybill_spark.stopping import StageStopped
 
+KEY: Final = "__waybill_key"  # the columns of its rows; they never reach a table
+VALUE: Final = "__waybill_value"
 TRANSACTION_TIMEOUT_S: Final = 60.0
 FLUSH_TIMEOUT_S: Final = 60.0
 QUEUE_WAIT_S: Final = 0.05
@@ -43,8 +44,6 @@ class KafkaSinkTarget:
 
 
 class KafkaSink:
-    kind = "kafka"
-
     def __init__(self, life: SinkLife, target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
         self.name = life.name
         self.since = life.since
@@ -72,7 +71,7 @@ class KafkaSink:
             return None
         return Written(fence=codec.decode(Fence, value), version={})
 
-    def write(self, rows: pa.Table | None, fence: Fence) -> Written:
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         return self._guarded(lambda producer: self._write(producer, rows, fence))
 
     def await_visible(self, fence: Fence) -> bool:
@@ -101,7 +100,9 @@ class KafkaSink:
             raise
         return all(stable.get(partition, 0) >= end for partition, end in ends.items())
 
-    def _write(self, producer: Producer, rows: pa.Table | None, fence: Fence) -> Written:
+    def _write(
+        self, producer: Producer, rows: Iterable[pa.RecordBatch] | None, fence: Fence
+    ) -> Written:
         producer.begin_transaction()
         try:
             placed = self._produce_rows(producer, rows) if rows is not None else {}
@@ -116,7 +117,9 @@ class KafkaSink:
             raise
         return Written(fence=complete, version={})
 
-    def _produce_rows(self, producer: Producer, rows: pa.Table) -> dict[int, tuple[int, int]]:
+    def _produce_rows(
+        self, producer: Producer, rows: Iterable[pa.RecordBatch]
+    ) -> dict[int, tuple[int, int]]:
         """Produce and flush; first offset and end by partition, as Kafka reported them."""
         placed: dict[int, tuple[int, int]] = {}
         failures: list[KafkaError] = []
@@ -132,9 +135,10 @@ class KafkaSink:
             first, end = placed.get(partition, (offset, offset + 1))
             placed[partition] = (min(first, offset), max(end, offset + 1))
 
-        keys, values = rows.column(KEY).to_pylist(), rows.column(VALUE).to_pylist()
-        for key, value in zip(keys, values, strict=True):
-            _produce(producer, self._target.topic, key, value, on_delivery)
+        for batch in rows:
+            keys, values = batch.column(KEY).to_pylist(), batch.column(VALUE).to_pylist()
+            for key, value in zip(keys, values, strict=True):
+                _produce(producer, self._target.topic, key, value, on_delivery)
         left = producer.flush(FLUSH_TIMEOUT_S)
         if failures or left:
             self._check_topic()  # a topic that is gone is no fault that passes

@@ -1,0 +1,125 @@
+"""What is wrong with a manifest beyond its form: names, topics, views, cycles."""
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.columns import parse_columns
+from waybill_shared.contract.manifest.model import Manifest
+
+Located = tuple[tuple[str | int, ...], Problem]
+
+
+def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
+    """Topics whose names begin with `reserved` and a dot are Waybill's own."""
+    found = [
+        *_schema_problems(manifest),
+        *_name_problems(manifest),
+        *_topic_problems(manifest, reserved),
+        *_source_problems(manifest),
+    ]
+    # With a name that means two things, a cycle may be no more than a consequence.
+    return found or _cycle_problems(manifest)
+
+
+def _schema_problems(manifest: Manifest) -> list[Located]:
+    found: list[Located] = []
+    for i, source in enumerate(manifest.inputs):
+        try:
+            names = [column.name for column in parse_columns(source.columns)]
+        except UserError as error:
+            found += [(("inputs", i, "schema"), problem) for problem in error.problems]
+            continue
+        if source.key is not None and source.key not in names:
+            message, hint = f"key {source.key!r} is not a column", f"columns: {', '.join(names)}"
+            found.append((("inputs", i, "key"), Problem(message=message, hint=hint)))
+    return found
+
+
+def _name_problems(manifest: Manifest) -> list[Located]:
+    """Inputs and sinks share one space of names, because a stage may read both."""
+    found: list[Located] = []
+    seen: set[str] = set()
+    stages: set[str] = set()
+
+    def claim(name: str, taken: set[str], path: tuple[str | int, ...]) -> None:
+        if name in taken:
+            found.append((path, Problem(message=f"the name {name!r} is taken", path="")))
+        taken.add(name)
+
+    for i, source in enumerate(manifest.inputs):
+        claim(source.name, seen, ("inputs", i, "name"))
+    for s, stage in enumerate(manifest.stages):
+        claim(stage.name, stages, ("stages", s, "name"))
+        for k, sink in enumerate(stage.sinks):
+            claim(sink.name, seen, ("stages", s, "sinks", k, "name"))
+        views: set[str] = set()
+        for i, name in enumerate(stage.inputs):
+            claim(name, views, ("stages", s, "inputs", i))
+        for t, step in enumerate(stage.steps):
+            claim(step.name, views, ("stages", s, "steps", t, "name"))
+    return found
+
+
+def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
+    """A topic is one input or one sink's: else how far it has been written would have no answer."""
+    found: list[Located] = []
+    owner: dict[str, str] = {}
+
+    def claim(topic: str, user: str, path: tuple[str | int, ...]) -> None:
+        for start, whose in (("__", "Kafka"), (f"{reserved}.", "Waybill")):
+            if topic.startswith(start):
+                message = f"topic {topic!r} is one of {whose}'s own"
+                hint = f"take a name that does not begin with {start}"
+                found.append((path, Problem(message=message, hint=hint)))
+        if topic in owner:
+            message = f"topic {topic!r} is already that of {owner[topic]}"
+            found.append((path, Problem(message=message, hint="give each its own topic")))
+        owner.setdefault(topic, user)
+
+    for i, source in enumerate(manifest.inputs):
+        claim(source.kafka.topic, f"input {source.name!r}", ("inputs", i, "kafka", "topic"))
+    for s, stage in enumerate(manifest.stages):
+        for k, sink in enumerate(stage.sinks):
+            if sink.settings.feeds is not None:
+                path = ("stages", s, "sinks", k, sink.kind, "topic")
+                claim(sink.settings.feeds.topic, f"sink {sink.name!r}", path)
+    return found
+
+
+def _source_problems(manifest: Manifest) -> list[Located]:
+    found: list[Located] = []
+    readable = list(manifest.topics())
+    for s, stage in enumerate(manifest.stages):
+        for i, name in enumerate(stage.inputs):
+            if name not in readable:
+                problem = Problem(
+                    message=f"stage {stage.name!r} reads {name!r}: no input, no Kafka sink",
+                    hint=f"known: {', '.join(readable)}",
+                )
+                found.append((("stages", s, "inputs", i), problem))
+        views = [*stage.inputs, *(step.name for step in stage.steps)]
+        for k, sink in enumerate(stage.sinks):
+            path = ("stages", s, "sinks", k)
+            if sink.source is not None and sink.source not in views:
+                hint = f"known in this stage: {', '.join(views)}"
+                problem = Problem(message=f"no view is called {sink.source!r}", hint=hint)
+                found.append(((*path, "from"), problem))
+            if sink.source is None and not stage.steps and len(stage.inputs) > 1:
+                problem = Problem(
+                    message=f"sink {sink.name!r} must say `from`: the stage has several inputs"
+                )
+                found.append((path, problem))
+    return found
+
+
+def _cycle_problems(manifest: Manifest) -> list[Located]:
+    """A stage may not read what comes after it."""
+    writer = {sink.name: stage.name for stage in manifest.stages for sink in stage.sinks}
+    before = {s.name: {writer[n] for n in s.inputs if n in writer} for s in manifest.stages}
+    for _ in manifest.stages:
+        for name, direct in before.items():
+            before[name] = direct.union(*(before[other] for other in direct))
+    return [
+        (("stages", s), Problem(message=f"stage {stage.name!r} reads what it writes, in a cycle"))
+        for s, stage in enumerate(manifest.stages)
+        if stage.name in before[stage.name]
+    ]

@@ -1,0 +1,27 @@
+"""What the models of a manifest have in common: how strict they are, and kinds of text."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
+TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
+TABLE_PATTERN = r"^[a-z][a-z0-9_]{0,127}\.[a-z][a-z0-9_]{0,127}$"  # they become folders
+IN_WORDS = {
+    NAME_PATTERN: "lower-case letters, digits, - and _, a letter first, at most 63",
+    TOPIC_PATTERN: "letters, digits, ., - and _, at most 249",
+    TABLE_PATTERN: "namespace.table, each of at most 128 lower-case letters, digits and _, a letter"
+    " first",
+}
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Topic = Annotated[str, Field(pattern=TOPIC_PATTERN)]
+TableName = Annotated[str, Field(pattern=TABLE_PATTERN)]
+Partitions = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True
+    )

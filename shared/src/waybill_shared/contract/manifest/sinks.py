@@ -1,0 +1,103 @@
+"""The kinds of sinks: what a manifest says of each, and what each promises.
+
+A new kind is a model here, a row in `KINDS`, and a folder beside Spark that its row names. All else
+reads the table.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal
+
+from waybill_shared.contract.manifest.fields import Partitions, Strict, TableName, Topic
+
+
+class Guarantee(StrEnum):
+    """How often a row is there when its token is complete."""
+
+    ONCE = "once"
+    AT_LEAST_ONCE = "at_least_once"
+    NONE = "none"
+
+
+class SinkSettings(Strict):
+    """What a manifest says of a sink of one kind."""
+
+    @property
+    @abstractmethod
+    def target(self) -> str:
+        """What a person calls it: the topic or the table."""
+
+    @property
+    def feeds(self) -> "KafkaSink | None":
+        """The topic in which stages may read what was written."""
+        return None
+
+    @property
+    def columns_named(self) -> Mapping[str, str]:
+        """Columns that the view must have, by the key that names each."""
+        return {}
+
+
+class KafkaSink(SinkSettings):
+    topic: Topic
+    key: str | None = None
+    format: Literal["json"] = "json"
+    partitions: Partitions = 4
+
+    @property
+    def target(self) -> str:
+        return self.topic
+
+    @property
+    def feeds(self) -> "KafkaSink":
+        return self
+
+    @property
+    def columns_named(self) -> Mapping[str, str]:
+        return {} if self.key is None else {"key": self.key}
+
+
+class IcebergSink(SinkSettings):
+    catalog: Literal["lakehouse"] = "lakehouse"
+    table: TableName
+    mode: Literal["append"] = "append"
+
+    @property
+    def target(self) -> str:
+        return f"{self.catalog}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkKind:
+    model: type[SinkSettings]
+    writes: str
+    """What it makes of rows, for docs."""
+    guarantee: Guarantee
+    modes: tuple[str, ...]
+    loader: str
+    """The module beside Spark that opens a sink of this kind, as `LOADER` there."""
+    interval_ms: int = 0
+    """Between batches where the manifest does not say; a shorter one is warned of."""
+    when_shorter: str = ""
+
+
+KINDS: Final[dict[str, SinkKind]] = {
+    "kafka": SinkKind(
+        model=KafkaSink,
+        writes="JSON records in a topic",
+        guarantee=Guarantee.ONCE,
+        modes=("append",),
+        loader="waybill_spark.sinks.kafka.loader",
+    ),
+    "iceberg": SinkKind(
+        model=IcebergSink,
+        writes="rows of a table, a snapshot per batch",
+        guarantee=Guarantee.ONCE,
+        modes=("append",),
+        loader="waybill_spark.sinks.iceberg.loader",
+        interval_ms=10_000,  # each batch is a snapshot with files of its own
+        when_shorter="makes many small files; 10 seconds or more is kinder to Iceberg",
+    ),
+}

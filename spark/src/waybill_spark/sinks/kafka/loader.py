@@ -1,0 +1,38 @@
+"""Opens Kafka sinks. Their rows are JSON already, and a key."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from waybill_shared.contract.manifest.model import Sink as SinkManifest
+from waybill_shared.contract.manifest.sinks import KafkaSink as KafkaSettings
+from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
+from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
+from waybill_spark.sinks.rows import column_of
+
+TIMESTAMP_TEXT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
+
+
+class KafkaLoader:
+    def open(self, opening: Opening) -> Sink:
+        assert opening.topic_id is not None
+        target = KafkaSinkTarget(
+            kafka=opening.admin.cluster,
+            topic_prefix=opening.topic_prefix,
+            topic=opening.sink.settings.target,
+            topic_id=opening.topic_id,
+        )
+        return KafkaSink(opening.life, target, opening.admin)
+
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+        settings = sink.settings
+        assert isinstance(settings, KafkaSettings)
+        key = F.lit(None) if settings.key is None else column_of(settings.key)
+        fields = F.struct(*map(column_of, frame.columns))
+        value = F.to_json(fields, {"timestampFormat": TIMESTAMP_TEXT})
+        return {KEY: Taken(KEY + sink.name, key.cast("string")), VALUE: Taken(VALUE, value)}
+
+
+LOADER: Final[Loader] = KafkaLoader()

@@ -1,0 +1,11 @@
+"""Finds the kinds of sinks beside Spark, by the table of kinds."""
+
+from importlib import import_module
+
+from waybill_shared.contract.manifest.sinks import KINDS
+from waybill_spark.sinks.contract import Loader
+
+
+def loader_of(kind: str) -> Loader:
+    loader: Loader = import_module(KINDS[kind].loader).LOADER
+    return loader

@@ -1,0 +1,37 @@
+"""What sinks are given of a view: columns, which those of one view share."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from waybill_spark.sinks.contract import Taken
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """The rows of a batch for each sink, by the sink's name."""
+
+    by_sink: Mapping[str, pa.Table]
+
+
+def column_of(name: str) -> Column:
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
+
+
+def all_columns(frame: DataFrame) -> Mapping[str, Taken]:
+    return {name: Taken(name, column_of(name)) for name in frame.columns}
+
+
+def select_all(frame: DataFrame, wanted: Iterable[Mapping[str, Taken]]) -> DataFrame:
+    """Each column that a sink is given once, so that one pass serves all."""
+    columns = {taken.name: taken.column for each in wanted for taken in each.values()}
+    return frame.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def select_for(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
+    """`wanted`: names in the table, by those that the sink knows."""
+    return table.select(list(wanted.values())).rename_columns(list(wanted))
