@@ -24,6 +24,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.slots import SLOT_VERSION
 from waybill_shared.contract.vectors import Vector
+from waybill_shared.contract.words import Action, OperationState
 
 TENANT = "default"
 UID = "5d3ab3a2-8dd5-5f3b-9d4b-7e8f6a1b2c3d"
@@ -222,7 +223,7 @@ def make_record(
 
 
 def make_command(
-    action: Literal["apply", "start", "stop", "restart", "delete"] = "start",
+    action: str = "start",
     *,
     id: str = "c1",
     start_from: str | None = None,
@@ -233,7 +234,7 @@ def make_command(
         id=id,
         pipeline="orders",
         life=0,
-        action=action,
+        action=Action(action),
         manifest=MANIFEST if action == "apply" else None,
         actor="ada",
         request_id="r1",
@@ -246,14 +247,14 @@ def make_problem(message: str = "a step is wrong") -> Problem:
     return Problem(message=message, line=3, column=5, path="stages.0", hint="mend it")
 
 
-def make_reply(state: Literal["done", "failed"] = "done", *, id: str = "c1") -> Reply:
+def make_reply(state: str = "done", *, id: str = "c1") -> Reply:
     return Reply(
         tenant=TENANT,
         pipeline_uid=UID,
         id=id,
         pipeline="orders",
-        action="start",
-        state=state,
+        action=Action.START,
+        state=OperationState(state),
         generation=1,
         errors=(make_problem(),) if state == "failed" else (),
         warnings=(),

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from waybill_shared.contract import codec
 from waybill_shared.contract.events import Message
 from waybill_shared.contract.topics import TopicSpec, topic_specs
+from waybill_shared.contract.words import Word
 from waybill_shared.kafka.topics import ACTIVE_BYTES_MAX
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -129,7 +130,7 @@ def shape_of_type(kind: object) -> object:
             hints = typing.get_type_hints(kind)
             return kind.__name__, {name: shape_of_type(hint) for name, hint in hints.items()}
         case None if isinstance(kind, type):
-            return WORDS[kind]
+            return "string" if issubclass(kind, Word) else WORDS[kind]
         case types.UnionType | typing.Union:
             null_first = sorted(arguments, key=lambda branch: branch is not type(None))
             return [shape_of_type(branch) for branch in null_first]

@@ -14,9 +14,9 @@ from waybill_local.services import topic_prefix
 from waybill_local.stack import StackState
 from waybill_shared.contract import codec
 from waybill_shared.contract.events import Fence
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
-from waybill_spark.driver.blocking import BLOCKED_BY_OPEN_TRANSACTION
 from waybill_spark.sinks.iceberg.sink import FENCE_PROPERTY
 
 START_TIMEOUT_S = 120.0
@@ -126,7 +126,9 @@ class Line:
         def named() -> bool:
             outcome = self.client.outcome(token)
             kinds.add(outcome.kind)
-            return BLOCKED_BY_OPEN_TRANSACTION in {stage.blocked_by for stage in outcome.stages}
+            return Obstacle.BLOCKED_BY_OPEN_TRANSACTION in {
+                stage.blocked_by for stage in outcome.stages
+            }
 
         eventually(named, within_s=WAIT_S)
         assert "complete" not in kinds

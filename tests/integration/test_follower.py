@@ -11,6 +11,7 @@ from integration.waiting import eventually
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Reply
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.kafka.follower import TopicFollower
@@ -25,8 +26,8 @@ def reply(id: str) -> Reply:
         pipeline_uid="u",
         id=id,
         pipeline="p",
-        action="apply",
-        state="done",
+        action=Action.APPLY,
+        state=OperationState.DONE,
         generation=3,
         errors=(),
         warnings=(),

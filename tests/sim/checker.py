@@ -27,17 +27,19 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Span, TopicPartition, join
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.settings.service import DEFAULT_TENANT
-from waybill_status.core.outcomes import (
-    FINAL,
-    Kind,
-    Lost,
-    Outcome,
-)
+from waybill_status.core.outcomes import FINAL, Lost, Outcome
 from waybill_status.core.views import Reading
 
-NOT_KNOWN_NOW = frozenset({"redis_away", "slot_missing", "pipeline_not_known_yet"})
+NOT_KNOWN_NOW = frozenset(
+    {
+        UnknownReason.REDIS_AWAY,
+        UnknownReason.SLOT_MISSING,
+        UnknownReason.PIPELINE_NOT_KNOWN_YET,
+    }
+)
 """Why even an end that was told may be unknown for a while: what was known of it is lost."""
 
 
@@ -82,8 +84,8 @@ class Checker:
 
     def __init__(self, world: Around) -> None:
         self.violations: list[Violation] = []
-        self._finals: dict[str, Kind] = {}
-        self.answers: Counter[Kind] = Counter()
+        self._finals: dict[str, OutcomeKind] = {}
+        self.answers: Counter[OutcomeKind] = Counter()
         self._world = world
         self._contents = Contents(world.cluster, world.storage)
         self.fences = Fences(world, self.report)
@@ -147,7 +149,7 @@ class Checker:
             return
         kind = outcome.outcome
         self.answers[kind] += 1
-        if kind == Kind.UNKNOWN:
+        if kind == OutcomeKind.UNKNOWN:
             self._check_unknown(issued, outcome)
             return
         self._check_known(issued, kind)
@@ -156,9 +158,9 @@ class Checker:
         if not missing <= set(_offsets_lost(outcome)):
             self.report("I3", f"less is lost than was told before: {sorted(missing)[:3]}")
         missing.update(_offsets_lost(outcome))
-        if kind == Kind.LOST:
+        if kind == OutcomeKind.LOST:
             self.lost[issued.text] = ToldLost(outcome.lost, self._read(issued))
-        if kind == Kind.COMPLETE:
+        if kind == OutcomeKind.COMPLETE:
             self._check_complete(issued, token)
 
     def told(self, issued: Issued, token: Token, outcome: Outcome | TokenRefused) -> None:
@@ -168,13 +170,13 @@ class Checker:
         elif outcome.final:
             self._check_final(issued, outcome.outcome)
             self._missing.setdefault(issued.text, set()).update(_offsets_lost(outcome))
-            if outcome.outcome == Kind.COMPLETE:
+            if outcome.outcome == OutcomeKind.COMPLETE:
                 self._check_complete(issued, token)
 
     def _read(self, issued: Issued) -> Reading:
         return Slots(self._world.redis).reading((DEFAULT_TENANT, issued.uid))
 
-    def _check_final(self, issued: Issued, kind: Kind) -> None:
+    def _check_final(self, issued: Issued, kind: OutcomeKind) -> None:
         """I3: an end is an end."""
         before = self._finals.get(issued.text)
         if before is not None and before != kind:
@@ -188,7 +190,7 @@ class Checker:
         if before is not None and (self.settled or outcome.reason not in NOT_KNOWN_NOW):
             self.report("I3", f"a token that was {before} is unknown: {outcome.reason}")
 
-    def _check_known(self, issued: Issued, kind: Kind) -> None:
+    def _check_known(self, issued: Issued, kind: OutcomeKind) -> None:
         """I12: only a slot that stands, is new enough and knows the generation can answer."""
         key = (DEFAULT_TENANT, issued.uid)
         stored = self._world.redis.stored.get(key)
@@ -196,7 +198,7 @@ class Checker:
             self.report("I12", f"{kind} from a slot that was lost")
             return
         age = self._world.clock.now_ms() - stored.confirmed_at
-        if kind == Kind.IN_PROGRESS and age > NON_FINAL_AGE_MS_MAX:
+        if kind == OutcomeKind.IN_PROGRESS and age > NON_FINAL_AGE_MS_MAX:
             self.report("I12", f"{kind} from a slot that is {age} ms old")
         if stored.slot.generation < issued.generation:
             self.report("I12", f"{kind} from a slot that does not know the generation")

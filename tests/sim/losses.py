@@ -16,11 +16,11 @@ from sim.effects import awaited
 from sim.flow import Flow
 from sim.log import Place
 from waybill_shared.contract.events import Fact, to_vector
+from waybill_shared.contract.words import LossReason
 from waybill_status.core.outcomes import Lost
 from waybill_status.core.views import Reading
 
-BEFORE_START: Final = "before_start"
-CUT_OFF: Final = frozenset({"pipeline_deleted", "sink_removed"})
+CUT_OFF: Final = frozenset({LossReason.PIPELINE_DELETED, LossReason.SINK_REMOVED})
 """Behind a hop all that comes behind the first batch that has not come through is cut off, too."""
 
 
@@ -52,7 +52,11 @@ class Losses:
             for key in accused:
                 if self._flow(issued.uid).arrived(place, key):
                     self._report(place, lost, key)
-            if not accused and lost.reason == BEFORE_START and self._began_later(issued, place):
+            if (
+                not accused
+                and lost.reason == LossReason.BEFORE_START
+                and self._began_later(issued, place)
+            ):
                 continue
             if not accused and self._came_through(issued, place, lost.reason):
                 self._report(place, lost, "every sink")

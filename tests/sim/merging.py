@@ -5,10 +5,16 @@ from typing import Final
 from sim.world import World
 from waybill_ingress.core.births import merged_parts
 from waybill_shared.contract.errors import TokenRefused
-from waybill_status.core.outcomes import Kind, Outcome
+from waybill_shared.contract.words import OutcomeKind
+from waybill_status.core.outcomes import Outcome
 
 MERGED_MAX: Final = 3
-PRECEDENCE: Final = (Kind.LOST, Kind.UNKNOWN, Kind.IN_PROGRESS, Kind.COMPLETE)
+PRECEDENCE: Final = (
+    OutcomeKind.LOST,
+    OutcomeKind.UNKNOWN,
+    OutcomeKind.IN_PROGRESS,
+    OutcomeKind.COMPLETE,
+)
 
 
 def ask_merged(world: World) -> None:
@@ -26,5 +32,5 @@ def ask_merged(world: World) -> None:
         world.checker.report("I1", f"a token merged of {kinds} is {_kind(merged)}")
 
 
-def _kind(outcome: Outcome | TokenRefused) -> Kind:
-    return Kind.UNKNOWN if isinstance(outcome, TokenRefused) else outcome.outcome
+def _kind(outcome: Outcome | TokenRefused) -> OutcomeKind:
+    return OutcomeKind.UNKNOWN if isinstance(outcome, TokenRefused) else outcome.outcome

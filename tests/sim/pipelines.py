@@ -8,6 +8,7 @@ from sim.hosts import Hosts
 from sim.shapes import Shape, Stage
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.pipelines import Life
+from waybill_shared.contract.words import Action
 from waybill_shared.settings.service import DEFAULT_TENANT
 
 
@@ -67,7 +68,7 @@ class Pipeline:
                 life=life.number,
                 id=f"c{number}",
                 pipeline=self.name,
-                action=action,  # type: ignore[arg-type]
+                action=Action(action),
                 manifest=manifest,
                 actor="sim",
                 request_id=f"r{number}",

@@ -12,7 +12,7 @@ from sim.effects import of_life
 from sim.log import Cluster, Place, Row, Transaction
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence, Output
-from waybill_spark.settling import TOPIC_DELETED, TOPIC_RECREATED
+from waybill_shared.contract.words import LossReason
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
 from waybill_spark.stopping import StageStopped
 
@@ -225,7 +225,7 @@ class KafkaSink:
     def _check_topic(self) -> None:
         now = self._storage.cluster.identify(self._topic)
         if now != self._topic_id:
-            reason = TOPIC_DELETED if now is None else TOPIC_RECREATED
+            reason = LossReason.TOPIC_DELETED if now is None else LossReason.TOPIC_RECREATED
             raise StageStopped(reason, f"topic {self._topic} is now {now}", "restart --from")
 
     def _outputs(

@@ -19,6 +19,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.slots import Hop, Slot
 from waybill_shared.contract.vectors import Span, Vector
+from waybill_shared.contract.words import OutcomeKind
 from waybill_spark.fencing import (
     AlreadyDone,
     Diverged,
@@ -28,7 +29,7 @@ from waybill_spark.fencing import (
 from waybill_spark.ledger import Batch, Ledger
 from waybill_spark.stopping import StageStopped
 from waybill_stage_runner.core.planning import TopicState, define
-from waybill_status.core.outcomes import Judgement, Kind
+from waybill_status.core.outcomes import Judgement
 from waybill_status.core.views import Reading, View, view_of
 from waybill_token_tracker.core.facts import _hop
 
@@ -127,7 +128,7 @@ def nobody(index: object, view: View) -> set[int]:
     return set()
 
 
-def last_kind(judgements: Sequence[Judgement]) -> Kind:
+def last_kind(judgements: Sequence[Judgement]) -> OutcomeKind:
     return judgements[-1].kind
 
 

@@ -14,7 +14,8 @@ from sim.sinks import Batch, Storage
 from waybill_shared.contract.events import Fence, PipelineRecord, StageDefinition
 from waybill_shared.contract.tokens import Part, Token, pipeline_id
 from waybill_shared.contract.vectors import Span
-from waybill_status.core.outcomes import Kind, Outcome
+from waybill_shared.contract.words import OutcomeKind
+from waybill_status.core.outcomes import Outcome
 
 ROOT: Final = Row(1)
 TOPIC: Final = make_sink("t", topic_id="T")
@@ -76,7 +77,7 @@ def told_complete() -> tuple[Issued, Token, Outcome]:
         Issued(text="1", uid=UID, input_name="a", generation=1, places=None, exact=True),
         Token(issued_at=NOW, request_id="1", parts=(part,)),
         Outcome(
-            outcome=Kind.COMPLETE,
+            outcome=OutcomeKind.COMPLETE,
             reason=None,
             pipeline=None,
             accepted=None,

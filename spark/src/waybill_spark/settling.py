@@ -3,10 +3,10 @@
 Never does I/O. What is found is set aside: the frontier passes it, and its tokens end `lost`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
 from waybill_shared.contract.events import (
     Fence,
@@ -21,14 +21,9 @@ from waybill_shared.contract.vectors import (
     between,
     without,
 )
+from waybill_shared.contract.words import LossReason
 from waybill_spark.fencing import StageInput
 from waybill_spark.stopping import StageStopped
-
-TOPIC_RECREATED: Final = "topic_recreated"
-TOPIC_DELETED: Final = "topic_deleted"
-SINK_TOPIC_RECREATED: Final = "sink_topic_recreated"
-RETENTION_PASSED: Final = "retention_passed"
-BEFORE_START: Final = "before_start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +40,16 @@ Looks = Mapping[str, TopicLook]
 
 def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[SetAside, ...]:
     """What a sink that holds everything below `held` will never get any more."""
-    found: dict[str, list[Range]] = {}
+    found: defaultdict[LossReason, list[Range]] = defaultdict(list)
     for source in inputs:
         for topic_id in source.retired:
-            found.setdefault(TOPIC_RECREATED, []).extend(_rest(source.topic, topic_id, held))
+            found[LossReason.TOPIC_RECREATED] += _rest(source.topic, topic_id, held)
         reason = _gone(source, looks)
         if reason is not None:
-            found.setdefault(reason, []).extend(_rest(source.topic, source.topic_id, held))
+            found[reason] += _rest(source.topic, source.topic_id, held)
         else:
-            found.setdefault(RETENTION_PASSED, []).extend(_removed(source, looks, held))
-    return tuple(
-        SetAside(reason=reason, ranges=tuple(ranges)) for reason, ranges in found.items() if ranges
-    )
+            found[LossReason.RETENTION_PASSED] += _removed(source, looks, held)
+    return tuple(aside for reason, ranges in found.items() for aside in _aside(reason, ranges))
 
 
 def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tuple[SetAside, ...]:
@@ -68,7 +61,7 @@ def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tu
         if topic_id in (i.topic_id, *i.retired)
         and (start := bases.get((topic_id, partition), 0)) < end
     )
-    return (SetAside(reason=BEFORE_START, ranges=ranges),) if ranges else ()
+    return _aside(LossReason.BEFORE_START, ranges)
 
 
 def went_with_topic(
@@ -92,7 +85,7 @@ def went_with_topic(
         for span in without(between(bases, to_vector(fence.frontier)), aside)
         if span.topic_id in names
     )
-    return (SetAside(reason=SINK_TOPIC_RECREATED, ranges=ranges),) if ranges else ()
+    return _aside(LossReason.SINK_TOPIC_RECREATED, ranges)
 
 
 def stop_of(
@@ -106,14 +99,15 @@ def stop_of(
             detail = f"topic {source.topic} had id {source.topic_id}, {now}"
             hint = "restart the pipeline with --from earliest (or latest): it goes on there"
             return StageStopped(reason, detail, hint)
-    removed = [r for each in found if each.reason == RETENTION_PASSED for r in each.ranges]
+    passed = LossReason.RETENTION_PASSED
+    removed = [r for each in found if each.reason == passed for r in each.ranges]
     if not removed:
         return None
     detail = "the topic no longer holds " + ", ".join(
         f"{r.topic}[{r.partition}] {r.start} to {r.end - 1}" for r in removed
     )
     hint = "their tokens say lost; start the pipeline to go on with what is left"
-    return StageStopped(RETENTION_PASSED, detail, hint)
+    return StageStopped(passed, detail, hint)
 
 
 def union(before: Iterable[SetAside], more: Iterable[SetAside]) -> tuple[SetAside, ...]:
@@ -127,11 +121,17 @@ def union(before: Iterable[SetAside], more: Iterable[SetAside]) -> tuple[SetAsid
     )
 
 
-def _gone(source: StageInput, looks: Looks) -> str | None:
+def _aside(reason: LossReason, ranges: Iterable[Range]) -> tuple[SetAside, ...]:
+    """Nothing where nothing is lost."""
+    found = tuple(ranges)
+    return (SetAside(reason=reason, ranges=found),) if found else ()
+
+
+def _gone(source: StageInput, looks: Looks) -> LossReason | None:
     look = looks.get(source.topic)
     if look is None:
-        return TOPIC_DELETED
-    return TOPIC_RECREATED if look.topic_id != source.topic_id else None
+        return LossReason.TOPIC_DELETED
+    return LossReason.TOPIC_RECREATED if look.topic_id != source.topic_id else None
 
 
 def _rest(topic: str, topic_id: str, held: Vector) -> Iterator[Range]:

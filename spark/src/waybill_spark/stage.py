@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit
 from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
@@ -215,7 +216,7 @@ class TrackedStage:
             case Diverged(detail=detail):
                 detail = f"stage {self.name}, sink {ledger.sink.name}: {detail}"
                 hint = "the next start goes on where the sinks stand"
-                raise StageStopped("checkpoint_diverged", detail, hint, retryable=True)
+                raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
 
     def _check_topics(self) -> None:
         """After the rows are read: a topic re-created in between gave rows of another topic."""
@@ -323,7 +324,7 @@ class TrackedStage:
                     "restore the sink with its fence; or empty the sinks, delete the pipeline and"
                     " apply it again: it writes again what its inputs still hold"
                 )
-                raise StageStopped("checkpoint_diverged", detail, hint)
+                raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
     def _others_went_on(self) -> bool:
         """A second batch comes when every sink has the first. What is set aside is no batch."""

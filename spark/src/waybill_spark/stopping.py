@@ -1,16 +1,19 @@
 """Why a stage cannot go on, in words that an outcome and a person can use."""
 
+from waybill_shared.contract.words import LossReason, StopReason
+
 
 class StageStopped(Exception):
-    """The stage cannot go on; `reason` is a word that an outcome can show.
+    """The stage cannot go on.
 
     `retryable`: a new start finds its way by itself; otherwise an operator must decide.
     """
 
-    def __init__(self, reason: str, detail: str, hint: str, *, retryable: bool = False) -> None:
+    def __init__(
+        self, reason: LossReason | StopReason, detail: str, hint: str, *, retryable: bool = False
+    ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.retryable = retryable
-        self.reason = reason
         self.detail = detail
         self.hint = hint
 

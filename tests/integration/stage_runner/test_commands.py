@@ -13,6 +13,7 @@ from containers import Servers
 from integration.conftest import Surroundings, make_surroundings
 from integration.topics import create_anew
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.words import OperationState
 from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.own_topics import OwnTopics, TopicCreatedAnew
@@ -92,6 +93,6 @@ def test_what_was_answered_is_known_to_the_runner_that_comes_next(around: Surrou
     producer = PartitionProducer(around.kafka, f"{around.prefix}/stage_runner/0")
     producer.claim()
     publisher = KafkaPublisher(producer, topics_of(around), around.prefix, "run", SystemClock())
-    refusal = Answer(command=make_command(id="refused"), state="failed")
+    refusal = Answer(command=make_command(id="refused"), state=OperationState.FAILED)
     publisher.answer(refusal, None, ())
     assert found(around).answered == {"refused"}

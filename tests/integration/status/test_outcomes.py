@@ -33,6 +33,7 @@ from waybill_shared.contract.tokens import (
     seal,
 )
 from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.settings.service import DEFAULT_TENANT
 
@@ -229,7 +230,7 @@ def test_a_pipeline_is_told_with_its_phase_and_last_batch(
 def test_an_operation_is_pending_until_it_is_answered(
     surroundings: Surroundings, status: httpx2.Client
 ) -> None:
-    operation = Operation(action="apply", pipeline="orders", nonce=uuid.uuid4().hex)
+    operation = Operation(action=Action.APPLY, pipeline="orders", nonce=uuid.uuid4().hex)
     pending = status.get(f"/v1/operations/{operation}").json()
     assert (pending["state"], pending["pipeline"], pending["action"]) == (
         "pending",
@@ -241,8 +242,8 @@ def test_an_operation_is_pending_until_it_is_answered(
         pipeline_uid="u",
         id=str(operation),
         pipeline="orders",
-        action="apply",
-        state="failed",
+        action=Action.APPLY,
+        state=OperationState.FAILED,
         generation=None,
         errors=(Problem(message="no such column", line=3, column=5, path="stages.0"),),
         warnings=("slow",),

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 
@@ -18,7 +17,7 @@ from unit.ingress.fakes import (
     source,
     span,
 )
-from waybill_ingress.app.commands import Action, Beginning, Commands
+from waybill_ingress.app.commands import Beginning, Commands
 from waybill_ingress.app.floors import FLOOR_AGE_MS_MAX
 from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.registry import APPLIED_AGE_MS_MAX, Registry
@@ -31,6 +30,7 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.operations import Operation, read_operation
 from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.words import Action
 
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
 THREE = b'{"id": 1}\n{"id": 2}\n{"id": 3}'
@@ -239,7 +239,7 @@ def test_a_command_goes_to_the_pipelines_own_key() -> None:
     assert command.manifest == MANIFEST
 
 
-@pytest.mark.parametrize("action", get_args(Action))
+@pytest.mark.parametrize("action", Action)
 def test_every_action_makes_an_operation_that_can_be_asked_for(action: Action) -> None:
     operation = Operation(action=action, pipeline="orders", nonce="ab" * 16)
     assert read_operation(str(operation)) == operation
@@ -255,7 +255,7 @@ def test_a_manifest_of_another_name_is_refused_with_both() -> None:
 def test_what_is_not_there_cannot_be_stopped() -> None:
     world = World()
     with pytest.raises(Refusal) as refused:
-        asyncio.run(world.commands.act("orders", "stop", "r"))
+        asyncio.run(world.commands.act("orders", Action.STOP, "r"))
     assert refused.value.slug == "pipeline_not_found"
 
 
@@ -289,7 +289,7 @@ def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
 def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
     world = World(pipeline(source()), kafka=FakeKafka(failing={0: "not acknowledged by kafka: x"}))
     with pytest.raises(Retryable, match="stop of orders was not taken"):
-        asyncio.run(world.commands.act("orders", "stop", "r"))
+        asyncio.run(world.commands.act("orders", Action.STOP, "r"))
 
 
 def test_a_token_for_an_input_holds_all_until_now() -> None:

@@ -2,7 +2,7 @@
 
 from builders import NOW
 from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.core.moves import Action, Event, Tick
+from waybill_stage_runner.core.moves import Event, Move, Tick
 from waybill_stage_runner.core.states import PipelineState
 from waybill_stage_runner.core.supervision import decide
 
@@ -13,14 +13,14 @@ class Decisions:
     def __init__(self, record: PipelineRecord, *events: Event) -> None:
         self.state = PipelineState(record=record)
         self.now = NOW
-        self.actions: tuple[Action, ...] = ()
+        self.actions: tuple[Move, ...] = ()
         self.on(*events)
 
-    def on(self, *events: Event) -> tuple[Action, ...]:
+    def on(self, *events: Event) -> tuple[Move, ...]:
         for event in events:
             self.state, self.actions = decide(self.state, event, self.now)
         return self.actions
 
-    def after(self, milliseconds: int) -> tuple[Action, ...]:
+    def after(self, milliseconds: int) -> tuple[Move, ...]:
         self.now += milliseconds
         return self.on(Tick())

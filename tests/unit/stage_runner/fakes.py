@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
@@ -13,6 +12,7 @@ from waybill_shared.contract.events import (
     Problem,
     StageDefinition,
 )
+from waybill_shared.contract.words import Action
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app import Runner
 from waybill_stage_runner.core.moves import Answer, DriverEnded, DriverRuns
@@ -120,11 +120,8 @@ def runner_in(world: World) -> Runner:
     return Runner(world, world, world, world)
 
 
-Wish = Literal["apply", "start", "stop", "restart", "delete"]
-
-
 def command(
-    number: int, action: Wish = "apply", manifest: str = EXAMPLE, start_from: str | None = None
+    number: int, action: str = "apply", manifest: str = EXAMPLE, start_from: str | None = None
 ) -> Command:
     return Command(
         tenant="default",
@@ -132,7 +129,7 @@ def command(
         id=f"c{number}",
         pipeline="orders",
         life=0,
-        action=action,
+        action=Action(action),
         manifest=manifest if action == "apply" else None,
         actor="ada",
         request_id="r",

@@ -4,6 +4,7 @@ import pytest
 
 from unit.stage_runner.fakes import EXAMPLE, UID, World, carry_out, command, runner_in, running
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.moves import DriverBlocked, DriverEnded, DriverRuns
 
 WITHOUT_LOAD = EXAMPLE[: EXAMPLE.index("  - name: load")]
@@ -171,7 +172,7 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
 
 def test_what_blocks_a_driver_is_told_between_heartbeats(world: World) -> None:
     runner = running(world)
-    runner.hear(UID, 1, DriverBlocked(blocked_by="blocked_by_open_transaction"))
+    runner.hear(UID, 1, DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION))
     runner.act()
     runner.beat()
     runner.hear(UID, 1, DriverBlocked(blocked_by=None))

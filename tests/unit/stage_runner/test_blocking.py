@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_spark.driver.blocking import (
-    BLOCKED_BY_OPEN_TRANSACTION,
     LASTS_S,
     LOOK_INTERVAL_S,
     OpenTransactions,
@@ -54,7 +54,9 @@ def make_reading(frontier: Mapping[int, int], *, stage: str = "load") -> Reading
     return Reading(stage=stage, topic=TOPIC, topic_id=ID, frontier=frontier)
 
 
-def looks(broker: Broker, open_transactions: OpenTransactions, *frontiers: int) -> list[str | None]:
+def looks(
+    broker: Broker, open_transactions: OpenTransactions, *frontiers: int
+) -> list[Obstacle | None]:
     """One look per frontier of partition 0, each a look's interval after the one before."""
     answers = []
     for frontier in frontiers:
@@ -71,7 +73,7 @@ def test_a_stage_that_stands_at_an_open_transaction_is_blocked_once_that_lasts()
 
     answers = looks(broker, OpenTransactions(broker, now_s=broker.clock), *[5] * ENOUGH)
 
-    assert answers == [None] * (ENOUGH - 1) + [BLOCKED_BY_OPEN_TRANSACTION]
+    assert answers == [None] * (ENOUGH - 1) + [Obstacle.BLOCKED_BY_OPEN_TRANSACTION]
 
 
 def test_a_stage_with_nothing_left_to_read_is_not_blocked() -> None:
@@ -127,7 +129,7 @@ def test_a_partition_that_was_added_behind_the_stages_back_counts_too() -> None:
 
     answers = looks(broker, OpenTransactions(broker, now_s=broker.clock), *[9] * ENOUGH)
 
-    assert answers[-1] == BLOCKED_BY_OPEN_TRANSACTION
+    assert answers[-1] == Obstacle.BLOCKED_BY_OPEN_TRANSACTION
 
 
 def test_a_topic_with_another_id_blocks_nobody() -> None:
@@ -145,7 +147,7 @@ def test_while_kafka_is_away_the_last_answer_stands() -> None:
 
     broker.away = True
 
-    assert looks(broker, open_transactions, 5, 5) == [BLOCKED_BY_OPEN_TRANSACTION] * 2
+    assert looks(broker, open_transactions, 5, 5) == [Obstacle.BLOCKED_BY_OPEN_TRANSACTION] * 2
 
 
 def test_however_often_it_is_called_it_looks_once_per_interval() -> None:
@@ -170,7 +172,7 @@ def test_one_blocked_stage_among_several_is_enough() -> None:
         answer = open_transactions.look(stages)
         broker.now_s += LOOK_INTERVAL_S
 
-    assert answer == BLOCKED_BY_OPEN_TRANSACTION
+    assert answer == Obstacle.BLOCKED_BY_OPEN_TRANSACTION
 
 
 @pytest.mark.parametrize(

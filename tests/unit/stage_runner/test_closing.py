@@ -8,6 +8,7 @@ from builders import make_command, make_record
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.events import Command, LifecycleError
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.attempts import CRASHES_MAX
 from waybill_stage_runner.core.moves import (
     Announce,
@@ -77,7 +78,7 @@ def test_deletion_is_answered_after_the_last_definition(closing: Deletion) -> No
     assert closing.on(WELL) == (
         Announce(phase_from=Phase.STOPPING),
         EndFacts(error=None),
-        Answer(command=DELETION, state="done"),
+        Answer(command=DELETION, state=OperationState.DONE),
     )
     assert closing.state.record.closed
     assert closing.after(10**9) == ()
@@ -100,7 +101,7 @@ def test_deletion_is_finished_even_if_closing_always_fails(closing: Deletion) ->
         assert closing.after(60_000) == (CLOSE,)
     closing.on(CRASH)
     assert isinstance(closing.actions[1], EndFacts)
-    assert Answer(command=DELETION, state="done") in closing.actions
+    assert Answer(command=DELETION, state=OperationState.DONE) in closing.actions
     assert closing.state.phase is Phase.STOPPED
 
 
@@ -143,14 +144,14 @@ def test_second_deletion_waits_for_the_same_closing(closing: Deletion) -> None:
     closing.on(wanted(again))
     assert closing.actions[1:] == (Say(),)
     assert isinstance(closing.actions[0], Answer)
-    assert closing.on(WELL)[-1] == Answer(command=again, state="done")
+    assert closing.on(WELL)[-1] == Answer(command=again, state=OperationState.DONE)
 
 
 def test_deletion_of_what_is_closed_is_done(closing: Deletion) -> None:
     closing.on(WELL)
     again = make_command("delete", id="d2")
     closing.on(Wanted(record=closing.state.record, command=again, said=True))
-    assert closing.actions == (Answer(command=again, state="done"),)
+    assert closing.actions == (Answer(command=again, state=OperationState.DONE),)
 
 
 def test_what_a_closing_driver_says_of_running_means_nothing(closing: Deletion) -> None:

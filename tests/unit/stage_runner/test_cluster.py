@@ -9,6 +9,7 @@ import pytest
 
 from waybill_shared.contract.driver import SparkPlace
 from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.settings.service import read_settings
 from waybill_spark.driver.cluster import (
     ClusterUnavailable,
@@ -19,7 +20,6 @@ from waybill_spark.driver.cluster import (
 )
 from waybill_spark.driver.executors import (
     LASTS_S,
-    NO_SPARK_EXECUTOR,
     PATIENCE_S,
     Executors,
 )
@@ -166,7 +166,7 @@ def test_driver_without_executors_says_so_and_no_more_when_it_has_some() -> None
     cluster.counts = [0]
     assert executors.look() is None
     cluster.now_s = LASTS_S
-    assert executors.look() == NO_SPARK_EXECUTOR
+    assert executors.look() == Obstacle.NO_SPARK_EXECUTOR
     cluster.counts = [1]
     assert executors.look() is None
     cluster.counts = [0]
@@ -197,7 +197,7 @@ def test_start_waits_for_an_executor_and_tells_meanwhile() -> None:
     executors.look()
     cluster.now_s = LASTS_S
     executors.await_first(threading.Event(), told.append)
-    assert told == [NO_SPARK_EXECUTOR, None]
+    assert told == [Obstacle.NO_SPARK_EXECUTOR, None]
 
 
 def test_start_that_is_stopped_waits_no_longer() -> None:

@@ -6,6 +6,7 @@ from builders import NOW, make_record
 from scraping import Scrape, read_scrape
 from waybill_shared.contract.events import LifecycleError
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.process import metrics
 from waybill_stage_runner.core.states import PipelineState
 from waybill_stage_runner.measuring import measure, show
@@ -22,7 +23,7 @@ def shown() -> Scrape:
 
 def test_a_pipeline_is_shown_under_its_phase_alone() -> None:
     show([STARTING])
-    show([replace(STARTING, phase=Phase.RUNNING, blocked_by="blocked_by_open_transaction")])
+    show([replace(STARTING, phase=Phase.RUNNING, blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION)])
 
     assert shown().labels("waybill_pipeline_phase") == [{"pipeline": "orders", "phase": "Running"}]
     assert shown().names(blocked_by="blocked_by_open_transaction")

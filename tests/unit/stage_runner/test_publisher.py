@@ -12,6 +12,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Reply,
 )
+from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.transactions import Outgoing
 from waybill_stage_runner.core.moves import Answer
@@ -67,7 +68,7 @@ def test_heartbeats_of_a_partition_are_one_transaction() -> None:
 
 def test_what_a_driver_waits_for_stays_in_the_history() -> None:
     producer = Producer()
-    publisher(producer).blocked(PipelineState(record=RECORD, blocked_by="no_spark_executor"))
+    publisher(producer).blocked(PipelineState(record=RECORD, blocked_by=Obstacle.NO_SPARK_EXECUTOR))
     ((event,),) = producer.sent
     assert event.topic == "waybill.lifecycle"
     assert codec.decode(LifecycleEvent, event.value).blocked_by == "no_spark_executor"
@@ -89,7 +90,9 @@ def test_people_read_the_next_attempt_on_the_clock_that_they_have() -> None:
 
 def test_an_answer_names_command_and_generation() -> None:
     producer = Producer()
-    publisher(producer).answer(Answer(command=make_command(id="c9"), state="done"), 4, ("slow",))
+    publisher(producer).answer(
+        Answer(command=make_command(id="c9"), state=OperationState.DONE), 4, ("slow",)
+    )
     ((answer,),) = producer.sent
     reply = codec.decode(Reply, answer.value)
     assert (reply.id, reply.state, reply.generation) == ("c9", "done", 4)

@@ -8,14 +8,15 @@ from builders import make_command, make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.moves import (
-    Action,
     Announce,
     Answer,
     DriverEnded,
     DriverFailed,
     DriverRuns,
     Event,
+    Move,
     Say,
     StartDriver,
     StopDriver,
@@ -40,7 +41,7 @@ class Pipeline(Decisions):
     def __init__(self, *events: Event) -> None:
         super().__init__(BEFORE, Wanted(record=BEFORE, command=None, said=True), *events)
 
-    def want(self, record: PipelineRecord, name: str = "later") -> tuple[Action, ...]:
+    def want(self, record: PipelineRecord, name: str = "later") -> tuple[Move, ...]:
         return self.on(Wanted(record=record, command=make_command("apply", id=name)))
 
 
@@ -72,7 +73,7 @@ def test_the_change_is_said_when_what_goes_is_closed() -> None:
     assert pipeline.state.record == BEFORE
     assert pipeline.on(WELL) == (Say(), Announce(phase_from=Phase.STOPPING), StartDriver())
     assert pipeline.state.record == AFTER
-    assert pipeline.on(DriverRuns())[-1] == Answer(command=CHANGE, state="done")
+    assert pipeline.on(DriverRuns())[-1] == Answer(command=CHANGE, state=OperationState.DONE)
 
 
 def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:
@@ -81,7 +82,9 @@ def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:
     goes = replace(GOES, desired="stopped")
     assert pipeline.want(replace(AFTER, desired="stopped"))[-1] == StartDriver(closing=goes)
     assert pipeline.on(WELL)[0] == Say()
-    assert pipeline.actions[-1] == Answer(command=make_command("apply", id="later"), state="done")
+    assert pipeline.actions[-1] == Answer(
+        command=make_command("apply", id="later"), state=OperationState.DONE
+    )
     assert pipeline.state.phase is Phase.STOPPED
 
 

@@ -1,7 +1,6 @@
 """What the runner does with a driver, case by case."""
 
 from dataclasses import replace
-from typing import Literal
 
 import pytest
 
@@ -9,9 +8,9 @@ from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.attempts import CRASHES_MAX
 from waybill_stage_runner.core.moves import (
-    Action,
     Announce,
     Answer,
     Beat,
@@ -20,6 +19,7 @@ from waybill_stage_runner.core.moves import (
     DriverFailed,
     DriverRuns,
     Event,
+    Move,
     Say,
     StartDriver,
     StopDriver,
@@ -35,8 +35,7 @@ USER_ERROR = LifecycleError(
 )
 EXTERNAL_ERROR = replace(USER_ERROR, domain="external", message="kafka is away", retryable=True)
 CRASH = DriverEnded(exit_code=137)
-TRANSACTION = DriverBlocked(blocked_by="blocked_by_open_transaction")
-Wish = Literal["apply", "start", "restart"]
+TRANSACTION = DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION)
 
 
 class Pipeline(Decisions):
@@ -44,8 +43,8 @@ class Pipeline(Decisions):
         super().__init__(record)
 
     def want(
-        self, record: PipelineRecord, command: str | None = None, action: Wish = "start"
-    ) -> tuple[Action, ...]:
+        self, record: PipelineRecord, command: str | None = None, action: str = "start"
+    ) -> tuple[Move, ...]:
         wanted = make_command(action, id=command) if command is not None else None
         return self.on(Wanted(record=record, command=wanted, said=command is None))
 
@@ -96,7 +95,10 @@ def test_command_is_answered_when_the_driver_runs(starting: Pipeline) -> None:
 
 def test_start_of_a_running_pipeline_is_done_at_once(running: Pipeline) -> None:
     running.want(RECORD, "c2")
-    assert running.actions == (Say(), Answer(command=make_command(id="c2"), state="done"))
+    assert running.actions == (
+        Say(),
+        Answer(command=make_command(id="c2"), state=OperationState.DONE),
+    )
 
 
 def test_stop_lets_the_driver_end_first(running: Pipeline) -> None:

@@ -11,6 +11,7 @@ from builders import NOW, make_command, make_problem, make_record, make_sink, ma
 from strategies import patiently
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase, allowed
+from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.moves import (
     Announce,
     Answer,
@@ -113,8 +114,8 @@ class Supervision(RuleBasedStateMachine):
         self.on(DriverRuns())
 
     @precondition(lambda self: self.alive)
-    @rule(blocked_by=st.sampled_from([None, "blocked_by_open_transaction"]))
-    def driver_is_blocked(self, blocked_by: str | None) -> None:
+    @rule(blocked_by=st.sampled_from([None, Obstacle.BLOCKED_BY_OPEN_TRANSACTION]))
+    def driver_is_blocked(self, blocked_by: Obstacle | None) -> None:
         self.on(DriverBlocked(blocked_by=blocked_by))
 
     @precondition(lambda self: self.alive)

@@ -24,6 +24,7 @@ from unit.status.fakes import (
 )
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.adapters import examples
 from waybill_status.adapters.models import (
     OperationAnswer,
@@ -33,14 +34,7 @@ from waybill_status.adapters.models import (
     _Answer,
 )
 from waybill_status.core.judge import judge
-from waybill_status.core.outcomes import (
-    Judgement,
-    Kind,
-    Outcome,
-    accepted,
-    describe,
-    kind_of,
-)
+from waybill_status.core.outcomes import Judgement, Outcome, accepted, describe, kind_of
 from waybill_status.core.pipelines import detail_of, graph_of, summary_of
 from waybill_status.core.views import Reading
 
@@ -56,13 +50,17 @@ def complete() -> Outcome:
     return describe(token(span(3, 5)), [judgement], BATCHES)
 
 
-def other(kind: Kind, reason: str | None = None) -> Judgement:
+def other(kind: OutcomeKind, reason: UnknownReason | None = None) -> Judgement:
     return Judgement(pipeline=("default", "uid-2"), name="other", kind=kind, reason=reason)
 
 
 def test_a_complete_outcome_names_batches_versions_and_moment() -> None:
     outcome = complete()
-    assert (outcome.outcome, outcome.accepted, outcome.completed_at) == (Kind.COMPLETE, 2, 70)
+    assert (outcome.outcome, outcome.accepted, outcome.completed_at) == (
+        OutcomeKind.COMPLETE,
+        2,
+        70,
+    )
     enrich, load = outcome.stages
     assert (enrich.state, enrich.batch, enrich.committed_at) == ("done", 4, 50)
     assert (load.batch, load.sinks[0].version) == (7, {"iceberg_snapshot_id": "107"})
@@ -72,7 +70,7 @@ def test_a_complete_outcome_names_batches_versions_and_moment() -> None:
 def test_a_forgotten_batch_is_expired_but_complete() -> None:
     judgement = judge(claim(span(3, 5)), view(slot(enriched=(9,), copy=(9,), lake=(9,))))
     outcome = describe(token(span(3, 5)), [judgement], {**BATCHES, (KEY, LOAD): None})
-    assert (outcome.outcome, outcome.completed_at) == (Kind.COMPLETE, None)
+    assert (outcome.outcome, outcome.completed_at) == (OutcomeKind.COMPLETE, None)
     assert outcome.stages[1].batch is None
     assert outcome.stages[1].sinks[0].state == "committed"
     assert outcome.stages[1].sinks[0].detail == "expired"
@@ -91,25 +89,27 @@ def test_a_blocked_stage_says_so_only_while_it_is_not_done() -> None:
 @pytest.mark.parametrize(
     ("kinds", "together"),
     [
-        ([Kind.COMPLETE, Kind.COMPLETE], Kind.COMPLETE),
-        ([Kind.COMPLETE, Kind.IN_PROGRESS], Kind.IN_PROGRESS),
-        ([Kind.COMPLETE, Kind.UNKNOWN], Kind.UNKNOWN),
-        ([Kind.IN_PROGRESS, Kind.UNKNOWN], Kind.UNKNOWN),
-        ([Kind.UNKNOWN, Kind.LOST], Kind.LOST),
-        ([Kind.DEAD_LETTERED, Kind.COMPLETE], Kind.DEAD_LETTERED),
-        ([Kind.DEAD_LETTERED, Kind.IN_PROGRESS], Kind.IN_PROGRESS),
+        ([OutcomeKind.COMPLETE, OutcomeKind.COMPLETE], OutcomeKind.COMPLETE),
+        ([OutcomeKind.COMPLETE, OutcomeKind.IN_PROGRESS], OutcomeKind.IN_PROGRESS),
+        ([OutcomeKind.COMPLETE, OutcomeKind.UNKNOWN], OutcomeKind.UNKNOWN),
+        ([OutcomeKind.IN_PROGRESS, OutcomeKind.UNKNOWN], OutcomeKind.UNKNOWN),
+        ([OutcomeKind.UNKNOWN, OutcomeKind.LOST], OutcomeKind.LOST),
+        ([OutcomeKind.DEAD_LETTERED, OutcomeKind.COMPLETE], OutcomeKind.DEAD_LETTERED),
+        ([OutcomeKind.DEAD_LETTERED, OutcomeKind.IN_PROGRESS], OutcomeKind.IN_PROGRESS),
     ],
 )
-def test_pipelines_of_one_token_have_one_outcome(kinds: list[Kind], together: Kind) -> None:
+def test_pipelines_of_one_token_have_one_outcome(
+    kinds: list[OutcomeKind], together: OutcomeKind
+) -> None:
     assert kind_of([other(kind) for kind in kinds]) == together
 
 
 def test_a_token_of_two_pipelines_tells_each() -> None:
     judgement = judge(claim(span(3, 5)), view(slot(enriched=(9,), copy=(9,), lake=(9,))))
-    both = [judgement, other(Kind.UNKNOWN, "slot_missing")]
+    both = [judgement, other(OutcomeKind.UNKNOWN, UnknownReason.SLOT_MISSING)]
     outcome = describe(token(span(3, 5)), both, BATCHES)
     assert (outcome.outcome, outcome.reason, outcome.pipeline) == (
-        Kind.UNKNOWN,
+        OutcomeKind.UNKNOWN,
         "slot_missing",
         None,
     )

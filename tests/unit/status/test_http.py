@@ -22,6 +22,7 @@ from unit.status.fakes import (
 from unit.status.test_tokens import DONE, RING, SHORT, TICK_S
 from waybill_shared.contract.events import Reply
 from waybill_shared.contract.tokens import LIFE_MS, Token, seal
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.http.app import UNKNOWN_HINT, create_app
 from waybill_shared.process.health import Health
 from waybill_shared.settings.service import DEFAULT_TENANT
@@ -222,8 +223,8 @@ def reply(id: str, at: int = NOW) -> Reply:
         pipeline_uid="u",
         id=id,
         pipeline="orders",
-        action="stop",
-        state="done",
+        action=Action.STOP,
+        state=OperationState.DONE,
         generation=3,
         errors=(),
         warnings=(),

@@ -26,11 +26,11 @@ from unit.status.test_tokens import DONE, RING, SHORT, WAIT_S, World, in_a_world
 from waybill_shared.contract.events import to_vector
 from waybill_shared.contract.slots import Progress, Slot
 from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.app.feeds import Feed
 from waybill_status.app.hub import Hub
 from waybill_status.app.question import Change, Question
 from waybill_status.app.tokens import Tokens
-from waybill_status.core.outcomes import Kind
 from waybill_status.core.views import PipelineKey
 
 SEEDS = range(30)
@@ -128,7 +128,7 @@ def test_whoever_waits_is_told_what_has_become_of_its_token(seed: int) -> None:
             assert reader.told[-1].outcome == now
         store.commit(slot(copy=(60, 60), lake=(60, 60)), version=COMMITS)
         await asyncio.gather(*(reader.task for reader in readers))
-        assert {reader.told[-1].outcome.outcome for reader in readers} == {Kind.COMPLETE}
+        assert {reader.told[-1].outcome.outcome for reader in readers} == {OutcomeKind.COMPLETE}
         feeding.cancel()
 
     asyncio.run(asyncio.wait_for(scene(), WAIT_S))
@@ -178,7 +178,7 @@ def test_a_fault_of_ours_is_told_to_all_who_wait_for_that_token() -> None:
         found = await asyncio.gather(*(r.task for r in readers), return_exceptions=True)
         assert [type(each) for each in found] == [AttributeError] * 3
         w.store.put(DONE, version=3)
-        assert (await w.tokens.wait(token(span(0, 5)), WAIT_S)).outcome == Kind.COMPLETE
+        assert (await w.tokens.wait(token(span(0, 5)), WAIT_S)).outcome == OutcomeKind.COMPLETE
 
     in_a_world(test)
 

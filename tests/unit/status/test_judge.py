@@ -23,8 +23,9 @@ from waybill_shared.contract.events import PartitionOffset, SinkDefinition, Stag
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import judge
-from waybill_status.core.outcomes import FINAL, Judgement, Kind
+from waybill_status.core.outcomes import FINAL, Judgement
 from waybill_status.core.views import view_of
 
 
@@ -34,21 +35,23 @@ def lost(judgement: Judgement) -> list[tuple[str, int, int, int]]:
 
 def test_complete_needs_every_terminal_sink() -> None:
     wanted = claim(span(3, 5))
-    assert judge(wanted, view(slot(enriched=(5,), copy=(5,), lake=(5,)))).kind == Kind.COMPLETE
-    assert judge(wanted, view(slot(copy=(5,), lake=(9, 9)))).kind == Kind.COMPLETE
+    assert (
+        judge(wanted, view(slot(enriched=(5,), copy=(5,), lake=(5,)))).kind == OutcomeKind.COMPLETE
+    )
+    assert judge(wanted, view(slot(copy=(5,), lake=(9, 9)))).kind == OutcomeKind.COMPLETE
     for short in (
         slot(enriched=(5,), copy=(5,), lake=(4,)),
         slot(enriched=(5,), copy=(4,), lake=(5,)),
         slot(enriched=(5,), lake=(5,)),
         slot(enriched=(5,), copy=(5,)),
     ):
-        assert judge(wanted, view(short)).kind == Kind.IN_PROGRESS
+        assert judge(wanted, view(short)).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_complete_needs_every_partition() -> None:
     wanted = claim(span(3, 5), span(0, 1, partition=1))
-    assert judge(wanted, view(slot(copy=(5, 1), lake=(5, 0)))).kind == Kind.IN_PROGRESS
-    assert judge(wanted, view(slot(copy=(5, 1), lake=(5, 1)))).kind == Kind.COMPLETE
+    assert judge(wanted, view(slot(copy=(5, 1), lake=(5, 0)))).kind == OutcomeKind.IN_PROGRESS
+    assert judge(wanted, view(slot(copy=(5, 1), lake=(5, 1)))).kind == OutcomeKind.COMPLETE
 
 
 def test_progress_is_told_per_stage_and_sink() -> None:
@@ -61,22 +64,22 @@ def test_progress_is_told_per_stage_and_sink() -> None:
 def test_what_lies_before_the_base_is_lost() -> None:
     content = slot(copy=(9,), lake=(9,), bases=(4, 0))
     judgement = judge(claim(span(2, 6), span(7, 8)), view(content))
-    assert judgement.kind == Kind.LOST
+    assert judgement.kind == OutcomeKind.LOST
     assert lost(judgement) == [("before_start", 0, 2, 4)]
-    assert judge(claim(span(4, 6)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(4, 6)), view(content)).kind == OutcomeKind.COMPLETE
 
 
 def test_an_empty_span_where_a_stage_begins_is_complete() -> None:
     vacuous = judge(claim(span(4, 4)), view(slot(bases=(4, 0))))
-    assert vacuous.kind == Kind.COMPLETE
+    assert vacuous.kind == OutcomeKind.COMPLETE
     assert vacuous.stages[0].sinks[0].vacuous
 
 
 def test_a_deleted_pipeline_keeps_what_it_had_done() -> None:
     content = slot(copy=(9,), lake=(6,), deleted=True)
-    assert judge(claim(span(3, 6)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 6)), view(content)).kind == OutcomeKind.COMPLETE
     judgement = judge(claim(span(3, 8), span(0, 2, partition=1)), view(content))
-    assert judgement.kind == Kind.LOST
+    assert judgement.kind == OutcomeKind.LOST
     assert lost(judgement) == [("pipeline_deleted", 0, 6, 8), ("pipeline_deleted", 1, 0, 2)]
 
 
@@ -92,7 +95,7 @@ def test_a_deleted_pipeline_keeps_what_it_had_done() -> None:
 )
 def test_missing_knowledge_is_unknown(held: object, reason: str) -> None:
     judgement = judge(claim(span(0, 5)), view_of(held))  # type: ignore[arg-type]
-    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, reason)
+    assert (judgement.kind, judgement.reason) == (OutcomeKind.UNKNOWN, reason)
 
 
 def test_an_input_that_no_stage_reads_any_more_is_unknown() -> None:
@@ -101,7 +104,7 @@ def test_an_input_that_no_stage_reads_any_more_is_unknown() -> None:
     gone = replace(known.parts[0], spans=(elsewhere,))
     both = replace(known, parts=(*known.parts, gone))
     judgement = judge(both, view(slot(copy=(9,), lake=(9,))))
-    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "nothing_required")
+    assert (judgement.kind, judgement.reason) == (OutcomeKind.UNKNOWN, "nothing_required")
 
 
 def test_without_anything_to_wait_for_nothing_is_complete() -> None:
@@ -111,22 +114,22 @@ def test_without_anything_to_wait_for_nothing_is_complete() -> None:
     inner = replace(enrich, sinks=(replace(enrich.sinks[0], since=9),))
     bare = replace(content, definition=replace(content.definition, stages=(inner,)))
     judgement = judge(claim(span(0, 5)), view(bare))
-    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "nothing_required")
+    assert (judgement.kind, judgement.reason) == (OutcomeKind.UNKNOWN, "nothing_required")
 
 
 def test_a_silent_tracker_leaves_only_final_outcomes() -> None:
     late = NON_FINAL_AGE_MS_MAX + 1
     content = slot(copy=(5,), lake=(5,), bases=(2, 0))
-    assert judge(claim(span(3, 5)), view(content, age_ms=late)).kind == Kind.COMPLETE
-    assert judge(claim(span(1, 5)), view(content, age_ms=late)).kind == Kind.LOST
+    assert judge(claim(span(3, 5)), view(content, age_ms=late)).kind == OutcomeKind.COMPLETE
+    assert judge(claim(span(1, 5)), view(content, age_ms=late)).kind == OutcomeKind.LOST
     assert judge(claim(span(3, 6)), view(content, age_ms=late)).reason == "tracker_silent"
-    assert judge(claim(span(3, 6)), view(content, age_ms=late - 1)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(3, 6)), view(content, age_ms=late - 1)).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_a_redis_whose_clock_was_set_back_vouches_for_nothing_until_it_is_confirmed() -> None:
     content = slot(copy=(5,), lake=(5,))
     assert judge(claim(span(3, 6)), view(content, age_ms=-1)).reason == "tracker_silent"
-    assert judge(claim(span(3, 5)), view(content, age_ms=-1)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 5)), view(content, age_ms=-1)).kind == OutcomeKind.COMPLETE
 
 
 def test_a_runner_is_silent_by_the_trackers_clock_and_the_age_of_what_it_told() -> None:
@@ -209,9 +212,9 @@ def test_complete_is_said_exactly_when_all_has_arrived(wanted: list[Span], conte
         for s in wanted
     )
     early = any(s.start < bases[s.partition] for s in wanted)
-    assert (judgement.kind == Kind.COMPLETE) == (covered and not early)
-    assert (judgement.kind == Kind.LOST) == bool(judgement.lost)
-    assert early <= (judgement.kind == Kind.LOST)
+    assert (judgement.kind == OutcomeKind.COMPLETE) == (covered and not early)
+    assert (judgement.kind == OutcomeKind.LOST) == bool(judgement.lost)
+    assert early <= (judgement.kind == OutcomeKind.LOST)
 
 
 @given(tokens, slots, ends, ends)
@@ -266,20 +269,20 @@ def grown(*, since: int, late_base: int) -> Slot:
 def test_a_stage_that_was_added_later_is_never_required_of_an_older_token() -> None:
     content = grown(since=2, late_base=5)
     old = judge(claim(span(2, 4), generation=1), view(content))
-    assert old.kind == Kind.COMPLETE
+    assert old.kind == OutcomeKind.COMPLETE
     assert [stage.name for stage in old.stages] == ["enrich", "load"]
-    assert judge(claim(span(9, 10), generation=1), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(9, 10), generation=1), view(content)).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_a_newer_token_must_pass_every_stage_from_where_each_began() -> None:
     content = grown(since=2, late_base=5)
     early = judge(claim(span(2, 4), generation=2), view(content))
     assert lost(early) == [("before_start", 0, 2, 4)]
-    assert judge(claim(span(6, 8), generation=2), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(6, 8), generation=2), view(content)).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_the_bases_of_one_stage_say_nothing_of_another() -> None:
     content = slot(copy=(2,), lake=(2,), generation=2)
     late = grown(since=2, late_base=20)
     mixed = replace(late, sinks={**late.sinks, **content.sinks})
-    assert judge(claim(span(20, 20), generation=2), view(mixed)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(20, 20), generation=2), view(mixed)).kind == OutcomeKind.IN_PROGRESS

@@ -23,9 +23,10 @@ from unit.status.fakes import (
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import ENDLESS, Span
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.adapters.models import OutcomeAnswer
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import Judgement, Kind, describe
+from waybill_status.core.outcomes import Judgement, describe
 
 NEW = "bmV3IG9yZGVycyB0b3BpYw"
 REASONS = ["topic_recreated", "topic_deleted", "retention_passed"]
@@ -64,15 +65,15 @@ def closed(*, at: int = 7, partitions: int = 1) -> Slot:
 def test_what_never_comes_to_a_required_sink_is_lost(reason: str, sink: str) -> None:
     content = losing(slot(copy=(9,), lake=(9,)), sink, reason, span(4, 6))
     judgement = judge(claim(span(3, 8)), view(content))
-    assert (judgement.kind, lost(judgement)) == (Kind.LOST, [(reason, 0, 4, 6)])
+    assert (judgement.kind, lost(judgement)) == (OutcomeKind.LOST, [(reason, 0, 4, 6)])
     for beside in (span(3, 4), span(6, 8), span(4, 6, partition=1)):
-        assert judge(claim(beside), view(content)).kind != Kind.LOST
+        assert judge(claim(beside), view(content)).kind != OutcomeKind.LOST
 
 
 def test_a_loss_is_told_before_the_rest_has_come() -> None:
     content = losing(slot(copy=(1,), lake=(1,)), LOAD, "retention_passed", span(4, 6))
-    assert judge(claim(span(3, 8)), view(content)).kind == Kind.LOST
-    assert judge(claim(span(6, 8)), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(3, 8)), view(content)).kind == OutcomeKind.LOST
+    assert judge(claim(span(6, 8)), view(content)).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_of_what_was_lost_in_several_sinks_each_offset_is_told_once() -> None:
@@ -96,16 +97,16 @@ def test_reasons_of_one_token_do_not_overlap() -> None:
 
 def test_what_a_topic_that_is_gone_still_had_is_lost_and_the_rest_complete() -> None:
     content = closed(at=7)
-    assert judge(claim(span(3, 7)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 7)), view(content)).kind == OutcomeKind.COMPLETE
     assert lost(judge(claim(span(3, 9)), view(content))) == [("topic_recreated", 0, 7, 9)]
 
 
 def test_a_partition_that_nobody_named_is_lost_with_its_topic() -> None:
     content = closed()
     judgement = judge(claim(span(3, 5), span(1, 4, partition=5)), view(content))
-    assert (judgement.kind, lost(judgement)) == (Kind.LOST, [("topic_recreated", 5, 1, 4)])
+    assert (judgement.kind, lost(judgement)) == (OutcomeKind.LOST, [("topic_recreated", 5, 1, 4)])
     new = Span(topic_id=NEW, partition=5, start=1, end=4)
-    assert judge(claim(new), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(new), view(content)).kind == OutcomeKind.IN_PROGRESS
 
 
 @pytest.mark.parametrize("partition", [0, 1, 5])
@@ -115,10 +116,10 @@ def test_what_holds_nothing_is_complete_when_its_topic_is_gone(partition: int) -
     content = closed()
     lagging = replace(content.sinks[LOAD], reached=offsets(5, 0))
     open_still = replace(content, sinks={**content.sinks, LOAD: lagging})
-    assert judge(nothing, view(open_still)).kind == Kind.IN_PROGRESS
-    assert judge(nothing, view(content)).kind == Kind.COMPLETE
-    assert judge(nothing, view(deleted(open_still))).kind == Kind.LOST
-    assert judge(nothing, view(deleted(content))).kind == Kind.COMPLETE
+    assert judge(nothing, view(open_still)).kind == OutcomeKind.IN_PROGRESS
+    assert judge(nothing, view(content)).kind == OutcomeKind.COMPLETE
+    assert judge(nothing, view(deleted(open_still))).kind == OutcomeKind.LOST
+    assert judge(nothing, view(deleted(content))).kind == OutcomeKind.COMPLETE
 
 
 def deleted(content: Slot) -> Slot:
@@ -128,20 +129,20 @@ def deleted(content: Slot) -> Slot:
 
 def test_an_old_topic_that_nobody_has_closed_is_still_in_progress() -> None:
     content = restarted(slot(copy=(5,), lake=(5,)))
-    assert judge(claim(span(3, 5)), view(content)).kind == Kind.COMPLETE
-    assert judge(claim(span(3, 9)), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(3, 5)), view(content)).kind == OutcomeKind.COMPLETE
+    assert judge(claim(span(3, 9)), view(content)).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_a_topic_of_which_the_input_never_was_is_unknown() -> None:
     content = restarted(slot(copy=(9,), lake=(9,)), retired=())
     judgement = judge(claim(span(3, 5)), view(content))
-    assert (judgement.kind, judgement.reason) == (Kind.UNKNOWN, "nothing_required")
+    assert (judgement.kind, judgement.reason) == (OutcomeKind.UNKNOWN, "nothing_required")
 
 
 def test_what_lay_before_the_start_stays_lost_when_the_topic_is_gone() -> None:
     content = restarted(slot(copy=(9,), lake=(9,)), begun=4)
     assert lost(judge(claim(span(2, 6)), view(content))) == [("before_start", 0, 2, 4)]
-    assert judge(claim(span(4, 6)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(4, 6)), view(content)).kind == OutcomeKind.COMPLETE
 
 
 def test_parts_of_old_and_new_topic_are_judged_together() -> None:
@@ -149,7 +150,7 @@ def test_parts_of_old_and_new_topic_are_judged_together() -> None:
     (old,) = claim(span(3, 5)).parts
     part = Part(pipeline_id=old.pipeline_id, generation=1, spans=(span(3, 5), _new(0, 2)))
     both = Claim(pipeline=KEY, name="o", parts=(part,))
-    assert judge(both, view(content)).kind == Kind.IN_PROGRESS
+    assert judge(both, view(content)).kind == OutcomeKind.IN_PROGRESS
 
 
 def _new(start: int, end: int) -> Span:

@@ -29,8 +29,9 @@ from waybill_shared.contract.slots import (
 )
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import FINAL, Judgement, Kind
+from waybill_status.core.outcomes import FINAL, Judgement
 from waybill_status.core.views import (
     Stamp,
     View,
@@ -65,7 +66,7 @@ def flows(
     return flow
 
 
-def told(view: View, row: Place) -> Kind:
+def told(view: View, row: Place) -> OutcomeKind:
     """Of a token for one record."""
     topic_id, partition, offset = row
     judgement = judged(view, topic_id, partition, offset, offset + 1)
@@ -86,7 +87,7 @@ def view_on(slot: Slot) -> View:
     return view_of(reading_of(stamp, slot))
 
 
-def told_of_all(slot: Slot, flow: Flow) -> dict[Place, Kind]:
+def told_of_all(slot: Slot, flow: Flow) -> dict[Place, OutcomeKind]:
     view = view_on(slot)
     return {row: told(view, row) for row in flow.roots()}
 
@@ -97,7 +98,7 @@ def apply_all(facts: Iterable[Fact]) -> Slot:
 
 def assert_honest(flow: Flow, facts: Iterable[Fact]) -> None:
     """After each fact: `complete` only of what has arrived, and nothing final turns back."""
-    slot, before = EMPTY, dict.fromkeys(flow.roots(), Kind.UNKNOWN)
+    slot, before = EMPTY, dict.fromkeys(flow.roots(), OutcomeKind.UNKNOWN)
     for fact in facts:
         known, slot = slot, slot_from_json(slot_to_json(apply_fact(slot, fact).slot))
         state = slot.sinks.get(f"load/{LAKE}@1", SinkState())
@@ -105,7 +106,7 @@ def assert_honest(flow: Flow, facts: Iterable[Fact]) -> None:
             continue
         lake, after = to_vector(state.frontier), told_of_all(slot, flow)
         for row, kind in after.items():
-            assert kind != Kind.COMPLETE or flow.arrived(row, lake), row
+            assert kind != OutcomeKind.COMPLETE or flow.arrived(row, lake), row
             assert kind == before[row] or before[row] not in FINAL, row
         before = after
 
@@ -150,7 +151,7 @@ def test_no_token_is_told_a_lie_when_facts_are_missing(flow: Flow, dice: Random)
 def test_every_token_comes_to_an_end(flow: Flow) -> None:
     flow.drain(at_once=ROOT_END)
     for row, kind in told_of_all(apply_all(flow.facts), flow).items():
-        assert kind == Kind.LOST if flow.doomed(row) else kind in FINAL
+        assert kind == OutcomeKind.LOST if flow.doomed(row) else kind in FINAL
 
 
 @patiently
@@ -158,7 +159,7 @@ def test_every_token_comes_to_an_end(flow: Flow) -> None:
 def test_what_was_a_batch_of_its_own_is_lost_only_if_it_is(flow: Flow) -> None:
     flow.drain(at_once=1)
     for row, kind in told_of_all(apply_all(flow.facts), flow).items():
-        assert kind == (Kind.LOST if flow.doomed(row) else Kind.COMPLETE), row
+        assert kind == (OutcomeKind.LOST if flow.doomed(row) else OutcomeKind.COMPLETE), row
 
 
 @patiently
@@ -169,7 +170,7 @@ def test_partitions_that_nobody_named_are_lost_with_their_topic(flow: Flow) -> N
     current = {i.topic_id for stage in flow.definition().stages for i in stage.inputs}
     for topic_id, _, _ in flow.roots():
         kind = told(view, (topic_id, 7, 0))
-        assert kind == (Kind.IN_PROGRESS if topic_id in current else Kind.LOST)
+        assert kind == (OutcomeKind.IN_PROGRESS if topic_id in current else OutcomeKind.LOST)
 
 
 @patiently
@@ -179,4 +180,4 @@ def test_what_holds_nothing_ends_with_its_topic(flow: Flow, partition: int, end:
     view = view_on(apply_all(flow.facts))
     current = {i.topic_id for stage in flow.definition().stages for i in stage.inputs}
     for topic_id in {topic_id for topic_id, _, _ in flow.roots()} - current:
-        assert judged(view, topic_id, partition, end, end).kind == Kind.COMPLETE
+        assert judged(view, topic_id, partition, end, end).kind == OutcomeKind.COMPLETE

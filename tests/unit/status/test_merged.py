@@ -30,13 +30,9 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.slots import Removal, SinkState, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span, merge_spans
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import (
-    Judgement,
-    Kind,
-    accepted,
-    kind_of,
-)
+from waybill_status.core.outcomes import Judgement, accepted, kind_of
 
 SECOND = "c2Vjb25kLnNlY29uZC5pbg"
 
@@ -85,14 +81,14 @@ BOTH = claim_of(part(span(0, 5)), part(second(0, 5)))
 
 
 def test_each_input_waits_for_its_own_sinks_only() -> None:
-    assert judge(BOTH, view(two_ways(5, 5))).kind == Kind.COMPLETE
-    assert judge(BOTH, view(two_ways(5, 5, deleted=True))).kind == Kind.COMPLETE
-    assert judge(BOTH, view(two_ways(5, 4))).kind == Kind.IN_PROGRESS
+    assert judge(BOTH, view(two_ways(5, 5))).kind == OutcomeKind.COMPLETE
+    assert judge(BOTH, view(two_ways(5, 5, deleted=True))).kind == OutcomeKind.COMPLETE
+    assert judge(BOTH, view(two_ways(5, 4))).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_what_is_on_its_way_is_not_lost_with_a_removed_input_that_had_all() -> None:
-    assert judge(BOTH, view(two_ways(3, 5, removed=True))).kind == Kind.IN_PROGRESS
-    assert judge(BOTH, view(two_ways(5, 5, removed=True))).kind == Kind.COMPLETE
+    assert judge(BOTH, view(two_ways(3, 5, removed=True))).kind == OutcomeKind.IN_PROGRESS
+    assert judge(BOTH, view(two_ways(5, 5, removed=True))).kind == OutcomeKind.COMPLETE
 
 
 def test_of_a_deleted_pipeline_only_what_had_not_arrived_is_lost() -> None:
@@ -105,10 +101,10 @@ def test_of_a_deleted_pipeline_only_what_had_not_arrived_is_lost() -> None:
 def test_a_loss_of_one_outweighs_what_is_unknown_of_another() -> None:
     content = slot(copy=(9,), lake=(9,), bases=(4, 0))
     gone = part(replace(span(0, 5), topic_id="gone"))
-    assert judge(claim_of(part(span(2, 6)), gone), view(content)).kind == Kind.LOST
+    assert judge(claim_of(part(span(2, 6)), gone), view(content)).kind == OutcomeKind.LOST
     unknown = judge(claim_of(part(span(4, 6)), gone), view(content))
     assert (unknown.kind, unknown.reason, unknown.stages) == (
-        Kind.UNKNOWN, "nothing_required", ()
+        OutcomeKind.UNKNOWN, "nothing_required", ()
     )  # fmt: skip
 
 
@@ -124,9 +120,9 @@ def test_an_earlier_generation_does_not_wait_for_a_later_sink() -> None:
     )
     old, new = part(span(0, 9)), part(span(0, 3), generation=2)
     judgement = judge(claim_of(old, new), view(content))
-    assert judgement.kind == Kind.COMPLETE
+    assert judgement.kind == OutcomeKind.COMPLETE
     assert judge(claim_of(old, replace(new, spans=(span(0, 4),))),
-                 view(content)).kind == Kind.IN_PROGRESS  # fmt: skip
+                 view(content)).kind == OutcomeKind.IN_PROGRESS  # fmt: skip
 
 
 def test_each_stage_and_sink_is_told_once_with_all_that_is_to_come() -> None:

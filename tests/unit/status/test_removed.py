@@ -10,8 +10,8 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.slots import Removal, SinkState, Slot
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import judge
-from waybill_status.core.outcomes import Kind
 
 
 def parted(content: Slot) -> tuple[Definition, StageDefinition, StageDefinition]:
@@ -49,8 +49,8 @@ def with_nothing_left(content: Slot) -> Slot:
 
 def test_a_sink_that_is_removed_is_not_waited_for_any_more() -> None:
     content = slot(enriched=(5,), copy=(5,), lake=(3,))
-    assert judge(claim(span(3, 5)), view(content)).kind == Kind.IN_PROGRESS
-    assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 5)), view(content)).kind == OutcomeKind.IN_PROGRESS
+    assert judge(claim(span(3, 5)), view(without_load(content))).kind == OutcomeKind.COMPLETE
 
 
 def test_a_removed_sink_is_told_as_removed_to_tokens_that_knew_it() -> None:
@@ -67,8 +67,8 @@ def test_a_removed_sink_is_told_as_removed_to_tokens_that_knew_it() -> None:
 
 def test_what_was_lost_in_a_removed_sink_stays_told() -> None:
     content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
-    assert judge(claim(span(3, 5)), view(content)).kind == Kind.LOST
-    assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.LOST
+    assert judge(claim(span(3, 5)), view(content)).kind == OutcomeKind.LOST
+    assert judge(claim(span(3, 5)), view(without_load(content))).kind == OutcomeKind.LOST
 
 
 def test_what_a_removed_stage_began_behind_stays_told() -> None:
@@ -92,24 +92,24 @@ def test_what_a_removed_stage_began_behind_stays_told() -> None:
     for known in (content, gone):
         told = judge(claim(span(3, 5), generation=2), view(known))
         assert [(e.reason, e.start, e.end) for e in told.lost] == [("before_start", 3, 5)]
-    assert judge(claim(span(3, 5), generation=3), view(gone)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 5), generation=3), view(gone)).kind == OutcomeKind.COMPLETE
 
 
 def test_what_was_lost_before_a_token_was_born_in_a_sink_that_is_gone_is_not_its_loss() -> None:
     content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
     younger = claim(span(3, 5), generation=2)
-    assert judge(younger, view(without_load(content))).kind == Kind.COMPLETE
+    assert judge(younger, view(without_load(content))).kind == OutcomeKind.COMPLETE
 
 
 def test_what_a_sink_lost_with_its_topic_is_told_when_its_reader_is_removed() -> None:
     """Not to a token that waited for the reader, and the reader had it: it was complete."""
     content = slot(enriched=(9,), copy=(9,), lake=(5,))
     content = losing(content, ENRICH, "sink_topic_recreated", span(0, 9))
-    assert judge(claim(span(3, 5)), view(content)).kind == Kind.COMPLETE
-    assert judge(claim(span(3, 8)), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(3, 5)), view(content)).kind == OutcomeKind.COMPLETE
+    assert judge(claim(span(3, 8)), view(content)).kind == OutcomeKind.IN_PROGRESS
 
     gone = view(without_load(content))
-    assert judge(claim(span(3, 5)), gone).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 5)), gone).kind == OutcomeKind.COMPLETE
     waited = judge(claim(span(3, 8)), gone).lost
     assert [(e.reason, e.start, e.end) for e in waited] == [("sink_topic_recreated", 5, 8)]
     younger = judge(claim(span(3, 5), generation=2), gone).lost
@@ -126,12 +126,12 @@ def test_what_one_sink_of_a_reader_had_does_not_make_up_for_the_other() -> None:
     sinks = {**content.sinks, "load/second@1": SinkState(reached=offsets(3))}
     content = replace(content, sinks=sinks)
     together = replace(content, definition=replace(definition, stages=(enrich, both)))
-    assert judge(claim(span(0, 3)), view(together)).kind == Kind.COMPLETE
-    assert judge(claim(span(3, 5)), view(together)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(0, 3)), view(together)).kind == OutcomeKind.COMPLETE
+    assert judge(claim(span(3, 5)), view(together)).kind == OutcomeKind.IN_PROGRESS
 
     gone = without_load(together)
-    assert judge(claim(span(0, 3)), view(gone)).kind == Kind.COMPLETE
-    assert judge(claim(span(3, 5)), view(gone)).kind == Kind.LOST
+    assert judge(claim(span(0, 3)), view(gone)).kind == OutcomeKind.COMPLETE
+    assert judge(claim(span(3, 5)), view(gone)).kind == OutcomeKind.LOST
 
 
 def test_who_read_a_topic_last_must_have_had_what_is_gone() -> None:
@@ -140,7 +140,7 @@ def test_who_read_a_topic_last_must_have_had_what_is_gone() -> None:
     content = losing(content, ENRICH, "sink_topic_recreated", span(0, 9))
     definition, enrich, load = parted(content)
     again = replace(load, name="again")
-    for first, last, kind in ((load, again, Kind.LOST), (again, load, Kind.COMPLETE)):
+    for first, last, kind in ((load, again, OutcomeKind.LOST), (again, load, OutcomeKind.COMPLETE)):
         one_by_one = replace(
             content,
             generation=3,
@@ -158,14 +158,14 @@ def test_what_a_reader_lost_on_its_way_stays_told_though_it_is_past_it() -> None
     content = losing(
         slot(enriched=(9,), copy=(9,), lake=(9,)), ENRICH, "topic_recreated", span(3, 5)
     )
-    assert judge(claim(span(3, 5)), view(without_load(content))).kind == Kind.LOST
+    assert judge(claim(span(3, 5)), view(without_load(content))).kind == OutcomeKind.LOST
 
 
 def test_with_no_sink_left_the_outcome_is_what_it_was() -> None:
     content = with_nothing_left(slot(enriched=(9,), copy=(9,), lake=(5,)))
-    assert judge(claim(span(3, 5)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(3, 5)), view(content)).kind == OutcomeKind.COMPLETE
     judgement = judge(claim(span(3, 8)), view(content))
-    assert judgement.kind == Kind.LOST
+    assert judgement.kind == OutcomeKind.LOST
     assert [(e.reason, e.start, e.end) for e in judgement.lost] == [("sink_removed", 5, 8)]
 
 
@@ -197,13 +197,13 @@ def test_a_sink_that_a_younger_stage_reads_is_still_the_last_for_older_tokens() 
         for generation in (1, 2)
     }
     assert required == {1: [COPY, LOAD], 2: [LOAD, "more/new@2"]}
-    assert judge(claim(span(3, 6)), view(content)).kind == Kind.IN_PROGRESS
+    assert judge(claim(span(3, 6)), view(content)).kind == OutcomeKind.IN_PROGRESS
 
 
 def test_an_empty_span_that_was_not_passed_ends_with_the_sinks_that_awaited_it() -> None:
     """It stands for all below its end, of which a sink that came later has no part in."""
     content = with_nothing_left(slot(enriched=(9,), copy=(9,), lake=(5,)))
-    assert judge(claim(span(5, 5)), view(content)).kind == Kind.COMPLETE
+    assert judge(claim(span(5, 5)), view(content)).kind == OutcomeKind.COMPLETE
     judgement = judge(claim(span(7, 7)), view(content))
-    assert judgement.kind == Kind.LOST
+    assert judgement.kind == OutcomeKind.LOST
     assert [(e.reason, e.start, e.end) for e in judgement.lost] == [("sink_removed", 5, 7)]

@@ -20,9 +20,10 @@ from unit.status.fakes import (
 )
 from waybill_shared.contract.errors import TokenRefused
 from waybill_shared.contract.tokens import KeyRing, Token
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.app.hub import Hub, TooManyWaiters
 from waybill_status.app.tokens import Tokens
-from waybill_status.core.outcomes import Kind, Outcome
+from waybill_status.core.outcomes import Outcome
 
 RING = KeyRing(active=1, keys={1: bytes(32)})
 WAIT_S = 20.0
@@ -39,7 +40,7 @@ class World:
     hub: Hub
     tokens: Tokens
 
-    async def kind(self, asked: Token) -> Kind:
+    async def kind(self, asked: Token) -> OutcomeKind:
         (outcome,) = await self.tokens.now([asked])
         assert isinstance(outcome, Outcome)
         return outcome.outcome
@@ -78,7 +79,7 @@ def test_many_tokens_cost_one_reading() -> None:
         w.store.put(DONE, version=1)
         outcomes = await w.tokens.now([token(span(0, n + 1)) for n in range(8)])
         kinds = [each.outcome for each in outcomes if isinstance(each, Outcome)]
-        assert kinds == [Kind.COMPLETE] * 5 + [Kind.IN_PROGRESS] * 3
+        assert kinds == [OutcomeKind.COMPLETE] * 5 + [OutcomeKind.IN_PROGRESS] * 3
         assert w.store.reads == 1
         assert w.store.history_reads == 2
 
@@ -92,7 +93,7 @@ def test_a_wait_ends_when_the_outcome_is_final() -> None:
         await settled()
         assert not waiting.done()
         w.store.put(DONE, version=2)
-        assert (await waiting).outcome == Kind.COMPLETE
+        assert (await waiting).outcome == OutcomeKind.COMPLETE
 
     in_a_world(test)
 
@@ -100,7 +101,7 @@ def test_a_wait_ends_when_the_outcome_is_final() -> None:
 def test_a_wait_ends_with_the_last_outcome_when_the_time_is_over() -> None:
     async def test(w: World) -> None:
         w.store.put(SHORT, version=1)
-        assert (await w.tokens.wait(token(span(0, 5)), 0.02)).outcome == Kind.IN_PROGRESS
+        assert (await w.tokens.wait(token(span(0, 5)), 0.02)).outcome == OutcomeKind.IN_PROGRESS
 
     in_a_world(test)
 
@@ -114,7 +115,9 @@ def test_many_are_waited_for_until_the_last_is_final() -> None:
         assert not waiting.done()
         w.store.put(DONE, version=2)
         *told, refused = await waiting
-        assert [each.outcome for each in told if isinstance(each, Outcome)] == [Kind.COMPLETE] * 2
+        assert [each.outcome for each in told if isinstance(each, Outcome)] == [
+            OutcomeKind.COMPLETE
+        ] * 2
         assert isinstance(refused, TokenRefused)
 
     in_a_world(test)
@@ -125,7 +128,7 @@ def test_many_are_told_as_they_are_when_the_time_is_over() -> None:
         w.store.put(SHORT, version=1)
         (outcome,) = await w.tokens.wait_for_all([token(span(0, 5))], 0.02)
         assert isinstance(outcome, Outcome)
-        assert outcome.outcome == Kind.IN_PROGRESS
+        assert outcome.outcome == OutcomeKind.IN_PROGRESS
 
     in_a_world(test)
 
@@ -136,7 +139,7 @@ def test_unknown_waits_too() -> None:
         await settled()
         assert not waiting.done()
         w.store.put(DONE, version=1)
-        assert (await waiting).outcome == Kind.COMPLETE
+        assert (await waiting).outcome == OutcomeKind.COMPLETE
 
     in_a_world(test)
 
@@ -149,7 +152,7 @@ def test_many_waiters_cost_one_reading_a_change() -> None:
         before = w.store.reads
         w.store.put(DONE, version=2)
         outcomes = await asyncio.gather(*waits)
-        assert {outcome.outcome for outcome in outcomes} == {Kind.COMPLETE}
+        assert {outcome.outcome for outcome in outcomes} == {OutcomeKind.COMPLETE}
         assert w.store.reads - before <= 2
         assert w.store.history_reads <= 6
 
@@ -175,7 +178,7 @@ def test_a_change_whose_wake_up_is_lost_is_noticed() -> None:
         waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
         await settled()
         w.store.put(DONE, version=2, wake=False)
-        assert (await waiting).outcome == Kind.COMPLETE
+        assert (await waiting).outcome == OutcomeKind.COMPLETE
 
     in_a_world(test)
 
@@ -188,7 +191,7 @@ def test_a_slot_that_was_lost_and_has_the_same_number_again_is_noticed() -> None
         waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
         await settled()
         w.store.put(DONE, version=2, mark="1.9", wake=False)
-        assert (await waiting).outcome == Kind.COMPLETE
+        assert (await waiting).outcome == OutcomeKind.COMPLETE
 
     in_a_world(test)
 
@@ -199,7 +202,7 @@ def test_a_tracker_that_falls_silent_is_noticed_while_waiting() -> None:
         changes = w.tokens.follow(token(span(0, 5)))
         first = await anext(changes)
         assert first is not None
-        assert first.outcome.outcome == Kind.IN_PROGRESS
+        assert first.outcome.outcome == OutcomeKind.IN_PROGRESS
         w.store.age(6_000)
         second = await anext(changes)
         assert second is not None
@@ -207,7 +210,7 @@ def test_a_tracker_that_falls_silent_is_noticed_while_waiting() -> None:
         w.store.age(0)
         third = await anext(changes)
         assert third is not None
-        assert third.outcome.outcome == Kind.IN_PROGRESS
+        assert third.outcome.outcome == OutcomeKind.IN_PROGRESS
         await changes.aclose()  # type: ignore[attr-defined]
 
     in_a_world(test)
@@ -216,7 +219,7 @@ def test_a_tracker_that_falls_silent_is_noticed_while_waiting() -> None:
 def test_following_tells_each_change_and_ends_with_a_final_one() -> None:
     async def test(w: World) -> None:
         w.store.put(slot(copy=(3,), lake=(3,)), version=1)
-        seen: list[tuple[Kind, str]] = []
+        seen: list[tuple[OutcomeKind, str]] = []
 
         async def follow() -> None:
             async for change in w.tokens.follow(token(span(0, 5))):
@@ -232,9 +235,9 @@ def test_following_tells_each_change_and_ends_with_a_final_one() -> None:
         w.store.put(DONE, version=4)
         await following
         assert seen == [
-            (Kind.IN_PROGRESS, "1"),
-            (Kind.IN_PROGRESS, "2"),
-            (Kind.COMPLETE, "4"),
+            (OutcomeKind.IN_PROGRESS, "1"),
+            (OutcomeKind.IN_PROGRESS, "2"),
+            (OutcomeKind.COMPLETE, "4"),
         ]
 
     in_a_world(test)
@@ -263,11 +266,11 @@ def test_without_redis_nothing_is_known() -> None:
         w.store.away = True
         (outcome,) = await w.tokens.now([token(span(0, 5))])
         assert isinstance(outcome, Outcome)
-        assert (outcome.outcome, outcome.reason) == (Kind.UNKNOWN, "redis_away")
+        assert (outcome.outcome, outcome.reason) == (OutcomeKind.UNKNOWN, "redis_away")
         waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
         await settled()
         w.store.away = False
-        assert (await waiting).outcome == Kind.COMPLETE
+        assert (await waiting).outcome == OutcomeKind.COMPLETE
 
     in_a_world(test)
 
@@ -276,12 +279,12 @@ def test_complete_is_not_told_without_its_batches() -> None:
     async def test(w: World) -> None:
         w.store.put(DONE, version=1)
         w.store.histories_away = True
-        assert await w.kind(token(span(0, 5))) == Kind.UNKNOWN
+        assert await w.kind(token(span(0, 5))) == OutcomeKind.UNKNOWN
         waiting = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
         await settled()
         assert not waiting.done()
         w.store.histories_away = False
-        assert (await waiting).outcome == Kind.COMPLETE
+        assert (await waiting).outcome == OutcomeKind.COMPLETE
 
     in_a_world(test)
 
@@ -292,7 +295,7 @@ def test_a_token_of_nobody_is_refused_once_that_is_sure() -> None:
     async def test(w: World) -> None:
         asked = [token(span(0, n + 1), uid="nobody", issued_at=NOW - 60_000) for n in range(3)]
         w.owners.known = False
-        assert {await w.kind(each) for each in asked} == {Kind.UNKNOWN}
+        assert {await w.kind(each) for each in asked} == {OutcomeKind.UNKNOWN}
         waiting = asyncio.create_task(w.tokens.wait(asked[0], WAIT_S))
         await settled()
         assert not waiting.done()
@@ -308,7 +311,7 @@ def test_a_token_of_nobody_is_refused_once_that_is_sure() -> None:
 def test_what_is_known_by_now_is_nobodys_no_more() -> None:
     async def test(w: World) -> None:
         w.owners.late = record("other", "uid-2")
-        assert await w.kind(token(span(0, 5), uid="uid-2", issued_at=0)) == Kind.UNKNOWN
+        assert await w.kind(token(span(0, 5), uid="uid-2", issued_at=0)) == OutcomeKind.UNKNOWN
         (other,) = await w.tokens.now([token(span(0, 5), uid="uid-2")])
         assert isinstance(other, Outcome)
         assert other.reason == "slot_missing"
@@ -341,7 +344,7 @@ def test_waiters_are_limited_and_leave_nothing_behind() -> None:
         held.cancel()
         with suppress(asyncio.CancelledError):
             await held
-        assert (await w.tokens.wait(token(span(0, 5)), 0.01)).outcome == Kind.IN_PROGRESS
+        assert (await w.tokens.wait(token(span(0, 5)), 0.01)).outcome == OutcomeKind.IN_PROGRESS
 
     in_a_world(test, waiters_max=1)
 
@@ -352,6 +355,6 @@ def test_held_requests_are_answered_when_the_process_ends() -> None:
         held = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
         await settled()
         w.hub.close()
-        assert (await held).outcome == Kind.IN_PROGRESS
+        assert (await held).outcome == OutcomeKind.IN_PROGRESS
 
     in_a_world(test)

@@ -22,11 +22,11 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process import metrics
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.core.compatibility import refuse_recreated
 from waybill_stage_runner.core.moves import (
-    Action,
     Announce,
     Answer,
     Beat,
@@ -36,6 +36,7 @@ from waybill_stage_runner.core.moves import (
     DriverRuns,
     EndFacts,
     Event,
+    Move,
     Say,
     StartDriver,
     StopDriver,
@@ -70,7 +71,7 @@ class Runner:
         self._deleted: dict[str, int] = {}
         self._epochs: dict[str, int] = {}
         self._told: frozenset[str] = frozenset()
-        self._todo: deque[tuple[PipelineState | None, Action]] = deque()
+        self._todo: deque[tuple[PipelineState | None, Move]] = deque()
 
     @property
     def states(self) -> Iterable[PipelineState]:
@@ -107,7 +108,7 @@ class Runner:
         if command.id in self._told:
             return
         if self._deleted.get(uid) == offset:
-            self._answer(Answer(command=command, state="done"))
+            self._answer(Answer(command=command, state=OperationState.DONE))
             return
         state = self._states.get(uid)
         before = state.record if state is not None else None
@@ -118,7 +119,9 @@ class Runner:
         try:
             record = before if again else self._asked_for(command, before)
         except UserError as error:
-            self._answer(Answer(command=command, state="failed", errors=error.problems))
+            self._answer(
+                Answer(command=command, state=OperationState.FAILED, errors=error.problems)
+            )
             return
         assert record is not None
         record = replace(record, commanded_at=offset)
@@ -138,7 +141,7 @@ class Runner:
     def refuse(self, command: Command, reason: str) -> None:
         """A command that `handle` could not take for too long: nothing of it is written."""
         problem = Problem(message=reason, hint="send the command again when that is mended")
-        self._answer(Answer(command=command, state="failed", errors=(problem,)))
+        self._answer(Answer(command=command, state=OperationState.FAILED, errors=(problem,)))
 
     def tick(self) -> None:
         for uid in list(self._states):
@@ -168,17 +171,17 @@ class Runner:
     def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now = self._clock.now_ms()
         refuse_gone(command, before, deleted=command.pipeline_uid in self._deleted)
-        if command.action == "apply":
+        if command.action is Action.APPLY:
             return self._applied(command, before, now)
         assert before is not None
         match command.action:
-            case "restart":
+            case Action.RESTART:
                 return self._restarted(command, before, now)
-            case "start":
+            case Action.START:
                 return replace(before, desired="running", updated_at=now)
-            case "stop":
+            case Action.STOP:
                 return replace(before, desired="stopped", updated_at=now)
-            case "delete":
+            case Action.DELETE:
                 return replace(before, desired="deleted", updated_at=now)
             case _:
                 assert_never(command.action)
@@ -215,7 +218,7 @@ class Runner:
     def _answer(self, answer: Answer) -> None:
         self._todo.append((self._states.get(answer.command.pipeline_uid), answer))
 
-    def _act(self, state: PipelineState | None, action: Action) -> None:
+    def _act(self, state: PipelineState | None, action: Move) -> None:
         if isinstance(action, Answer):
             self._publish_answer(state, action)
             return

@@ -11,6 +11,7 @@ from waybill_shared.contract.events import (
     SqlGuard,
     StageDefinition,
 )
+from waybill_shared.contract.words import Obstacle
 
 
 class SparkPlace(BaseModel):
@@ -62,6 +63,6 @@ class DriverEvent(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     kind: Literal["running", "blocked", "failed"]
-    blocked_by: str | None = None
+    blocked_by: Obstacle | None = None
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None

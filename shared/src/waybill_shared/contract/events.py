@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_shared.contract.words import Action, OperationState
 
 FieldMap = dict[str, str]
 SqlGuard = Literal["strict", "trusted"]
@@ -45,7 +46,7 @@ class Output:
 class SetAside:
     """Records that will not be processed; a topic that is gone is set aside up to ENDLESS."""
 
-    reason: str
+    reason: str  # a LossReason
     ranges: tuple[Range, ...]
 
 
@@ -147,7 +148,7 @@ class Command:
     id: str
     pipeline: str
     life: int  # of the name: how many pipelines had it before
-    action: Literal["apply", "start", "stop", "restart", "delete"]
+    action: Action
     manifest: str | None
     actor: str
     request_id: str
@@ -172,8 +173,8 @@ class Reply:
     pipeline_uid: str
     id: str
     pipeline: str
-    action: str
-    state: Literal["done", "failed"]
+    action: Action
+    state: OperationState
     generation: int | None
     errors: tuple[Problem, ...]
     warnings: tuple[str, ...]
@@ -205,7 +206,7 @@ class LifecycleEvent:
     attempt: int
     next_at: int | None
     at: int
-    blocked_by: str | None = None
+    blocked_by: str | None = None  # an Obstacle
     sql_guard: SqlGuard = "strict"
 
 
@@ -216,7 +217,7 @@ class Beat:
     tenant: str
     pipeline_uid: str
     at: int
-    blocked_by: str | None = None
+    blocked_by: str | None = None  # an Obstacle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

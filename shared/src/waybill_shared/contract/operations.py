@@ -4,12 +4,14 @@ before anybody has worked on it. Knows nothing of how it ends."""
 import re
 from dataclasses import dataclass
 
-PATTERN = re.compile(r"(apply|start|stop|restart|delete)\.([a-z][a-z0-9_-]{0,62})\.([0-9a-f]{32})")
+from waybill_shared.contract.words import Action
+
+PATTERN = re.compile(rf"({'|'.join(Action)})\.([a-z][a-z0-9_-]{{0,62}})\.([0-9a-f]{{32}})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    action: str
+    action: Action
     pipeline: str
     nonce: str
 
@@ -20,4 +22,4 @@ class Operation:
 def read_operation(text: str) -> Operation | None:
     """The operation that `text` names; None if no operation is ever called so."""
     found = PATTERN.fullmatch(text)
-    return Operation(action=found[1], pipeline=found[2], nonce=found[3]) if found else None
+    return Operation(action=Action(found[1]), pipeline=found[2], nonce=found[3]) if found else None

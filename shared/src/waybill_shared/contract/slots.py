@@ -22,7 +22,7 @@ NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
 Losses = dict[str, tuple[Span, ...]]
-"""What will never be processed, by reason; each span says where it starts."""
+"""What will never be processed, by LossReason; each span says where it starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from waybill_shared.contract.driver import DriverEvent, DriverSpec
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.process import logs
@@ -159,7 +160,7 @@ def _tell_failure(spec: DriverSpec, error: Exception) -> None:
     _tell(DriverEvent(kind="failed", problems=problems, error=describe(cause, stage)))
 
 
-def _tell_blocked(blocked_by: str | None) -> None:
+def _tell_blocked(blocked_by: Obstacle | None) -> None:
     _tell(DriverEvent(kind="blocked", blocked_by=blocked_by))
 
 

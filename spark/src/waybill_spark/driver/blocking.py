@@ -12,12 +12,12 @@ from typing import Final, Protocol
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.vectors import Vector
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_spark.fencing import StageInput
 
 logger = logging.getLogger(__name__)
 
-BLOCKED_BY_OPEN_TRANSACTION: Final = "blocked_by_open_transaction"
 LOOK_INTERVAL_S: Final = 1.0
 LASTS_S: Final = 2.0  # many times what a transaction of a batch takes
 
@@ -107,10 +107,10 @@ class OpenTransactions:
         self._look_at_s = now_s()
         self._frontiers: dict[tuple[str, str], Mapping[int, int]] = {}
         self._stops: dict[Place, Stop] = {}
-        self._blocked: str | None = None
+        self._blocked: Obstacle | None = None
 
-    def look(self, stages: Iterable[Reading]) -> str | None:
-        """`BLOCKED_BY_OPEN_TRANSACTION` if a stage waits for one, else None.
+    def look(self, stages: Iterable[Reading]) -> Obstacle | None:
+        """BLOCKED_BY_OPEN_TRANSACTION if a stage waits for one, else None.
 
         May be called at any pace; between looks, and while Kafka is away, the last answer stands.
         """
@@ -150,7 +150,7 @@ class OpenTransactions:
         return stops(reading.frontier, stable, ends)
 
     def _conclude(self, waits: Mapping[Place, Stop]) -> None:
-        blocked = BLOCKED_BY_OPEN_TRANSACTION if waits else None
+        blocked = Obstacle.BLOCKED_BY_OPEN_TRANSACTION if waits else None
         if blocked != self._blocked:
             places = {f"{p.topic}[{p.partition}]": stop.offset for p, stop in waits.items()}
             text = (

@@ -9,9 +9,9 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import SparkPlace
+from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.cluster import LOGS, ClusterUnavailable
 
-NO_SPARK_EXECUTOR: Final = "no_spark_executor"
 LASTS_S: Final = 2.0  # an executor that is replaced at once is nobody's concern
 PATIENCE_S: Final = 60.0  # then a new driver asks anew: a master that was replaced knows no old one
 POLL_S: Final = 0.1
@@ -52,7 +52,7 @@ class Executors:
         self._now_s = now_s
         self._since_s: float | None = None
 
-    def await_first(self, stop: threading.Event, tell: Callable[[str | None], None]) -> None:
+    def await_first(self, stop: threading.Event, tell: Callable[[Obstacle | None], None]) -> None:
         told = None
         while not self._application.executors() and not stop.wait(POLL_S):
             word = self.look()
@@ -62,8 +62,8 @@ class Executors:
         if told is not None:
             tell(None)
 
-    def look(self) -> str | None:
-        """`NO_SPARK_EXECUTOR` if there is none for a while, ClusterUnavailable if for long."""
+    def look(self) -> Obstacle | None:
+        """NO_SPARK_EXECUTOR if there is none for a while, ClusterUnavailable if for long."""
         count = self._application.executors()
         if count is None:
             raise self._ended()
@@ -74,7 +74,7 @@ class Executors:
         self._since_s = now_s if self._since_s is None else self._since_s
         if now_s - self._since_s >= PATIENCE_S:
             raise self._none()
-        return NO_SPARK_EXECUTOR if now_s - self._since_s >= LASTS_S else None
+        return Obstacle.NO_SPARK_EXECUTOR if now_s - self._since_s >= LASTS_S else None
 
     def give_up(self) -> None:
         """Whoever stops a stage waits for its batch, which nobody computes without executors."""

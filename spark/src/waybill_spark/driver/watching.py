@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.app import RunningStage, settle
-from waybill_spark.driver.blocking import BLOCKED_BY_OPEN_TRANSACTION, OpenTransactions
+from waybill_spark.driver.blocking import OpenTransactions
 from waybill_spark.driver.executors import Executors
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.stopping import StageStopped
@@ -25,14 +26,14 @@ class Watcher:
         self,
         stages: Sequence[RunningStage],
         transactions: OpenTransactions,
-        tell: Callable[[str | None], None],
+        tell: Callable[[Obstacle | None], None],
         executors: Executors | None = None,
     ) -> None:
         self._stages = stages
         self._transactions = transactions
         self._tell = tell
         self._executors = executors
-        self._told: str | None = None
+        self._told: Obstacle | None = None
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
     def run(self, stop: threading.Event) -> None:
@@ -59,12 +60,12 @@ class Watcher:
             [reading for stage in self._stages for reading in stage.readings()]
         )
         if word is None and any(stage.hidden() for stage in self._stages):
-            word = BLOCKED_BY_OPEN_TRANSACTION
+            word = Obstacle.BLOCKED_BY_OPEN_TRANSACTION
         if word != self._told:
             self._tell(word)
             self._told = word
 
-    def _look_at_executors(self) -> str | None:
+    def _look_at_executors(self) -> Obstacle | None:
         return None if self._executors is None else self._executors.look()
 
 

@@ -13,7 +13,7 @@ from waybill_ingress.adapters.models import (
     TokenAnswer,
     TokenRequest,
 )
-from waybill_ingress.app.commands import Action, Beginning, Commands
+from waybill_ingress.app.commands import Beginning, Commands
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Sealed
 from waybill_ingress.app.records import Format, Records, as_json
@@ -22,6 +22,7 @@ from waybill_ingress.core.demands import Demand, read_demand
 from waybill_ingress.core.refusals import Refusal
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import Operation
+from waybill_shared.contract.words import Action
 from waybill_shared.http.app import (
     Problem,
     problem_response,
@@ -208,8 +209,8 @@ def pipelines_router(commands: Commands) -> APIRouter:
         async def act(request: Request, pipeline: str) -> Response:
             return _accepted(await commands.act(pipeline, action, request_id(request)))
 
-    add("start", "POST", "/start", "Start a stopped pipeline from its checkpoint")
-    add("stop", "POST", "/stop", "Stop a pipeline; what it has not processed waits")
+    add(Action.START, "POST", "/start", "Start a stopped pipeline from its checkpoint")
+    add(Action.STOP, "POST", "/stop", "Stop a pipeline; what it has not processed waits")
 
     @router.post(
         "/restart",
@@ -219,7 +220,7 @@ def pipelines_router(commands: Commands) -> APIRouter:
     async def restart(request: Request, pipeline: str, start_from: StartFrom = None) -> Response:
         return _accepted(await commands.restart(pipeline, start_from, request_id(request)))
 
-    add("delete", "DELETE", "", "Delete a pipeline; tokens of what it has not processed end lost")
+    add(Action.DELETE, "DELETE", "", "Delete a pipeline; what it has not processed ends lost")
     return router
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.births import Position
+from waybill_shared.contract.words import Action
 
 PARTITIONS_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 2
@@ -124,9 +125,9 @@ class OperationAnswer(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "example": {
-                "operation": f"apply.orders.{REQUEST_ID}",
+                "operation": f"{Action.APPLY}.orders.{REQUEST_ID}",
                 "pipeline": "orders",
-                "action": "apply",
+                "action": Action.APPLY,
             }
         }
     )

@@ -12,9 +12,9 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, pipeline_key
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import Operation
+from waybill_shared.contract.words import Action
 from waybill_shared.settings.service import DEFAULT_TENANT
 
-Action = Literal["apply", "start", "stop", "restart", "delete"]
 Beginning = Literal["earliest", "latest"]
 ACTOR = "http"  # until callers are told apart
 
@@ -32,7 +32,7 @@ class Commands:
             message = f"the manifest is called {declared!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
-        operation = await self._send("apply", name, request_id, manifest)
+        operation = await self._send(Action.APPLY, name, request_id, manifest)
         self._registry.applied(name)
         return operation
 
@@ -45,7 +45,7 @@ class Commands:
         """`start_from` is where to begin in topics that were created anew."""
         await self._registry.pipeline(name)
         options = {} if start_from is None else {"from": str(start_from)}
-        return await self._send("restart", name, request_id, options=options)
+        return await self._send(Action.RESTART, name, request_id, options=options)
 
     async def _send(
         self,

@@ -14,6 +14,7 @@ from waybill_shared.contract.events import (
     SinkDefinition,
     StageDefinition,
 )
+from waybill_shared.contract.words import LossReason
 
 NEW_NAME_HINT: Final = (
     "a stage under a new name begins anew: it writes again what its inputs still hold"
@@ -28,9 +29,10 @@ def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
     A topic that no stage reads is only written: in it there is nothing to choose.
     """
     read = {i.topic: i.topic_id for stage in before.stages for i in stage.inputs}
+    reason = LossReason.TOPIC_RECREATED
     hint = f"choose where to begin: {_restart(before, 'earliest')}, or latest"
     problems = [
-        Problem(message=f"topic_recreated: {_recreation(topic, was, ids.get(topic))}", hint=hint)
+        Problem(message=f"{reason}: {_recreation(topic, was, ids.get(topic))}", hint=hint)
         for topic, was in sorted(read.items())
         if ids.get(topic) != was
     ]

@@ -1,7 +1,6 @@
 """What happens to a pipeline, and what is then to be done. Values only: `supervision` decides."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from waybill_shared.contract.events import (
     Command,
@@ -10,6 +9,7 @@ from waybill_shared.contract.events import (
     Problem,
 )
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.words import Obstacle, OperationState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class DriverRuns:
 class DriverBlocked:
     """The driver says what it waits for; None: for nothing any more."""
 
-    blocked_by: str | None
+    blocked_by: Obstacle | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +98,8 @@ class EndFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     command: Command
-    state: Literal["done", "failed"]
+    state: OperationState
     errors: tuple[Problem, ...] = ()
 
 
-Action = Say | StartDriver | StopDriver | Announce | Beat | EndFacts | Answer
+Move = Say | StartDriver | StopDriver | Announce | Beat | EndFacts | Answer

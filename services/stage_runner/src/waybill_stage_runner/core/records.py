@@ -10,6 +10,7 @@ from waybill_shared.contract.events import (
     Problem,
     StageDefinition,
 )
+from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.compatibility import refuse_incompatible
 
 BEGINNINGS: Final = ("earliest", "latest")
@@ -83,10 +84,10 @@ def beginning(command: Command) -> str | None:
 
 def refuse_gone(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:
     """Only `apply` makes a pipeline, and only `delete` may follow a deletion."""
-    ending = before is not None and before.desired == "deleted" and command.action != "delete"
-    if ending or deleted:
+    ended = before is not None and before.desired == "deleted"
+    if deleted or (ended and command.action is not Action.DELETE):
         message = f"pipeline {command.pipeline} was deleted while this command was on its way"
         raise UserError([Problem(message=message, hint="send it again: it makes a new one")])
-    if before is None and command.action != "apply":
+    if before is None and command.action is not Action.APPLY:
         message = f"pipeline {command.pipeline} does not exist any more"
         raise UserError([Problem(message=message, hint="apply it anew")])

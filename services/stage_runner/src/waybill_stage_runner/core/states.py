@@ -16,7 +16,8 @@ from waybill_shared.contract.events import (
     SqlGuard,
 )
 from waybill_shared.contract.lifecycle import Phase
-from waybill_stage_runner.core.moves import Action, Announce, Answer
+from waybill_shared.contract.words import Obstacle, OperationState
+from waybill_stage_runner.core.moves import Announce, Answer, Move
 
 ACTOR: Final = "stage_runner"
 EventKind = Literal["claim", "transition", "heartbeat"]
@@ -47,7 +48,7 @@ class PipelineState:
     error: LifecycleError | None = None
     pending: tuple[Command, ...] = ()
     reason: str = ""
-    blocked_by: str | None = None
+    blocked_by: Obstacle | None = None
 
     def event(self, kind: EventKind, phase_from: str | None, said: Saying) -> LifecycleEvent:
         return LifecycleEvent(
@@ -70,7 +71,7 @@ class PipelineState:
         )
 
 
-Decision = tuple[PipelineState, tuple[Action, ...]]
+Decision = tuple[PipelineState, tuple[Move, ...]]
 
 
 def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision:
@@ -82,7 +83,7 @@ def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision
 
 
 def answer_all(
-    state: PipelineState, result: Literal["done", "failed"], errors: tuple[Problem, ...] = ()
+    state: PipelineState, result: OperationState, errors: tuple[Problem, ...] = ()
 ) -> Decision:
     answers = tuple(Answer(command=c, state=result, errors=errors) for c in state.pending)
     return replace(state, pending=()), answers

@@ -15,6 +15,7 @@ from waybill_shared.contract.events import (
     Problem,
 )
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.attempts import (
     anew,
     as_problems,
@@ -23,7 +24,6 @@ from waybill_stage_runner.core.attempts import (
     worth_another,
 )
 from waybill_stage_runner.core.moves import (
-    Action,
     Answer,
     Beat,
     DriverBlocked,
@@ -32,6 +32,7 @@ from waybill_stage_runner.core.moves import (
     DriverRuns,
     EndFacts,
     Event,
+    Move,
     Say,
     StartDriver,
     StopDriver,
@@ -74,13 +75,13 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
     """What removes something waits as `next`; any other record is in force, and said, at once."""
     record = event.record
     superseded = tuple(
-        Answer(command=c, state="failed", errors=(_superseded(state, c, record),))
+        Answer(command=c, state=OperationState.FAILED, errors=(_superseded(state, c, record),))
         for c in state.pending
         if event.command is not None and event.command.id != c.id
     )
     pending = (event.command,) if event.command is not None else state.pending
     changed = record.generation != state.record.generation
-    said: tuple[Action, ...] = ()
+    said: tuple[Move, ...] = ()
     if going(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
@@ -92,7 +93,7 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
 
 def _superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
     """What has been said stays said, also of a change that was overtaken before it ran."""
-    said = state.next is None and command.action in ("apply", "restart")
+    said = state.next is None and command.action in (Action.APPLY, Action.RESTART)
     hint = f"its change is in force: generation {state.record.generation}" if said else ""
     return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
 
@@ -107,7 +108,7 @@ def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
         stopping, actions = enter(anew(state), Phase.STOPPING, now, _why(state))
         return stopping, (StopDriver(), *actions)
     if state.phase is Phase.RUNNING:
-        return answer_all(state, "done")
+        return answer_all(state, OperationState.DONE)
     return state, ()
 
 
@@ -120,7 +121,7 @@ def _go_on(state: PipelineState, now: int, reason: str) -> Decision:
     if state.record.desired == "running":
         return _start(state, now, reason)
     stopped, actions = enter(state, Phase.STOPPED, now, state.record.desired)
-    answered, answers = answer_all(stopped, "done")
+    answered, answers = answer_all(stopped, OperationState.DONE)
     return answered, actions + answers
 
 
@@ -134,7 +135,7 @@ def _why(state: PipelineState) -> str:
     """In a word that a person reads as the reason of the phase."""
     if state.record.desired != "running":
         return f"to be {state.record.desired}"
-    words = {"restart": "restarted", "start": "started"}
+    words = {Action.RESTART: "restarted", Action.START: "started"}
     return next((words[c.action] for c in state.pending if c.action in words), "definition changed")
 
 
@@ -149,7 +150,7 @@ def _runs(state: PipelineState, now: int) -> Decision:
     if state.phase is not Phase.STARTING:
         return state, ()
     running, actions = enter(replace(state, error=None), Phase.RUNNING, now, "driver runs")
-    answered, answers = answer_all(running, "done")
+    answered, answers = answer_all(running, OperationState.DONE)
     return answered, actions + answers
 
 
@@ -171,7 +172,7 @@ def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
         return enter(later(state, error, now), Phase.RECOVERING, now, error.message)
     failed, actions = enter(state, Phase.FAILED, now, error.message)
     errors = as_problems(state, error)
-    answered, answers = answer_all(replace(failed, problems=()), "failed", errors)
+    answered, answers = answer_all(replace(failed, problems=()), OperationState.FAILED, errors)
     return answered, actions + answers
 
 
@@ -200,7 +201,7 @@ def _as_asked(state: PipelineState) -> bool:
 def _deleted(state: PipelineState, error: LifecycleError | None, now: int) -> Decision:
     closed = replace(state, closing=None, record=replace(state.record, closed=True))
     stopped, actions = enter(closed, Phase.STOPPED, now, state.record.desired)
-    answered, answers = answer_all(stopped, "done")
+    answered, answers = answer_all(stopped, OperationState.DONE)
     return answered, (*actions, EndFacts(error=error), *answers)
 
 
@@ -214,7 +215,7 @@ def _removed(state: PipelineState, now: int) -> Decision:
 
 def _kept(state: PipelineState, error: LifecycleError, now: int) -> Decision:
     """What cannot be closed is not removed: the change is refused, and all goes on as it was."""
-    refused, answers = answer_all(state, "failed", as_problems(state, error))
+    refused, answers = answer_all(state, OperationState.FAILED, as_problems(state, error))
     after, actions = _go_on(anew(replace(refused, next=None)), now, "a change was refused")
     return after, (*answers, *actions)
 

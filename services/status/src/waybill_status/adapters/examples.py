@@ -2,10 +2,18 @@
 
 from typing import Any, Final
 
+from waybill_shared.contract.words import (
+    Action,
+    OperationState,
+    OutcomeKind,
+    StateInSink,
+    StateInStage,
+)
+
 JsonObject = dict[str, Any]
 
 COMPLETE: Final[JsonObject] = {
-    "outcome": "complete",
+    "outcome": OutcomeKind.COMPLETE,
     "pipeline": "orders",
     "accepted": 3,
     "issued_at": "2026-11-21T09:00:00.120Z",
@@ -13,14 +21,14 @@ COMPLETE: Final[JsonObject] = {
     "stages": [
         {
             "stage": "enrich",
-            "state": "done",
+            "state": StateInStage.DONE,
             "batch": 41,
             "committed_at": "2026-11-21T09:00:00.301Z",
             "blocked_by": None,
             "sinks": [
                 {
                     "name": "enriched_topic",
-                    "state": "committed",
+                    "state": StateInSink.COMMITTED,
                     "batch_rows": 3,
                     "behind": 0,
                     "version": None,
@@ -29,14 +37,14 @@ COMPLETE: Final[JsonObject] = {
         },
         {
             "stage": "load",
-            "state": "done",
+            "state": StateInStage.DONE,
             "batch": 12,
             "committed_at": "2026-11-21T09:00:00.634Z",
             "blocked_by": None,
             "sinks": [
                 {
                     "name": "lake",
-                    "state": "committed",
+                    "state": StateInSink.COMMITTED,
                     "batch_rows": 3,
                     "behind": 0,
                     "version": {"iceberg_snapshot_id": "6150272777574668285"},
@@ -128,11 +136,11 @@ EVENTS: Final[JsonObject] = {
     ]
 }
 OPERATION: Final[JsonObject] = {
-    "id": "apply.orders.8f14e45fceea167a5a36dedd4bea2543",
+    "id": f"{Action.APPLY}.orders.8f14e45fceea167a5a36dedd4bea2543",
     "pipeline": "orders",
-    "action": "apply",
+    "action": Action.APPLY,
     "pipeline_uid": "0d4f7a52-6f0e-5c0e-9d5b-0a7b6c1c5e11",
-    "state": "done",
+    "state": OperationState.DONE,
     "generation": 2,
     "at": "2026-11-21T08:59:20.412Z",
     "errors": [],

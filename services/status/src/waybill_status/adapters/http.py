@@ -14,6 +14,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
 from waybill_shared.contract.operations import read_operation
 from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
+from waybill_shared.contract.words import OperationState, OutcomeKind
 from waybill_shared.http.app import (
     Problem,
     problem_response,
@@ -34,7 +35,7 @@ from waybill_status.app.hub import TooManyWaiters
 from waybill_status.app.operations import Replies
 from waybill_status.app.question import Change
 from waybill_status.app.tokens import Tokens
-from waybill_status.core.outcomes import Kind, Outcome
+from waybill_status.core.outcomes import Outcome
 
 WAIT_S_MAX = 60
 TOKENS_MAX = 1_000
@@ -68,7 +69,7 @@ Wait = Annotated[
 
 def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
-    for kind in Kind:
+    for kind in OutcomeKind:
         metrics.count("waybill_outcomes_total", 0, outcome=kind)  # a first one shows as growth
 
     @router.get(
@@ -130,7 +131,12 @@ def operations_router(replies: Replies) -> APIRouter:
         if reply is not None:
             return OperationAnswer.model_validate(reply)
         assert asked is not None
-        return OperationAnswer(id=id, pipeline=asked.pipeline, action=asked.action, state="pending")
+        return OperationAnswer(
+            id=id,
+            pipeline=asked.pipeline,
+            action=asked.action,
+            state=OperationState.PENDING,
+        )
 
     return router
 
@@ -151,7 +157,7 @@ def _json(outcome: Outcome) -> str:
 
 def _outcome(request: Request, outcome: Outcome) -> Response:
     metrics.count("waybill_outcomes_total", outcome=outcome.outcome)
-    if outcome.outcome != Kind.UNKNOWN:
+    if outcome.outcome != OutcomeKind.UNKNOWN:
         return Response(_json(outcome), media_type="application/json")
     members = OutcomeAnswer.model_validate(outcome).model_dump(mode="json")
     detail = f"nobody can judge the token now: {outcome.reason}"

@@ -5,6 +5,18 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
+from waybill_shared.contract.words import (
+    Action,
+    BatchDetail,
+    LossReason,
+    Obstacle,
+    OperationState,
+    OutcomeKind,
+    StateInSink,
+    StateInStage,
+    UnknownReason,
+    meanings,
+)
 from waybill_status.adapters.examples import (
     COMPLETE,
     EVENTS,
@@ -13,15 +25,7 @@ from waybill_status.adapters.examples import (
     PIPELINES,
 )
 
-BLOCKED_BY = (
-    "stage_stopped | stage_failed | runner_silent | recovering | blocked_by_open_transaction"
-    " | no_spark_executor"
-)
 SQL_GUARD = "strict | trusted, which takes any query; by the runner that spoke last"
-LOST_REASONS = (
-    "before_start | topic_recreated | topic_deleted | retention_passed | sink_topic_recreated"
-    " | sink_removed | pipeline_deleted"
-)
 
 
 def _moment(ms: int) -> str:
@@ -47,24 +51,24 @@ def _silent(value: object) -> bool:
 
 class SinkAnswer(_Answer):
     name: str
-    state: str = Field(description="committed | waiting | lost | removed")
+    state: str = Field(description=meanings(StateInSink))
     batch_rows: int | None
     behind: int = Field(description="records of the token still to come")
     version: dict[str, str] | None = Field(description="from which the data is visible")
-    detail: str | None = Field(default=None, exclude_if=_silent)
+    detail: str | None = Field(default=None, exclude_if=_silent, description=meanings(BatchDetail))
 
 
 class StageAnswer(_Answer):
     stage: str
-    state: str = Field(description="done | waiting | blocked | lost")
+    state: str = Field(description=meanings(StateInStage))
     batch: int | None
     committed_at: Moment | None
-    blocked_by: str | None = Field(description=BLOCKED_BY)
+    blocked_by: str | None = Field(description=meanings(Obstacle))
     sinks: list[SinkAnswer]
 
 
 class LostAnswer(_Answer):
-    reason: str = Field(description=LOST_REASONS)
+    reason: str = Field(description=meanings(LossReason))
     topic: str
     partition: int
     start: int
@@ -82,8 +86,10 @@ class PartAnswer(_Answer):
 class OutcomeAnswer(_Answer):
     model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": COMPLETE})
 
-    outcome: str = Field(description="complete | dead_lettered | lost | in_progress | unknown")
-    reason: str | None = Field(default=None, exclude_if=_silent)
+    outcome: str = Field(description=meanings(OutcomeKind))
+    reason: str | None = Field(
+        default=None, exclude_if=_silent, description=meanings(UnknownReason)
+    )
     pipeline: str | None
     accepted: int | None = Field(description="records; null for a token that says only up to where")
     issued_at: Moment
@@ -231,8 +237,8 @@ class OperationAnswer(_Answer):
     pipeline_uid: str | None = Field(
         default=None, description="of the life of the pipeline that was changed"
     )
-    action: str
-    state: str = Field(description="pending | done | failed")
+    action: str = Field(description=meanings(Action))
+    state: str = Field(description=meanings(OperationState))
     generation: int | None = Field(
         default=None, description="of the pipeline after the change, if there is a pipeline"
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.words import UnknownReason
 from waybill_status.app.details import find_batch
 from waybill_status.app.ports import Sight, SlotStore
 from waybill_status.core.judge import Claim, judge
@@ -33,11 +34,11 @@ async def described(
             for sink in (s for s in sinks if s.brought):
                 found = await find_batch(store, sight, pipeline, sink.key, sink.wanted)
                 if found is None and await _replaced(store, pipeline, sight):
-                    return unknown(token, "slot_missing", judgement.name)
+                    return unknown(token, UnknownReason.SLOT_MISSING, judgement.name)
                 batches[pipeline, sink.key] = found
     except Retryable:
         name = judgements[0].name if len(judgements) == 1 else None
-        return unknown(token, "redis_away", name)
+        return unknown(token, UnknownReason.REDIS_AWAY, name)
     return describe(token, judgements, batches)
 
 

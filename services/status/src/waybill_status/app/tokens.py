@@ -16,6 +16,7 @@ from waybill_shared.contract.tokens import (
     Token,
     open_token,
 )
+from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.app.answers import described, judged
@@ -72,7 +73,7 @@ class Tokens:
         deadline = _now_s() + wait_s
         claims = await self._claims_in_time(token, deadline)
         if claims is None:
-            return unknown(token, "pipeline_not_known_yet")
+            return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
         async with self._hub.watch(token, claims) as question:
             change = question.change
             while change is None or not change.outcome.final:
@@ -86,7 +87,7 @@ class Tokens:
         """The outcome now and after each change, up to a final one; None when it is quiet."""
         claims = await self._claims_in_time(token, _now_s() + PING_S)
         if claims is None:
-            yield Change(outcome=unknown(token, "pipeline_not_known_yet"), version="0")
+            yield Change(outcome=unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET), version="0")
             return
         async with self._hub.watch(token, claims) as question:
             change: Change | None = None
@@ -105,7 +106,7 @@ class Tokens:
 
     async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
         if claims is None:
-            return unknown(token, "pipeline_not_known_yet")
+            return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
         return await described(self._store, token, judged(claims, sight), sight)
 
     async def _claims_of(self, tokens: Sequence[Token]) -> list[list[Claim] | TokenRefused | None]:

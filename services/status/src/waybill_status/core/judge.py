@@ -32,6 +32,7 @@ from waybill_shared.contract.vectors import (
     join,
     passes,
 )
+from waybill_shared.contract.words import LossReason, OutcomeKind, UnknownReason
 from waybill_status.core.losses import (
     Asked,
     left_of,
@@ -40,7 +41,6 @@ from waybill_status.core.losses import (
 )
 from waybill_status.core.outcomes import (
     Judgement,
-    Kind,
     SinkJudgement,
     StageJudgement,
 )
@@ -91,16 +91,16 @@ def _shares(part: Part) -> Iterator[_Share]:
 def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
     definition = view.definition
     if view.fault is not None or definition is None:
-        return _unknown(claim, view.fault or "no_definition")
+        return _unknown(claim, view.fault or UnknownReason.NO_DEFINITION)
     if share.generation > view.generation:
-        return _unknown(claim, "generation_behind")
+        return _unknown(claim, UnknownReason.GENERATION_BEHIND)
     view = as_read(view, definition, _removals(share, view), share.generation)
     found = _judge(claim, share, view, definition, ended=_ended_by(definition))
     for removal in reversed(_removals(share, view)):  # the last that left nothing to wait for
         if found is None:
             before = replace(definition, stages=(*definition.stages, *removal.stages))
-            found = _judge(claim, share, view, before, ended="sink_removed")
-    return found or _unknown(claim, "nothing_required")
+            found = _judge(claim, share, view, before, ended=LossReason.SINK_REMOVED)
+    return found or _unknown(claim, UnknownReason.NOTHING_REQUIRED)
 
 
 def _removals(share: _Share, view: View) -> list[Removal]:
@@ -108,12 +108,12 @@ def _removals(share: _Share, view: View) -> list[Removal]:
     return [removal for removal in view.removals if removal.generation > share.generation]
 
 
-def _ended_by(definition: Definition) -> str | None:
-    return "pipeline_deleted" if definition.deleted else None
+def _ended_by(definition: Definition) -> LossReason | None:
+    return LossReason.PIPELINE_DELETED if definition.deleted else None
 
 
 def _judge(
-    claim: Claim, share: _Share, view: View, definition: Definition, *, ended: str | None
+    claim: Claim, share: _Share, view: View, definition: Definition, *, ended: LossReason | None
 ) -> Judgement | None:
     """By `definition`; None if it has nothing that the share waits for. `ended`: why nothing more
     will come."""
@@ -126,13 +126,13 @@ def _judge(
         return None
     keys = [sink.key for sink in required]
     lost = tuple(losses(_asked(wanted), keys, _removed_keys(share, view), view, ended=ended))
-    kind = Kind.IN_PROGRESS
+    kind = OutcomeKind.IN_PROGRESS
     if lost:
-        kind = Kind.LOST
+        kind = OutcomeKind.LOST
     elif all(sink.covered for sink in required):
-        kind = Kind.COMPLETE
+        kind = OutcomeKind.COMPLETE
     elif not view.fresh:
-        return _unknown(claim, "tracker_silent")
+        return _unknown(claim, UnknownReason.TRACKER_SILENT)
     return Judgement(
         pipeline=claim.pipeline,
         name=claim.name,
@@ -142,8 +142,9 @@ def _judge(
     )
 
 
-def _unknown(claim: Claim, reason: str) -> Judgement:
-    return Judgement(pipeline=claim.pipeline, name=claim.name, kind=Kind.UNKNOWN, reason=reason)
+def _unknown(claim: Claim, reason: UnknownReason) -> Judgement:
+    unknown = OutcomeKind.UNKNOWN
+    return Judgement(pipeline=claim.pipeline, name=claim.name, kind=unknown, reason=reason)
 
 
 def _removed_keys(share: _Share, view: View) -> list[str]:

@@ -18,6 +18,7 @@ from waybill_shared.contract.vectors import (
     overlap,
     without,
 )
+from waybill_shared.contract.words import LossReason
 from waybill_status.core.outcomes import Lost
 from waybill_status.core.views import Missing, View
 
@@ -40,7 +41,7 @@ def losses(
     removed: Sequence[str],
     view: View,
     *,
-    ended: str | None,
+    ended: LossReason | None,
 ) -> Iterator[Lost]:
     """`required` are the keys of the sinks that must have all of it, `removed` those that once had
     to; `ended` is why nothing more will come. No offset comes twice."""
@@ -76,7 +77,7 @@ def misses(span: Span, reached: Vector, missing: Missing) -> bool:
 
 def _before_start(each: Asked) -> Iterator[Told]:
     if each.span.start < each.base:
-        yield "before_start", _span(each.span, 0, each.base)
+        yield LossReason.BEFORE_START, _span(each.span, 0, each.base)
 
 
 def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Told]:

@@ -2,34 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Span, Vector, merge_spans
+from waybill_shared.contract.words import (
+    BatchDetail,
+    OutcomeKind,
+    StateInSink,
+    StateInStage,
+    UnknownReason,
+)
 from waybill_status.core.views import PipelineKey
 
-
-class Kind(StrEnum):
-    COMPLETE = "complete"
-    DEAD_LETTERED = "dead_lettered"
-    IN_PROGRESS = "in_progress"
-    LOST = "lost"
-    UNKNOWN = "unknown"
-
-
-FINAL: Final = frozenset({Kind.COMPLETE, Kind.DEAD_LETTERED, Kind.LOST})
+FINAL: Final = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED, OutcomeKind.LOST})
 # Of several parts the first of these that one of them has: a loss stays a loss whatever else
 # is unknown, and nothing is called in progress or complete while a part of it is unknown.
 PRECEDENCE: Final = (
-    Kind.LOST,
-    Kind.UNKNOWN,
-    Kind.IN_PROGRESS,
-    Kind.DEAD_LETTERED,
-    Kind.COMPLETE,
+    OutcomeKind.LOST,
+    OutcomeKind.UNKNOWN,
+    OutcomeKind.IN_PROGRESS,
+    OutcomeKind.DEAD_LETTERED,
+    OutcomeKind.COMPLETE,
 )
-EXPIRED: Final = "expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +65,12 @@ class SinkJudgement:
         return self.covered and not self.vacuous and not self.lost
 
     @property
-    def state(self) -> str:
+    def state(self) -> StateInSink:
         if self.removed:
-            return "removed"
-        return "lost" if self.lost else "committed" if self.covered else "waiting"
+            return StateInSink.REMOVED
+        if self.lost:
+            return StateInSink.LOST
+        return StateInSink.COMMITTED if self.covered else StateInSink.WAITING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +86,8 @@ class Judgement:
 
     pipeline: PipelineKey
     name: str
-    kind: Kind
-    reason: str | None = None
+    kind: OutcomeKind
+    reason: UnknownReason | None = None
     stages: tuple[StageJudgement, ...] = ()
     lost: tuple[Lost, ...] = ()
 
@@ -97,17 +95,17 @@ class Judgement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOutcome:
     name: str
-    state: str
+    state: StateInSink
     batch_rows: int | None
     behind: int
     version: Mapping[str, str] | None
-    detail: str | None
+    detail: BatchDetail | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOutcome:
     stage: str
-    state: str
+    state: StateInStage
     batch: int | None
     committed_at: int | None
     blocked_by: str | None
@@ -119,7 +117,7 @@ class PartOutcome:
     """One pipeline of a token that has several."""
 
     pipeline: str
-    outcome: Kind
+    outcome: OutcomeKind
     completed_at: int | None
     stages: tuple[StageOutcome, ...]
     lost: tuple[Lost, ...]
@@ -127,8 +125,8 @@ class PartOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    outcome: Kind
-    reason: str | None
+    outcome: OutcomeKind
+    reason: UnknownReason | None
     pipeline: str | None
     accepted: int | None
     issued_at: int
@@ -146,7 +144,7 @@ Batches = Mapping[tuple[PipelineKey, str], Progress | None]
 """By pipeline and sink: the batch that brought the last of the token there; None if forgotten."""
 
 
-def kind_of(judgements: Sequence[Judgement]) -> Kind:
+def kind_of(judgements: Sequence[Judgement]) -> OutcomeKind:
     """Of several inputs or pipelines."""
     kinds = {judgement.kind for judgement in judgements}
     return next(kind for kind in PRECEDENCE if kind in kinds)
@@ -157,7 +155,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
     parts = tuple(_part(judgement, batches) for judgement in judgements)
     moments = [part.completed_at for part in parts]
     known = [moment for moment in moments if moment is not None]
-    done = kind == Kind.COMPLETE and len(known) == len(moments)
+    done = kind == OutcomeKind.COMPLETE and len(known) == len(moments)
     reasons = (judgement.reason for judgement in judgements if judgement.kind == kind)
     return Outcome(
         outcome=kind,
@@ -172,9 +170,9 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
     )
 
 
-def unknown(token: Token, reason: str, pipeline: str | None = None) -> Outcome:
+def unknown(token: Token, reason: UnknownReason, pipeline: str | None = None) -> Outcome:
     return Outcome(
-        outcome=Kind.UNKNOWN,
+        outcome=OutcomeKind.UNKNOWN,
         reason=reason,
         pipeline=pipeline,
         accepted=accepted(token),
@@ -197,7 +195,7 @@ def accepted(token: Token) -> int | None:
 def _part(judgement: Judgement, batches: Batches) -> PartOutcome:
     stages = tuple(_stage(stage, judgement.pipeline, batches) for stage in judgement.stages)
     moments: list[int] = []
-    missing = judgement.kind != Kind.COMPLETE
+    missing = judgement.kind != OutcomeKind.COMPLETE
     for sink in (sink for stage in judgement.stages for sink in stage.sinks if sink.required):
         batch = batches.get((judgement.pipeline, sink.key))
         if batch is None:
@@ -216,19 +214,25 @@ def _part(judgement: Judgement, batches: Batches) -> PartOutcome:
 def _stage(stage: StageJudgement, pipeline: PipelineKey, batches: Batches) -> StageOutcome:
     lost = any(sink.lost for sink in stage.sinks)
     done = not lost and all(sink.covered or sink.removed for sink in stage.sinks)
-    removed = all(sink.removed for sink in stage.sinks)
-    waiting = "waiting" if stage.blocked_by is None else "blocked"
     made = [batches.get((pipeline, sink.key)) for sink in stage.sinks]
     known = [batch for batch in made if batch is not None]
     last = max(known, key=lambda b: b.committed_at) if done and len(known) == len(made) else None
     return StageOutcome(
         stage=stage.name,
-        state="removed" if removed else "lost" if lost else "done" if done else waiting,
+        state=_state(stage, lost=lost, done=done),
         batch=None if last is None else last.batch_id,
         committed_at=None if last is None else last.committed_at,
         blocked_by=None if done or lost else stage.blocked_by,
         sinks=tuple(_sink(sink, batch) for sink, batch in zip(stage.sinks, made, strict=True)),
     )
+
+
+def _state(stage: StageJudgement, *, lost: bool, done: bool) -> StateInStage:
+    if all(sink.removed for sink in stage.sinks):
+        return StateInStage.REMOVED
+    if lost or done:
+        return StateInStage.LOST if lost else StateInStage.DONE
+    return StateInStage.WAITING if stage.blocked_by is None else StateInStage.BLOCKED
 
 
 def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
@@ -238,5 +242,5 @@ def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
         batch_rows=None if batch is None else batch.batch_rows,
         behind=sink.behind,
         version=(batch.version or None) if batch is not None else None,
-        detail=EXPIRED if sink.brought and batch is None else None,
+        detail=BatchDetail.EXPIRED if sink.brought and batch is None else None,
     )

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from waybill_shared.contract.vectors import join, merge_spans
+from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes import (
     Judgement,
-    Kind,
     SinkJudgement,
     StageJudgement,
     kind_of,
@@ -23,7 +23,7 @@ def unite(judgements: Sequence[Judgement]) -> Judgement:
         first,
         kind=kind,
         reason=next(judgement.reason for judgement in judgements if judgement.kind == kind),
-        stages=() if kind == Kind.UNKNOWN else _stages(judgements),
+        stages=() if kind == OutcomeKind.UNKNOWN else _stages(judgements),
         lost=tuple(dict.fromkeys(lost for judgement in judgements for lost in judgement.lost)),
     )
 

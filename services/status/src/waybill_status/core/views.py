@@ -20,16 +20,15 @@ from waybill_shared.contract.vectors import (
     Vector,
     beyond,
 )
-
-WITH_ITS_TOPIC: Final = "sink_topic_recreated"  # what a sink held; who reads there may have it
+from waybill_shared.contract.words import LossReason, Obstacle, UnknownReason
 
 PipelineKey = tuple[str, str]
 """Tenant and uid."""
 
-BLOCKED_BY_PHASE: Final[Mapping[str, str]] = {
-    Phase.STOPPED: "stage_stopped",
-    Phase.STOPPING: "stage_stopped",
-    Phase.FAILED: "stage_failed",
+BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
+    Phase.STOPPED: Obstacle.STAGE_STOPPED,
+    Phase.STOPPING: Obstacle.STAGE_STOPPED,
+    Phase.FAILED: Obstacle.STAGE_FAILED,
 }
 
 
@@ -80,11 +79,12 @@ class Missing:
 
     def where_unread(self, read: Vector) -> "Missing":
         """The same; but what went with the sink's topic only where it was not `read` before."""
+        went = LossReason.SINK_TOPIC_RECREATED
         spans = {
             place: tuple(
                 (reason, left)
                 for reason, span in told
-                for left in (beyond([span], read) if reason == WITH_ITS_TOPIC else [span])
+                for left in (beyond([span], read) if reason == went else [span])
             )
             for place, told in self.spans.items()
         }
@@ -110,7 +110,7 @@ class Reading:
 class View:
     """Equal views give every token the same outcome, so nobody is woken by a mere heartbeat."""
 
-    fault: str | None
+    fault: UnknownReason | None
     fresh: bool
     generation: int
     definition: Definition | None
@@ -141,12 +141,12 @@ def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
 def view_of(reading: Reading | None) -> View:
     """The view of a reading; without one, Redis did not answer."""
     if reading is None:
-        return _no_view("redis_away", version=0)
+        return _no_view(UnknownReason.REDIS_AWAY, version=0)
     slot, stamp = usable_slot(reading), reading.stamp
     if slot is None:
-        return _no_view("slot_missing", version=stamp.version)
+        return _no_view(UnknownReason.SLOT_MISSING, version=stamp.version)
     return View(
-        fault=None if slot.definition is not None else "no_definition",
+        fault=None if slot.definition is not None else UnknownReason.NO_DEFINITION,
         fresh=stamp.fresh,
         generation=slot.generation,
         definition=slot.definition,
@@ -171,7 +171,7 @@ def silent(slot: Slot, now_ms: int) -> bool:
     return now_ms - slot.heard_at > HEARTBEAT_AGE_MS_MAX
 
 
-def _no_view(fault: str, *, version: int) -> View:
+def _no_view(fault: UnknownReason, *, version: int) -> View:
     return View(
         fault=fault,
         fresh=False,
@@ -204,7 +204,7 @@ def _blocked_by(slot: Slot, now_ms: int) -> str | None:
     if (stopped := BLOCKED_BY_PHASE.get(event.phase)) is not None:
         return stopped
     if silent(slot, now_ms):
-        return "runner_silent"
+        return Obstacle.RUNNER_SILENT
     if event.phase == Phase.RECOVERING:
-        return "recovering"
+        return Obstacle.RECOVERING
     return slot.blocked_by if event.phase in {Phase.STARTING, Phase.RUNNING} else None

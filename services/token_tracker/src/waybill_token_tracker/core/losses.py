@@ -33,6 +33,7 @@ from waybill_shared.contract.vectors import (
     overlap,
     without,
 )
+from waybill_shared.contract.words import LossReason
 from waybill_token_tracker.core.graph import (
     Graph,
     StageSink,
@@ -40,9 +41,7 @@ from waybill_token_tracker.core.graph import (
     within,
 )
 
-BEFORE_START: Final = "before_start"
-UNSAID: Final = "topic_recreated"  # of a topic that is gone without a word why
-WITH_ITS_TOPIC: Final = "sink_topic_recreated"  # what a sink held; who reads there may have it
+UNSAID: Final = LossReason.TOPIC_RECREATED  # of a topic that is gone without a word why
 
 _Way = tuple[StageDefinition, Vector]
 """A stage as it was defined before the fact, and how far a sink was past its inputs then."""
@@ -120,7 +119,7 @@ class _Settling:
                         if b.offset > 0
                     ]
                     spans += self._written_elsewhere(writer, source)
-        return {BEFORE_START: spans} if spans else {}
+        return {LossReason.BEFORE_START: spans} if spans else {}
 
     def _written_elsewhere(self, writer: StageSink, source: InputDefinition) -> Iterable[Span]:
         """In topics of that name which were gone before `source` was first read."""
@@ -233,8 +232,10 @@ def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
 
 
 def _on_the_way(lost: Losses) -> Losses:
-    """What never came to a writer, and so comes to none of its readers."""
-    return {reason: spans for reason, spans in lost.items() if reason != WITH_ITS_TOPIC}
+    """What never came to a writer, and so comes to none of its readers. What went with the topic
+    that it was written to did come there: readers may have it."""
+    went = LossReason.SINK_TOPIC_RECREATED
+    return {reason: spans for reason, spans in lost.items() if reason != went}
 
 
 def _with_new(lost: Losses, found: Losses, reached: Vector) -> Losses:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Fence, Problem
+from waybill_shared.contract.words import StopReason
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import (
     SinkLife,
@@ -72,7 +73,7 @@ class IcebergSink:
         """An empty batch makes a snapshot too: only a new snapshot refuses a paused driver."""
         if self._table is None and self._schema is None:
             detail = f"sink {self.name}: there is no table {self._identifier}"
-            raise StageStopped("table_missing", detail, "nothing was ever written there")
+            raise StageStopped(StopReason.TABLE_MISSING, detail, "nothing was ever written there")
         before, table = self._fence(self._current()), self._table_of(rows)
         for _ in range(CONFLICTS_MAX):
             try:

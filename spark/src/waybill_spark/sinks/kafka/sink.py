@@ -14,12 +14,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence, Output
+from waybill_shared.contract.words import LossReason
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import FENCED, said
 from waybill_shared.process.failpoints import reach
-from waybill_spark.settling import TOPIC_DELETED, TOPIC_RECREATED
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.kafka.fences import newest_fence
 from waybill_spark.stopping import StageStopped
@@ -155,7 +155,8 @@ class KafkaSink:
             now = f"now it is {found.topic_id}" if found is not None else "gone"
             detail = f"sink {self.name}: topic {topic} had id {wanted}, {now}"
             hint = "restart the pipeline with --from earliest (or latest): it writes to the new one"
-            raise StageStopped(TOPIC_RECREATED if found else TOPIC_DELETED, detail, hint)
+            reason = LossReason.TOPIC_RECREATED if found else LossReason.TOPIC_DELETED
+            raise StageStopped(reason, detail, hint)
 
     def _outputs(
         self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]

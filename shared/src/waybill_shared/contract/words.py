@@ -1,0 +1,188 @@
+"""The words that people meet in answers, events, metrics and errors, each with its meaning.
+
+Whoever says one takes it from here; docs/words.md and the API's descriptions are made of this.
+Messages and slots hold them as text, so that a word of a newer version is passed on unharmed.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Word(StrEnum):
+    """As text it is the word itself, in JSON and Avro too."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Self:
+        """Enum looks a word up by its text alone; a test holds that each has a meaning."""
+        word = str.__new__(cls, value)
+        word._value_ = value
+        word.meaning = meaning
+        return word
+
+
+class OutcomeKind(Word):
+    """Outcomes.
+
+    `outcome` of a token, and of each part of a merged one.
+    """
+
+    COMPLETE = "complete", "all of it is committed in every sink at the end of the pipeline; final"
+    DEAD_LETTERED = (
+        "dead_lettered",
+        "reserved for records that go to a dead-letter topic: nobody says it yet; final",
+    )
+    LOST = "lost", "some of it will never be processed; `lost` says which offsets, and why; final"
+    IN_PROGRESS = "in_progress", "not all of it has arrived; `stages` says what is still to come"
+    UNKNOWN = "unknown", "nobody can judge it now, `reason` says why; ask again"
+
+
+class UnknownReason(Word):
+    """Why an outcome is unknown.
+
+    `reason` of an outcome.
+    """
+
+    REDIS_AWAY = "redis_away", "Redis does not answer"
+    SLOT_MISSING = (
+        "slot_missing",
+        "Redis holds nothing of the pipeline that was written since Redis started",
+    )
+    NO_DEFINITION = "no_definition", "the tracker has not heard yet what the pipeline consists of"
+    GENERATION_BEHIND = (
+        "generation_behind",
+        "the token is of a later generation of the pipeline than the tracker has heard of",
+    )
+    TRACKER_SILENT = (
+        "tracker_silent",
+        "not all of it had arrived, and the tracker has confirmed nothing for 5 s",
+    )
+    NOTHING_REQUIRED = (
+        "nothing_required",
+        "the tracker knows of no sink that is to have the records of the token",
+    )
+    PIPELINE_NOT_KNOWN_YET = (
+        "pipeline_not_known_yet",
+        "this process of status has not read yet of which pipeline the token is",
+    )
+
+
+class LossReason(Word):
+    """Why records will never be processed.
+
+    `reason` in `lost` of an outcome, and of `waybill_set_aside_ranges`.
+    """
+
+    BEFORE_START = (
+        "before_start",
+        "they lie before the offset at which the pipeline, a later stage or a later sink began",
+    )
+    TOPIC_RECREATED = (
+        "topic_recreated",
+        "their topic was deleted and created anew before they were read",
+    )
+    TOPIC_DELETED = "topic_deleted", "their topic was deleted before they were read"
+    RETENTION_PASSED = "retention_passed", "retention removed them before they were read"
+    SINK_TOPIC_RECREATED = (
+        "sink_topic_recreated",
+        "a sink's topic was deleted or created anew, and no stage had read there what they became",
+    )
+    SINK_REMOVED = (
+        "sink_removed",
+        "the last sink that the token waited for was removed from the pipeline before they arrived",
+    )
+    PIPELINE_DELETED = "pipeline_deleted", "the pipeline was deleted before they arrived"
+
+
+class StopReason(Word):
+    """Why a stage stopped.
+
+    The first word in the error of its pipeline, as are `topic_recreated`, `topic_deleted` and
+    `retention_passed`.
+    """
+
+    CHECKPOINT_DIVERGED = (
+        "checkpoint_diverged",
+        "Spark's checkpoint and a sink do not agree on what was written",
+    )
+    TABLE_MISSING = "table_missing", "a sink has no table, and never wrote anything"
+
+
+class Obstacle(Word):
+    """What a stage waits for.
+
+    `blocked_by` of outcomes, pipelines and events, and of `waybill_pipeline_blocked`.
+    """
+
+    STAGE_STOPPED = "stage_stopped", "the pipeline is stopped, or is being stopped"
+    STAGE_FAILED = "stage_failed", "the pipeline has failed, and is not started again by itself"
+    RUNNER_SILENT = "runner_silent", "its runner has said nothing for 10 s"
+    RECOVERING = "recovering", "its driver has failed and will be started again"
+    BLOCKED_BY_OPEN_TRANSACTION = (
+        "blocked_by_open_transaction",
+        "a producer has left a transaction open in a topic that it reads",
+    )
+    NO_SPARK_EXECUTOR = "no_spark_executor", "the Spark cluster gives its driver no executor"
+
+
+class StateInStage(Word):
+    """How a token stands in a stage.
+
+    `state` in `stages` of an outcome.
+    """
+
+    DONE = "done", "every sink of the stage has all of it"
+    WAITING = "waiting", "some of it is still to come"
+    BLOCKED = "blocked", "some of it is still to come, and `blocked_by` holds that up"
+    LOST = "lost", "some of it never comes to a sink of the stage"
+    REMOVED = "removed", "the pipeline has the stage no longer"
+
+
+class StateInSink(Word):
+    """How a token stands in a sink.
+
+    `state` in `sinks` of an outcome.
+    """
+
+    COMMITTED = "committed", "the sink has all of it, and its readers can see it"
+    WAITING = "waiting", "some of it is still to come"
+    LOST = "lost", "some of it never comes to the sink"
+    REMOVED = "removed", "the pipeline has the sink no longer"
+
+
+class BatchDetail(Word):
+    """What more is said of the batch that brought a token to a sink.
+
+    `detail` in `sinks` of an outcome.
+    """
+
+    EXPIRED = "expired", "all of it is committed, by a batch that is too old to be remembered"
+
+
+class Action(Word):
+    """What people want of a pipeline.
+
+    `action` of an operation.
+    """
+
+    APPLY = "apply", "make the pipeline, or change it to this manifest"
+    START = "start", "run a stopped pipeline, from where it stopped"
+    STOP = "stop", "stop it; what it has not processed waits"
+    RESTART = "restart", "run it with a new driver, also on topics that were created anew"
+    DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
+
+
+class OperationState(Word):
+    """How a change of a pipeline stands.
+
+    `state` of an operation.
+    """
+
+    PENDING = "pending", "nobody has said yet how it ended"
+    DONE = "done", "what was asked for is so"
+    FAILED = "failed", "it was refused, or did not succeed; `errors` says why"
+
+
+def meanings(words: type[Word]) -> str:
+    """All words of a kind, as a list in Markdown."""
+    return "\n".join(f"- `{word}`: {word.meaning}" for word in words)

@@ -1,0 +1,112 @@
+"""The words of Waybill: their page, who says them, and those that the SDK keeps for itself."""
+
+import ast
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+import waybill
+from waybill.cli.describe import OBSTACLES
+from waybill.cli.render import STYLE_BY_WORD
+from waybill.outcomes import FINAL_KINDS
+from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.words import (
+    Action,
+    Obstacle,
+    OperationState,
+    OutcomeKind,
+    StateInSink,
+    StateInStage,
+    Word,
+)
+from waybill_shared.tools.words_page import render
+from waybill_status.core.outcomes import FINAL
+
+ROOT = Path(__file__).parents[2]
+HERE = ROOT / "shared/src/waybill_shared/contract/words.py"
+KINDS = Word.__subclasses__()
+SLUGS = {"topic_recreated"}  # also what ingress calls a problem
+NAMED = {word for kind in KINDS for word in kind if "_" in word} - SLUGS
+"""Words that mean nothing else wherever they stand."""
+COMPARED: dict[str, set[StrEnum]] = {
+    "action": set(Action),
+    "blocked_by": set(Obstacle),
+    "kind": set(OutcomeKind),
+    "phase": set(Phase),
+    "state": {*OperationState, *StateInSink, *StateInStage},
+}
+
+
+def test_the_page_shows_the_words_as_they_are() -> None:
+    same = (ROOT / "docs/words.md").read_text(encoding="utf-8") == render()
+
+    assert same, "run `.venv/bin/python -m waybill_shared.tools.words_page > docs/words.md`"
+
+
+@pytest.mark.parametrize("words", KINDS)
+def test_every_word_has_a_meaning_of_its_own(words: type[Word]) -> None:
+    assert len(words.__members__) == len(words), "two words are one"
+    assert all(word.meaning and "|" not in word.meaning for word in words)
+
+
+@pytest.mark.parametrize("folder", ["services", "spark", "shared", "infra"])
+def test_no_word_is_spelled_out_in_the_product(folder: str) -> None:
+    sources = [path for path in sorted((ROOT / folder).rglob("*.py")) if path != HERE]
+    assert sources
+
+    spelled = [
+        f"{source.relative_to(ROOT)}:{node.lineno}: {node.value!r}"
+        for source in sources
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if NAMED & set(re.split(r"[ :|]+", node.value))
+    ]
+
+    assert not spelled, "take it from waybill_shared.contract.words"
+
+
+def test_the_sdk_knows_every_outcome_and_which_are_final() -> None:
+    assert {str(kind) for kind in waybill.OutcomeKind} == {str(kind) for kind in OutcomeKind}
+    assert {str(kind) for kind in FINAL_KINDS} == {str(kind) for kind in FINAL}
+
+
+@pytest.mark.parametrize("client", [waybill.Client, waybill.AsyncClient])
+def test_the_sdk_can_do_what_people_want_of_a_pipeline(client: type) -> None:
+    assert [action for action in Action if not hasattr(client, action)] == []
+
+
+def test_the_sdk_compares_with_words_that_there_are() -> None:
+    compared = list(_compared_in_the_sdk())
+    assert {attribute for attribute, _ in compared} >= {"action", "phase", "state"}
+
+    assert [each for each in compared if each[1] not in COMPARED[each[0]]] == []
+
+
+def test_the_command_explains_obstacles_that_there_are_and_colours_every_end() -> None:
+    assert set(OBSTACLES) <= set(Obstacle)
+    assert {*OutcomeKind, *OperationState} <= set(STYLE_BY_WORD)
+
+
+def test_alerts_and_dashboards_ask_for_outcomes_that_there_are() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "infra").rglob("*.[yj][as]*")]
+    asked = {word for text in texts for word in re.findall(r'outcome=\\?"(\w+)', text)}
+
+    assert asked
+    assert asked <= set(OutcomeKind)
+
+
+def _compared_in_the_sdk() -> Iterator[tuple[str, str]]:
+    """As in `operation.state == "done"` and `pipeline.phase in {"Starting", "Running"}`."""
+    for source in sorted((ROOT / "client/src/waybill").rglob("*.py")):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute):
+                words = [
+                    each.value
+                    for right in node.comparators
+                    for each in ast.walk(right)
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                ]
+                yield from ((node.left.attr, word) for word in words if node.left.attr in COMPARED)
