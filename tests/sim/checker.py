@@ -30,7 +30,7 @@ from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.settings.service import DEFAULT_TENANT
-from waybill_status.core.outcomes import FINAL, Lost, Outcome
+from waybill_status.core.outcomes import FINAL, LostSpan, Outcome
 from waybill_status.core.views import Reading
 
 NOT_KNOWN_NOW = frozenset(
@@ -53,7 +53,7 @@ class Violation:
 
 
 class ToldLost(NamedTuple):
-    lost: Sequence[Lost]
+    lost: Sequence[LostSpan]
     reading: Reading
     """By which it was told."""
 

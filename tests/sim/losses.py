@@ -17,7 +17,7 @@ from sim.flow import Flow
 from sim.log import Place
 from waybill_shared.contract.events import Fact, to_vector
 from waybill_shared.contract.words import LossReason
-from waybill_status.core.outcomes import Lost
+from waybill_status.core.outcomes import LostSpan
 from waybill_status.core.views import Reading
 
 CUT_OFF: Final = frozenset({LossReason.PIPELINE_DELETED, LossReason.SINK_REMOVED})
@@ -44,7 +44,7 @@ class Losses:
                 for lost in told.lost:
                     self._check(issued, lost, told.reading)
 
-    def _check(self, issued: Issued, lost: Lost, reading: Reading) -> None:
+    def _check(self, issued: Issued, lost: LostSpan, reading: Reading) -> None:
         for place, _ in covered(self._contents, self._world.open(issued)):
             if not self._within(place, lost):
                 continue
@@ -88,11 +88,11 @@ class Losses:
                     )
         return False
 
-    def _report(self, place: Place, lost: Lost, where: str) -> None:
+    def _report(self, place: Place, lost: LostSpan, where: str) -> None:
         detail = f"{place} is said to be lost, {lost.reason}, and is in {where}"
         self._world.checker.report("I4", detail)
 
-    def _within(self, place: Place, lost: Lost) -> bool:
+    def _within(self, place: Place, lost: LostSpan) -> bool:
         topic = self._world.cluster.incarnations[place.topic_id].name
         there = (topic, place.partition) == (lost.topic, lost.partition)
         return there and lost.start <= place.offset < lost.end
@@ -108,8 +108,8 @@ class Losses:
 def _accused(issued: Issued, place: Place, reading: Reading) -> Iterator[str]:
     """The sinks that are as old as the token and for which it was told lost."""
     assert reading.slot is not None
-    for key, missing in reading.missing.items():
-        holes = missing.of(place[:2], reading.reached[key])
+    for key, losses in reading.losses.items():
+        holes = losses.of(place[:2], reading.reached[key])
         old = int(key.rpartition("@")[2]) <= issued.generation
         if old and any(hole.start <= place.offset < hole.end for _, hole in holes):
             yield f"{reading.slot.pipeline_uid}/{key}"

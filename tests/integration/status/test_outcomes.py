@@ -24,7 +24,7 @@ from integration.status.tracker import (
 from integration.waiting import eventually
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import Problem, Reply
-from waybill_shared.contract.operations import Operation
+from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.tokens import (
     Part,
@@ -230,7 +230,7 @@ def test_a_pipeline_is_told_with_its_phase_and_last_batch(
 def test_an_operation_is_pending_until_it_is_answered(
     surroundings: Surroundings, status: httpx2.Client
 ) -> None:
-    operation = Operation(action=Action.APPLY, pipeline="orders", nonce=uuid.uuid4().hex)
+    operation = OperationId(action=Action.APPLY, pipeline="orders", nonce=uuid.uuid4().hex)
     pending = status.get(f"/v1/operations/{operation}").json()
     assert (pending["state"], pending["pipeline"], pending["action"]) == (
         "pending",

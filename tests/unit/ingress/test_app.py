@@ -28,7 +28,7 @@ from waybill_ingress.core.rows import Rejection, RowLimits
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, PipelineRecord
-from waybill_shared.contract.operations import Operation, read_operation
+from waybill_shared.contract.operations import OperationId, read_operation
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import Action
 
@@ -241,7 +241,7 @@ def test_a_command_goes_to_the_pipelines_own_key() -> None:
 
 @pytest.mark.parametrize("action", Action)
 def test_every_action_makes_an_operation_that_can_be_asked_for(action: Action) -> None:
-    operation = Operation(action=action, pipeline="orders", nonce="ab" * 16)
+    operation = OperationId(action=action, pipeline="orders", nonce="ab" * 16)
     assert read_operation(str(operation)) == operation
 
 

@@ -13,7 +13,7 @@ from waybill_stage_runner.core.attempts import CRASHES_MAX
 from waybill_stage_runner.core.moves import (
     Announce,
     Answer,
-    Beat,
+    BeatNow,
     DriverBlocked,
     DriverEnded,
     DriverFailed,
@@ -308,15 +308,15 @@ def test_quiet_pipelines_do_nothing_on_a_tick(running: Pipeline) -> None:
 
 
 def test_what_a_driver_waits_for_is_told_at_once_and_once(running: Pipeline) -> None:
-    assert running.on(TRANSACTION) == (Beat(),)
+    assert running.on(TRANSACTION) == (BeatNow(),)
     assert running.state.blocked_by == "blocked_by_open_transaction"
     assert running.on(TRANSACTION) == ()
-    assert running.on(DriverBlocked(blocked_by=None)) == (Beat(),)
+    assert running.on(DriverBlocked(blocked_by=None)) == (BeatNow(),)
     assert running.state.blocked_by is None
 
 
 def test_driver_may_be_blocked_before_it_runs(starting: Pipeline) -> None:
-    assert starting.on(TRANSACTION) == (Beat(),)
+    assert starting.on(TRANSACTION) == (BeatNow(),)
     starting.on(DriverRuns())
     assert starting.state.blocked_by == "blocked_by_open_transaction"
 

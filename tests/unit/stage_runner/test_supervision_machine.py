@@ -15,7 +15,7 @@ from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.moves import (
     Announce,
     Answer,
-    Beat,
+    BeatNow,
     DriverBlocked,
     DriverEnded,
     DriverFailed,
@@ -64,7 +64,7 @@ class Supervision(RuleBasedStateMachine):
                     phase = self.state.phase
                 case Say():
                     self.says(self.state.record)
-                case Beat():
+                case BeatNow():
                     assert isinstance(event, DriverBlocked)
                 case EndFacts():
                     assert not self.ended

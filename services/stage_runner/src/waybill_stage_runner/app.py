@@ -29,7 +29,7 @@ from waybill_stage_runner.core.compatibility import refuse_recreated
 from waybill_stage_runner.core.moves import (
     Announce,
     Answer,
-    Beat,
+    BeatNow,
     DriverBlocked,
     DriverEnded,
     DriverFailed,
@@ -239,7 +239,7 @@ class Runner:
                     extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
                 )
                 self._publisher.phase(state, phase_from)
-            case Beat():
+            case BeatNow():
                 self._publisher.blocked(state)
             case EndFacts(error=error):
                 self._end_facts(record, error)

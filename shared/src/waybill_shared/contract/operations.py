@@ -10,7 +10,7 @@ PATTERN = re.compile(rf"({'|'.join(Action)})\.([a-z][a-z0-9_-]{{0,62}})\.([0-9a-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class OperationId:
     action: Action
     pipeline: str
     nonce: str
@@ -19,7 +19,9 @@ class Operation:
         return f"{self.action}.{self.pipeline}.{self.nonce}"
 
 
-def read_operation(text: str) -> Operation | None:
+def read_operation(text: str) -> OperationId | None:
     """The operation that `text` names; None if no operation is ever called so."""
     found = PATTERN.fullmatch(text)
-    return Operation(action=Action(found[1]), pipeline=found[2], nonce=found[3]) if found else None
+    return (
+        OperationId(action=Action(found[1]), pipeline=found[2], nonce=found[3]) if found else None
+    )

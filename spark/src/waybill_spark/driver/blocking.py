@@ -43,7 +43,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class StagePartition:
     """A partition as one stage reads it."""
 
     stage: str
@@ -87,8 +87,8 @@ def stops(
 
 
 def lasting(
-    before: Mapping[Place, Stop], found: Mapping[Place, int], now_s: float
-) -> dict[Place, Stop]:
+    before: Mapping[StagePartition, Stop], found: Mapping[StagePartition, int], now_s: float
+) -> dict[StagePartition, Stop]:
     """What was found now, each stop with the time at which it was first found just there."""
     return {
         place: stop
@@ -106,7 +106,7 @@ class OpenTransactions:
         self._now_s = now_s
         self._look_at_s = now_s()
         self._frontiers: dict[tuple[str, str], Mapping[int, int]] = {}
-        self._stops: dict[Place, Stop] = {}
+        self._stops: dict[StagePartition, Stop] = {}
         self._blocked: Obstacle | None = None
 
     def look(self, stages: Iterable[Reading]) -> Obstacle | None:
@@ -126,7 +126,7 @@ class OpenTransactions:
     def _look(self, stages: tuple[Reading, ...], now_s: float) -> None:
         at_rest = [reading for reading in stages if self._rests(reading)]
         found = {
-            Place(stage=reading.stage, topic=reading.topic, partition=partition): offset
+            StagePartition(stage=reading.stage, topic=reading.topic, partition=partition): offset
             for reading in at_rest
             for partition, offset in self._found(reading).items()
         }
@@ -149,7 +149,7 @@ class OpenTransactions:
         ends = self._offsets.ends(reading.topic, processed) if processed else {}
         return stops(reading.frontier, stable, ends)
 
-    def _conclude(self, waits: Mapping[Place, Stop]) -> None:
+    def _conclude(self, waits: Mapping[StagePartition, Stop]) -> None:
         blocked = Obstacle.BLOCKED_BY_OPEN_TRANSACTION if waits else None
         if blocked != self._blocked:
             places = {f"{p.topic}[{p.partition}]": stop.offset for p, stop in waits.items()}

@@ -21,7 +21,7 @@ from waybill_ingress.app.tokens import Tokens
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_ingress.core.refusals import Refusal
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
-from waybill_shared.contract.operations import Operation
+from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.words import Action
 from waybill_shared.http.app import (
     Problem,
@@ -248,7 +248,7 @@ def _format_of(request: Request) -> Format:
     return form
 
 
-def _accepted(operation: Operation) -> Response:
+def _accepted(operation: OperationId) -> Response:
     return JSONResponse(
         {
             "operation": str(operation),

@@ -11,7 +11,7 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, pipeline_key
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import Operation
+from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.words import Action
 from waybill_shared.settings.service import DEFAULT_TENANT
 
@@ -26,7 +26,7 @@ class Commands:
         self._mint = mint
         self._prefix = prefix
 
-    async def apply(self, name: str, manifest: str, request_id: str) -> Operation:
+    async def apply(self, name: str, manifest: str, request_id: str) -> OperationId:
         declared = parse_manifest(manifest, reserved=self._prefix).name
         if declared != name:
             message = f"the manifest is called {declared!r}, the address says {name!r}"
@@ -36,12 +36,14 @@ class Commands:
         self._registry.applied(name)
         return operation
 
-    async def act(self, name: str, action: Action, request_id: str) -> Operation:
+    async def act(self, name: str, action: Action, request_id: str) -> OperationId:
         """Start, stop or delete a pipeline that exists."""
         await self._registry.pipeline(name)
         return await self._send(action, name, request_id)
 
-    async def restart(self, name: str, start_from: Beginning | None, request_id: str) -> Operation:
+    async def restart(
+        self, name: str, start_from: Beginning | None, request_id: str
+    ) -> OperationId:
         """`start_from` is where to begin in topics that were created anew."""
         await self._registry.pipeline(name)
         options = {} if start_from is None else {"from": str(start_from)}
@@ -54,8 +56,8 @@ class Commands:
         request_id: str,
         manifest: str | None = None,
         options: Mapping[str, str] | None = None,
-    ) -> Operation:
-        operation = Operation(action=action, pipeline=name, nonce=self._mint.nonce())
+    ) -> OperationId:
+        operation = OperationId(action=action, pipeline=name, nonce=self._mint.nonce())
         life = await self._registry.life_for(name)
         command = Command(
             tenant=DEFAULT_TENANT,

@@ -81,7 +81,7 @@ class Announce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class BeatNow:
     """Something that heartbeats tell has changed: do not wait for the next one."""
 
 
@@ -102,4 +102,4 @@ class Answer:
     errors: tuple[Problem, ...] = ()
 
 
-Move = Say | StartDriver | StopDriver | Announce | Beat | EndFacts | Answer
+Move = Say | StartDriver | StopDriver | Announce | BeatNow | EndFacts | Answer

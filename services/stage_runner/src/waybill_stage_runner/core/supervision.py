@@ -25,7 +25,7 @@ from waybill_stage_runner.core.attempts import (
 )
 from waybill_stage_runner.core.moves import (
     Answer,
-    Beat,
+    BeatNow,
     DriverBlocked,
     DriverEnded,
     DriverFailed,
@@ -158,7 +158,7 @@ def _blocked(state: PipelineState, event: DriverBlocked) -> Decision:
     going_on = state.phase in (Phase.STARTING, Phase.RUNNING)
     if not going_on or state.blocked_by == event.blocked_by:
         return state, ()
-    return replace(state, blocked_by=event.blocked_by), (Beat(),)
+    return replace(state, blocked_by=event.blocked_by), (BeatNow(),)
 
 
 def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:

@@ -280,7 +280,7 @@ def _sink(
     wanted: _Wanted, key: str, sink: SinkDefinition, view: View, definition: Definition
 ) -> SinkJudgement:
     """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
-    reached, missing = view.reached.get(key, {}), view.missing_of(key)
+    reached, lost = view.reached.get(key, {}), view.losses_of(key)
     goal = ends(wanted.spans)
     return SinkJudgement(
         key=key,
@@ -289,6 +289,6 @@ def _sink(
         wanted=goal,
         covered=passes(reached, goal),
         vacuous=covers(wanted.bases, goal),
-        lost=any(misses(span, reached, missing) for span in wanted.spans),
-        coming=tuple(left for span in wanted.spans for left in left_of(span, reached, missing)),
+        lost=any(misses(span, reached, lost) for span in wanted.spans),
+        coming=tuple(left for span in wanted.spans for left in left_of(span, reached, lost)),
     )

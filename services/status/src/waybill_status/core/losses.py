@@ -19,11 +19,8 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import LossReason
-from waybill_status.core.outcomes import Lost
-from waybill_status.core.views import Missing, View
-
-Told = tuple[str, Span]
-"""A reason, and what it takes away."""
+from waybill_status.core.outcomes import LostSpan
+from waybill_status.core.views import Loss, SinkLosses, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +39,7 @@ def losses(
     view: View,
     *,
     ended: LossReason | None,
-) -> Iterator[Lost]:
+) -> Iterator[LostSpan]:
     """`required` are the keys of the sinks that must have all of it, `removed` those that once had
     to; `ended` is why nothing more will come. No offset comes twice."""
     for each in asked:
@@ -62,27 +59,27 @@ def _below(each: Asked) -> Asked:
     return replace(each, span=_span(each.span, 0, each.span.end))
 
 
-def left_of(span: Span, reached: Vector, missing: Missing) -> tuple[Span, ...]:
+def left_of(span: Span, reached: Vector, lost: SinkLosses) -> tuple[Span, ...]:
     """What of `span` is still to come to a sink."""
     if span.end <= reached.get(span.key, 0):
         return ()
-    lost = (gone for _, gone in missing.of(span.key, reached))
-    return without(beyond([span], reached), lost)
+    never = (gone for _, gone in lost.of(span.key, reached))
+    return without(beyond([span], reached), never)
 
 
-def misses(span: Span, reached: Vector, missing: Missing) -> bool:
+def misses(span: Span, reached: Vector, lost: SinkLosses) -> bool:
     """Whether something of `span` never comes to a sink."""
-    return any(overlap([span], [gone]) for _, gone in missing.of(span.key, reached))
+    return any(overlap([span], [gone]) for _, gone in lost.of(span.key, reached))
 
 
-def _before_start(each: Asked) -> Iterator[Told]:
+def _before_start(each: Asked) -> Iterator[Loss]:
     if each.span.start < each.base:
         yield LossReason.BEFORE_START, _span(each.span, 0, each.base)
 
 
-def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Told]:
+def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Loss]:
     for key in required:
-        yield from view.missing_of(key).of(each.span.key, view.reached.get(key, {}))
+        yield from view.losses_of(key).of(each.span.key, view.reached.get(key, {}))
 
 
 def _never(each: Asked, required: Sequence[str], view: View) -> Span:
@@ -91,12 +88,12 @@ def _never(each: Asked, required: Sequence[str], view: View) -> Span:
     return _span(each.span, max(each.span.start, arrived), each.span.end)
 
 
-def _arrived(place: TopicPartition, reached: Vector) -> int:
+def _arrived(partition: TopicPartition, reached: Vector) -> int:
     """Nobody may have named this partition of a topic that is gone: it is passed all the same."""
-    return ENDLESS if place[0] in gone_topics(reached) else reached.get(place, 0)
+    return ENDLESS if partition[0] in gone_topics(reached) else reached.get(partition, 0)
 
 
-def _lost(each: Asked, told: Iterable[Told]) -> Iterator[Lost]:
+def _lost(each: Asked, told: Iterable[Loss]) -> Iterator[LostSpan]:
     """Each offset for the first reason that was told of it."""
     left: tuple[Span, ...] = (each.span,)
     found: dict[str, list[Span]] = {}
@@ -105,7 +102,7 @@ def _lost(each: Asked, told: Iterable[Told]) -> Iterator[Lost]:
         left = without(left, [gone])
     pieces = [(piece, reason) for reason, cut in found.items() for piece in merge_spans(cut)]
     for piece, reason in sorted(pieces):
-        yield Lost(
+        yield LostSpan(
             reason=reason,
             topic=each.topic,
             partition=piece.partition,

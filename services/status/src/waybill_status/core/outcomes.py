@@ -29,7 +29,7 @@ PRECEDENCE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class LostSpan:
     reason: str
     topic: str
     partition: int
@@ -89,7 +89,7 @@ class Judgement:
     kind: OutcomeKind
     reason: UnknownReason | None = None
     stages: tuple[StageJudgement, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class PartOutcome:
     outcome: OutcomeKind
     completed_at: int | None
     stages: tuple[StageOutcome, ...]
-    lost: tuple[Lost, ...]
+    lost: tuple[LostSpan, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class Outcome:
     issued_at: int
     completed_at: int | None
     stages: tuple[StageOutcome, ...]
-    lost: tuple[Lost, ...]
+    lost: tuple[LostSpan, ...]
     parts: tuple[PartOutcome, ...] | None
 
     @property

@@ -14,14 +14,14 @@ def as_read(
 ) -> View:
     """What a sink lost with its topic is not lost to tokens of `generation`, which waited for its
     readers, if those had it. It stays so when they are removed, and the sink is the last one."""
-    if not removals or not view.missing:
+    if not removals or not view.losses:
         return view
     stages = [*definition.stages, *(stage for each in removals for stage in each.stages)]
     read: dict[str, Vector] = {}
     for removal in removals:  # of several the last, for then others were not waited for any more
         read |= _read_by(removal, generation, stages, view)
-    missing = {key: gone.where_unread(read.get(key, {})) for key, gone in view.missing.items()}
-    return replace(view, missing=missing)
+    losses = {key: each.where_unread(read.get(key, {})) for key, each in view.losses.items()}
+    return replace(view, losses=losses)
 
 
 def _read_by(

@@ -24,6 +24,8 @@ from waybill_shared.contract.words import LossReason, Obstacle, UnknownReason
 
 PipelineKey = tuple[str, str]
 """Tenant and uid."""
+Loss = tuple[str, Span]
+"""What will never be processed, behind its reason."""
 
 BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
     Phase.STOPPED: Obstacle.STAGE_STOPPED,
@@ -59,39 +61,38 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class SinkLosses:
     """What will never come to one sink: spans by partition, and the topics that are gone."""
 
-    spans: Mapping[TopicPartition, tuple[tuple[str, Span], ...]] = field(default_factory=dict)
+    spans: Mapping[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
     gone: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, place: TopicPartition, reached: Vector) -> tuple[tuple[str, Span], ...]:
+    def of(self, partition: TopicPartition, reached: Vector) -> tuple[Loss, ...]:
         """With their reasons. Nobody may have named this partition of a topic that is gone."""
-        known = self.spans.get(place, ())
-        reason = self.gone.get(place[0])
+        topic_id, number = partition
+        known = self.spans.get(partition, ())
+        reason = self.gone.get(topic_id)
         if reason is None or any(span.end == ENDLESS for _, span in known):
             return known
-        topic_id, partition = place
-        rest = Span(
-            topic_id=topic_id, partition=partition, start=reached.get(place, 0), end=ENDLESS
-        )
+        start = reached.get(partition, 0)
+        rest = Span(topic_id=topic_id, partition=number, start=start, end=ENDLESS)
         return (*known, (reason, rest))
 
-    def where_unread(self, read: Vector) -> "Missing":
+    def where_unread(self, read: Vector) -> "SinkLosses":
         """The same; but what went with the sink's topic only where it was not `read` before."""
         went = LossReason.SINK_TOPIC_RECREATED
         spans = {
-            place: tuple(
+            partition: tuple(
                 (reason, left)
-                for reason, span in told
+                for reason, span in losses
                 for left in (beyond([span], read) if reason == went else [span])
             )
-            for place, told in self.spans.items()
+            for partition, losses in self.spans.items()
         }
         return replace(self, spans=spans)
 
 
-NOTHING: Final = Missing()
+NOTHING: Final = SinkLosses()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ class Reading:
     stamp: Stamp
     slot: Slot | None
     reached: Mapping[str, Vector]
-    missing: Mapping[str, Missing]
+    losses: Mapping[str, SinkLosses]
     former: Mapping[str, Vector]
     removals: tuple[Removal, ...]
 
@@ -115,14 +116,14 @@ class View:
     generation: int
     definition: Definition | None
     reached: Mapping[str, Vector]
-    missing: Mapping[str, Missing]
+    losses: Mapping[str, SinkLosses]
     former: Mapping[str, Vector]
     removals: tuple[Removal, ...]
     blocked_by: str | None
     version: int = field(compare=False)
 
-    def missing_of(self, key: str) -> Missing:
-        return self.missing.get(key, NOTHING)
+    def losses_of(self, key: str) -> SinkLosses:
+        return self.losses.get(key, NOTHING)
 
 
 def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
@@ -132,7 +133,7 @@ def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
         stamp=stamp,
         slot=slot,
         reached={key: to_vector(state.reached) for key, state in sinks.items()},
-        missing={key: _missing(state) for key, state in sinks.items() if state.lost},
+        losses={key: _losses_in(state) for key, state in sinks.items() if state.lost},
         former={stage: to_vector(begun) for stage, begun in former.items()},
         removals=() if slot is None else slot.removals,
     )
@@ -151,7 +152,7 @@ def view_of(reading: Reading | None) -> View:
         generation=slot.generation,
         definition=slot.definition,
         reached=reading.reached,
-        missing=reading.missing,
+        losses=reading.losses,
         former=reading.former,
         removals=reading.removals,
         blocked_by=_blocked_by(slot, stamp.now_ms),
@@ -178,7 +179,7 @@ def _no_view(fault: UnknownReason, *, version: int) -> View:
         generation=-1,
         definition=None,
         reached={},
-        missing={},
+        losses={},
         former={},
         removals=(),
         blocked_by=None,
@@ -186,15 +187,15 @@ def _no_view(fault: UnknownReason, *, version: int) -> View:
     )
 
 
-def _missing(state: SinkState) -> Missing:
-    spans: dict[TopicPartition, tuple[tuple[str, Span], ...]] = {}
+def _losses_in(state: SinkState) -> SinkLosses:
+    spans: dict[TopicPartition, tuple[Loss, ...]] = {}
     gone: dict[str, str] = {}
     for reason, lost in state.lost.items():
         for span in lost:
             spans[span.key] = (*spans.get(span.key, ()), (reason, span))
             if span.end == ENDLESS:
                 gone.setdefault(span.topic_id, reason)
-    return Missing(spans=spans, gone=gone)
+    return SinkLosses(spans=spans, gone=gone)
 
 
 def _blocked_by(slot: Slot, now_ms: int) -> str | None:
