@@ -1,13 +1,24 @@
 """The manifest's JSON Schema is that of the model, and the examples are good manifests."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.sinks import KINDS
+from waybill_shared.tools import sink_kinds
 from waybill_shared.tools.manifest_schema import SCHEMA, manifest_schema
 
+ROOT = Path(__file__).parents[2]
+CODE = (
+    "shared/src/waybill_shared/contract",
+    "spark/src",
+    "services/stage_runner/src",
+    "services/status/src/waybill_status/core",
+)
+TABLE = ROOT / "shared/src/waybill_shared/contract/manifest/sinks.py"
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
@@ -28,3 +39,19 @@ def test_example_is_a_manifest(path: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert EXAMPLES
+
+
+def test_page_has_the_table_of_the_kinds_of_sinks() -> None:
+    page = (ROOT / "docs" / "manifest.md").read_text()
+    assert sink_kinds.render() in page, (
+        "put what `python -m waybill_shared.tools.sink_kinds` prints into the page"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_code_but_the_table_and_its_own_folder_knows_a_kind(kind: str) -> None:
+    """A new kind is a model and a row, and a folder beside Spark."""
+    at_home = {*(ROOT / f"spark/src/waybill_spark/sinks/{kind}").glob("*.py"), TABLE}
+    code = [path for part in CODE for path in (ROOT / part).rglob("*.py") if path not in at_home]
+    named = re.compile(rf"\bsinks\.{kind}\b|\b{KINDS[kind].model.__name__}\b")
+    assert [path.name for path in code if named.search(path.read_text())] == []

@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
+from memory_sink.kind import MEMORY
+from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
 from waybill_spark.driver.decode import (
     DecodedInput,
@@ -42,6 +44,17 @@ def make_stage(spark: SparkSession, *steps: str, sinks: tuple[str, ...]) -> Comp
 
 def raw_order(**changes: object) -> bytes:
     return json.dumps({**ORDER, **changes}).encode()
+
+
+def test_a_kind_that_only_tests_have_gets_its_rows_with_the_others(
+    spark: SparkSession, raw_frame: RawFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS, "memory", MEMORY)
+    kept = "{name: kept, memory: {shelf: top}}"
+    compiled = make_stage(spark, "SELECT order_id FROM orders", sinks=(KAFKA_SINK, kept))
+    rows = compiled.rows(raw_frame([("orders.in", 0, 0, raw_order())])).by_sink
+    assert rows["kept"].to_pydict() == {"order_id": [7]}
+    assert rows["out"].column(KEY).to_pylist() == ["7"]
 
 
 def test_one_action_serves_a_kafka_and_an_iceberg_sink(

@@ -47,7 +47,7 @@ def test_example_says_what_it_says() -> None:
 
 def test_frequent_snapshots_are_warned_of() -> None:
     (warning,) = parse_manifest(EXAMPLE).warnings()
-    assert warning.startswith("stage load: a snapshot every 1 second")
+    assert warning.startswith("stage load: a batch every 1 second")
     assert parse_manifest(EXAMPLE.replace("1 second", "10 seconds")).warnings() == ()
 
 

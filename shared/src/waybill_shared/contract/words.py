@@ -183,6 +183,17 @@ class OperationState(Word):
     FAILED = "failed", "it was refused, or did not succeed; `errors` says why"
 
 
+class Guarantee(Word):
+    """How often a row is in a sink.
+
+    When the token of its record is complete: [manifest.md](manifest.md) says it of each kind.
+    """
+
+    ONCE = "once", "exactly once"
+    AT_LEAST_ONCE = "at_least_once", "once or more often"
+    NONE = "none", "perhaps"
+
+
 def meanings(words: type[Word]) -> str:
     """All words of a kind, as a list in Markdown."""
     return "\n".join(f"- `{word}`: {word.meaning}" for word in words)

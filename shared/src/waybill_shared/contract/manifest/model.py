@@ -162,7 +162,7 @@ class Manifest(Strict):
 
     def warnings(self) -> tuple[str, ...]:
         return tuple(
-            f"stage {stage.name}: a snapshot every {stage.trigger.processing_time}"
+            f"stage {stage.name}: a batch every {stage.trigger.processing_time}"
             f" {KINDS[kind].when_shorter}"
             for stage in self.stages
             if stage.trigger is not None

@@ -7,18 +7,10 @@ reads the table.
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Literal
 
 from waybill_shared.contract.manifest.fields import Partitions, Strict, TableName, Topic
-
-
-class Guarantee(StrEnum):
-    """How often a row is there when its token is complete."""
-
-    ONCE = "once"
-    AT_LEAST_ONCE = "at_least_once"
-    NONE = "none"
+from waybill_shared.contract.words import Guarantee
 
 
 class SinkSettings(Strict):

@@ -1,0 +1,95 @@
+"""A kind of sinks that came as one folder and one row is read, planned and opened as the others."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+import pytest
+
+from builders import make_fence, make_record
+from memory_sink.kind import MEMORY
+from memory_sink.loader import SHELVES
+from waybill_shared.contract.driver import DriverSpec
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.sinks import KINDS
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.tools import sink_kinds
+from waybill_shared.tools.manifest_schema import manifest_schema
+from waybill_spark.driver.sinks import open_sinks
+from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_stage_runner.core.planning import TopicState, define, topics_of
+
+MANIFEST = """
+version: 1
+name: orders
+inputs: [{name: orders, kafka: {topic: orders.in}, schema: "id BIGINT"}]
+stages:
+  - name: keep
+    inputs: [orders]
+    trigger: {processingTime: 1 second}
+    sinks: [{name: kept, memory: {shelf: top}}]
+"""
+TOPICS = {"orders.in": TopicState(topic_id="R", starts={0: 0}, ends={0: 0})}
+ROWS = [pa.record_batch({"id": [1, 2]})]
+
+
+class Admin:
+    def cluster_id(self) -> str:
+        return "here"
+
+
+@pytest.fixture(autouse=True)
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(KINDS, "memory", MEMORY)
+    yield
+    SHELVES.clear()
+
+
+def test_it_is_read_with_its_errors_in_place() -> None:
+    (stage,) = parse_manifest(MANIFEST).stages
+    assert (stage.sinks[0].kind, stage.sinks[0].settings.target) == ("memory", "top")
+    with pytest.raises(UserError) as refused:
+        parse_manifest(MANIFEST.replace("shelf:", "shelv:"))
+    (unknown,) = (p for p in refused.value.problems if "unknown" in p.message)
+    assert (unknown.path, unknown.line) == ("stages.0.sinks.0.memory.shelv", 9)
+    assert unknown.hint == "did you mean 'shelf'?"
+
+
+def test_it_is_in_the_schema_the_page_and_the_warnings() -> None:
+    assert '"shelf"' in manifest_schema()
+    assert "| `memory` | `shelf` | rows in this process | exactly once | 2 seconds |" in (
+        sink_kinds.render()
+    )
+    (warning,) = parse_manifest(MANIFEST).warnings()
+    assert warning == "stage keep: a batch every 1 second makes tests slow"
+
+
+def test_it_is_planned_without_a_topic() -> None:
+    manifest = parse_manifest(MANIFEST)
+    (stage,) = define(manifest, TOPICS, None)
+    (sink,) = stage.sinks
+    assert (sink.kind, sink.target, sink.topic_id, sink.terminal) == ("memory", "top", None, True)
+    assert [plan.topic for plan in topics_of(manifest)] == ["orders.in"]
+
+
+def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
+    manifest, record = parse_manifest(MANIFEST), make_record()
+    (definition,) = define(manifest, TOPICS, None)
+    spec = DriverSpec.model_construct(
+        tenant=record.tenant,
+        pipeline_uid=record.pipeline_uid,
+        topic_prefix="waybill",
+        lakehouse_folder=Path(),
+    )
+    admin = cast(KafkaAdmin, Admin())
+    paused, newer = (
+        open_sinks(spec, admin, manifest.stages[0], definition, schemas={})[0] for _ in range(2)
+    )
+    for sink in (paused, newer):
+        sink.claim()
+    newer.write(ROWS, make_fence(sequence=0))
+    with pytest.raises(SinkSuperseded):
+        paused.write(ROWS, make_fence(sequence=0))
+    assert SHELVES["top"].rows == ROWS
