@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import patiently
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest, place
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 
@@ -256,3 +256,10 @@ def test_any_text_is_a_manifest_or_has_problems(cut: int, drop: int, put: str) -
         return
     assert problems
     assert all(problem.message for problem in problems)
+
+
+def test_what_stands_in_a_list_may_be_named_in_a_path() -> None:
+    (named,) = place([Problem(message="wrong", path="stages.load.sinks")], EXAMPLE)
+    (counted,) = place([Problem(message="wrong", path="stages.1.sinks")], EXAMPLE)
+    assert named == counted
+    assert named.path == "stages.1.sinks"

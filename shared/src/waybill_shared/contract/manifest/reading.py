@@ -1,6 +1,7 @@
 """Reads manifests: errors name line, column and fix."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,6 +24,7 @@ from waybill_shared.contract.manifest.yaml_source import YamlSource
 from waybill_shared.contract.suggestions import nearest
 
 
+@lru_cache(maxsize=64)  # each command asks several times what its manifest says
 def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
     """The manifest in `text`; UserError with every problem and its place otherwise.
 
@@ -40,15 +42,29 @@ def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
 
 
 def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
-    """Problems that know their dotted path in the manifest, with its line and column."""
+    """Problems that know their dotted path in the manifest, with its line and column.
+
+    In a path, what stands in a list may be named; afterwards all of it is counted.
+    """
     source = YamlSource.read(text)
-    paths = [
-        [int(p) if p.isdigit() else p for p in problem.path.split(".")] for problem in problems
-    ]
     return tuple(
-        source.place(problem, tuple(path)) if problem.path else problem
-        for problem, path in zip(problems, paths, strict=True)
+        source.place(each, _counted(source.value, each.path.split("."))) if each.path else each
+        for each in problems
     )
+
+
+def _counted(at: object, parts: Sequence[str]) -> tuple[str | int, ...]:
+    path: list[str | int] = []
+    for part in parts:
+        if isinstance(at, list):
+            names = [str(each.get("name")) for each in at if isinstance(each, dict)]
+            number = names.index(part) if part in names else int(part)
+            path.append(number)
+            at = at[number]
+        else:
+            path.append(part)
+            at = at.get(part) if isinstance(at, dict) else None
+    return tuple(path)
 
 
 def _located(source: YamlSource, error: ValidationError) -> list[Problem]:
