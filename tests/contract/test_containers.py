@@ -17,7 +17,7 @@ from waybill_local.services import SERVICES as LOCAL
 from waybill_shared.contract.routes import OPERATIONS, SERVICES
 from waybill_shared.settings.service import ServiceSettings
 from waybill_shared.setup import SetupSettings
-from waybill_stage_runner.settings import StageRunnerSettings
+from waybill_stage_runner.settings import Settings as StageRunnerSettings
 from waybill_status.settings import Settings as StatusSettings
 from waybill_token_tracker.settings import TokenTrackerSettings
 

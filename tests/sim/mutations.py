@@ -116,7 +116,7 @@ MUTATIONS: Final = (
     Mutation(
         name="old tokens wait for sinks that came later",
         invariant="I3",
-        instead={"waybill_stage_runner.app.define": stand_ins.since_ever},
+        instead={"waybill_stage_runner.app.runner.define": stand_ins.since_ever},
         only=("manifest",),
     ),
     Mutation(

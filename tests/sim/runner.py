@@ -21,7 +21,8 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
-from waybill_stage_runner.app import Runner
+from waybill_stage_runner.app.ports import Lease
+from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import (
     Answer,
     DriverEnded,
@@ -30,7 +31,6 @@ from waybill_stage_runner.core.moves import (
 )
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
-from waybill_stage_runner.ports import Lease
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute

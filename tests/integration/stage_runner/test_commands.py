@@ -18,11 +18,13 @@ from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.own_topics import OwnTopics, TopicCreatedAnew
 from waybill_shared.process.clock import SystemClock
-from waybill_stage_runner.adapters.ownership import Ownership, watched_topics
+from waybill_stage_runner.adapters.past import KafkaPast
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.transactions import PartitionProducer
-from waybill_stage_runner.app import Runner
+from waybill_stage_runner.app.ownership import Ownership
+from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.wiring import watched_topics
 
 PARTITIONS = 8
 
@@ -47,9 +49,8 @@ def around(servers: Servers, tmp_path: Path) -> Surroundings:
 
 def found(around: Surroundings) -> Adopting:
     adopting = Adopting()
-    ownership = Ownership(
-        around.kafka, topics_of(around), around.prefix, lambda number: cast(Runner, adopting)
-    )
+    past = KafkaPast(topics_of(around), around.prefix)
+    ownership = Ownership(past, lambda number: cast(Runner, adopting))
     ownership.acquire(range(PARTITIONS))
     return adopting
 

@@ -20,8 +20,8 @@ from waybill_stage_runner.adapters.drivers import (
     DriverProcesses,
     Ended,
 )
-from waybill_stage_runner.ports import Lease
-from waybill_stage_runner.settings import StageRunnerSettings
+from waybill_stage_runner.app.ports import Lease
+from waybill_stage_runner.settings import Settings
 
 WAIT_S = 30.0
 LEASE = Lease(epoch=1, lifecycle_id="L1")
@@ -61,7 +61,7 @@ def test_who_only_looks_into_the_folder_is_left_alone(folder: Path) -> None:
 def test_a_damaged_note_of_an_earlier_version_stops_no_runner(folder: Path, note: str) -> None:
     (folder / "group").write_text(note)
     (folder / SCRATCH).mkdir()
-    DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent)).sweep()
+    DriverProcesses(Settings(stage_runner_state_folder=folder.parent)).sweep()
     assert not (folder / SCRATCH).exists()
     start_and_end_driver(folder)
 
@@ -73,7 +73,7 @@ def test_a_process_that_does_not_end_is_told_of_and_waited_for(
     held = threading.Event()
     monkeypatch.setattr(groups, "SAY_S", 0.05)
     monkeypatch.setattr(groups, "_members", lambda group: [] if held.is_set() else [group])
-    drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
+    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
     drivers.start(make_record(), LEASE)
     drivers.stop(UID, force=True)
     eventually(lambda: "processes do not end" in caplog.text, within_s=WAIT_S)
@@ -85,13 +85,13 @@ def test_a_process_that_does_not_end_is_told_of_and_waited_for(
 
 def test_a_folder_that_cannot_be_written_is_tried_again(folder: Path) -> None:
     (folder / SPEC).mkdir()
-    drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
+    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
     with pytest.raises(Retryable, match="cannot be written"):
         drivers.start(make_record(), LEASE)
 
 
 def test_a_killed_driver_leaves_nothing_in_any_temp_folder(folder: Path) -> None:
-    drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
+    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
     drivers.start(make_record(), LEASE)
     (scratch,) = (folder / SCRATCH).iterdir()
     (scratch / "blockmgr-1").mkdir()
@@ -107,13 +107,13 @@ def test_what_drivers_of_a_killed_runner_left_is_removed_but_not_what_one_uses(
     ended.mkdir(parents=True)
     running.mkdir(parents=True)
     with stopped_process(str(folder / SPEC)):
-        DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent)).sweep()
+        DriverProcesses(Settings(stage_runner_state_folder=folder.parent)).sweep()
         assert not ended.exists()
         assert running.exists()
 
 
 def start_and_end_driver(folder: Path) -> None:
-    drivers = DriverProcesses(StageRunnerSettings(stage_runner_state_folder=folder.parent))
+    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
     drivers.start(make_record(), LEASE)
     drivers.stop(UID, force=True)
     assert isinstance(drivers.events.get(timeout=WAIT_S), Ended)

@@ -11,13 +11,13 @@ from waybill_shared.process.archives import archive_of, class_path
 from waybill_shared.settings.service import read_settings
 from waybill_stage_runner.adapters.groups import groups_with
 from waybill_stage_runner.adapters.rehearsal import rehearsal
-from waybill_stage_runner.settings import StageRunnerSettings
+from waybill_stage_runner.settings import Settings
 
 WAIT_S = 60.0
 
 
-def settings(folder: Path) -> StageRunnerSettings:
-    given = read_settings(StageRunnerSettings)
+def settings(folder: Path) -> Settings:
+    given = read_settings(Settings)
     return given.model_copy(
         update={
             "stage_runner_state_folder": folder / "state",

@@ -13,7 +13,7 @@ from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_stage_runner.adapters import transactions
 from waybill_stage_runner.adapters.transactions import Outgoing, PartitionProducer
-from waybill_stage_runner.ports import PartitionLost
+from waybill_stage_runner.app.ports import PartitionLost
 
 
 class Voices:

@@ -14,11 +14,11 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.words import Action
 from waybill_shared.kafka.own_topics import OwnTopics
-from waybill_stage_runner.app import Runner
+from waybill_stage_runner.app.ports import Lease
+from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import Answer, DriverEnded, DriverRuns
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.states import PipelineState
-from waybill_stage_runner.ports import Lease
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 UID = "uid"

@@ -23,7 +23,7 @@ from waybill_spark.driver.executors import (
     PATIENCE_S,
     Executors,
 )
-from waybill_stage_runner.settings import StageRunnerSettings
+from waybill_stage_runner.settings import Settings
 
 
 def place(master: str, *, driver_host: str | None = None) -> SparkPlace:
@@ -59,7 +59,7 @@ def test_master_is_here_or_a_cluster(
     url: str, cluster: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WAYBILL_SPARK_MASTER", url)
-    assert is_cluster(read_settings(StageRunnerSettings).spark_master) is cluster
+    assert is_cluster(read_settings(Settings).spark_master) is cluster
 
 
 @pytest.mark.parametrize("url", ["lokal[2]", "spark://no.port", "http://spark.example:8080", ""])
@@ -68,7 +68,7 @@ def test_master_that_is_none_is_refused_when_the_runner_starts(
 ) -> None:
     monkeypatch.setenv("WAYBILL_SPARK_MASTER", url)
     with pytest.raises(UserError, match=r"WAYBILL_SPARK_MASTER: .*local\[N\] nor spark://"):
-        read_settings(StageRunnerSettings)
+        read_settings(Settings)
 
 
 def test_application_takes_its_share_and_brings_what_reads_kafka(

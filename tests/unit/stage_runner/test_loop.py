@@ -1,6 +1,7 @@
 """What one partition cannot say holds up no other, and nothing that may be written is refused."""
 
 import queue
+import threading
 from collections.abc import Iterable
 
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from unit.stage_runner.fakes import UID, World, command, runner_in
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command
-from waybill_stage_runner.adapters.loop import COMMAND_TIMEOUT_S, RETRY_S, Loop
-from waybill_stage_runner.app import Runner
+from waybill_shared.process.health import Health
+from waybill_stage_runner.app.ports import PartitionLost
+from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import DriverRuns
+from waybill_stage_runner.loop import COMMAND_TIMEOUT_S, RETRY_S, Loop
 
 
 class Around:
@@ -23,10 +26,14 @@ class Around:
         self.held: tuple[int, int, Command] | None = None
         self.events: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.uncommitted: set[str] = set()
+        self.released: set[int] = set()
         self.now = 0.0
 
     def runners(self) -> dict[int, Runner]:
         return self.shares
+
+    def release(self, partitions: Iterable[int]) -> None:
+        self.released.update(partitions)
 
     def next(self, timeout_s: float) -> tuple[int, int, Command] | None:
         if self.held is None and self.waiting:
@@ -48,8 +55,8 @@ class Around:
 @pytest.fixture
 def around(monkeypatch: pytest.MonkeyPatch) -> Around:
     around = Around()
-    monkeypatch.setattr("waybill_stage_runner.adapters.loop.time.monotonic", lambda: around.now)
-    monkeypatch.setattr("waybill_stage_runner.adapters.loop.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("waybill_stage_runner.loop.time.monotonic", lambda: around.now)
+    monkeypatch.setattr("waybill_stage_runner.loop.time.sleep", lambda seconds: None)
     return around
 
 
@@ -59,7 +66,7 @@ def turn(turned: Loop, around: Around, seconds: float = RETRY_S) -> None:
 
 
 def test_a_partition_that_kafka_does_not_take_holds_up_no_other(around: Around) -> None:
-    turned = Loop(around, around, around)  # type: ignore[arg-type]
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
     around.worlds[0].mute = True
     around.waiting = [(0, 1, command(1)), (0, 2, command(2, "stop")), (1, 1, command(3))]
     for _ in range(5):
@@ -74,7 +81,7 @@ def test_a_partition_that_kafka_does_not_take_holds_up_no_other(around: Around) 
 
 
 def test_what_may_be_written_is_never_refused(around: Around) -> None:
-    turned = Loop(around, around, around)  # type: ignore[arg-type]
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
     around.worlds[0].mute = True
     around.waiting = [(0, 1, command(1))]
     for _ in range(int(3 * COMMAND_TIMEOUT_S)):
@@ -96,7 +103,7 @@ def test_what_cannot_be_planned_is_refused_in_the_end(
     def away(plans: object) -> None:
         raise Retryable("kafka is away")
 
-    turned = Loop(around, around, around)  # type: ignore[arg-type]
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
     monkeypatch.setattr(around.worlds[0], "prepare", away)
     around.waiting = [(0, 1, command(1))]
     for _ in range(int(COMMAND_TIMEOUT_S) - 1):
@@ -106,3 +113,39 @@ def test_what_cannot_be_planned_is_refused_in_the_end(
         turn(turned, around)
     assert around.worlds[0].answers == [("c1", "failed")]
     assert around.worlds[0].records == []
+
+
+def test_a_runner_that_was_shut_out_lets_go_and_says_so(
+    around: Around, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shut_out(plans: object) -> None:
+        raise PartitionLost("another took over")
+
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
+    monkeypatch.setattr(around.worlds[0], "prepare", shut_out)
+    around.waiting = [(1, 1, command(1)), (0, 1, command(2))]
+    around.now = RETRY_S
+
+    assert not turned.run(threading.Event())
+
+    assert around.released == {0, 1}
+
+
+def test_a_turn_that_fails_is_tried_again_until_the_runner_is_told_to_stop(
+    around: Around, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+    faults = [Retryable("kafka is away")]
+
+    def next_command(timeout_s: float) -> None:
+        if faults:
+            raise faults.pop()
+        stop.set()
+
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
+    monkeypatch.setattr(around, "next", next_command)
+    monkeypatch.setattr("waybill_stage_runner.loop.RETRY_S", 0.0)
+
+    assert turned.run(stop)
+
+    assert around.released == set()

@@ -15,9 +15,9 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.transactions import Outgoing
+from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.states import PipelineState
-from waybill_stage_runner.ports import Lease
 
 RECORD = make_record()
 

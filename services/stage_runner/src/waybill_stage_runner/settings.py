@@ -12,7 +12,7 @@ from waybill_shared.settings.service import ServiceSettings
 MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")
 
 
-class StageRunnerSettings(ServiceSettings):
+class Settings(ServiceSettings):
     stage_runner_port: int = Field(default=8084, description="HTTP: health and metrics only")
     stage_runner_state_folder: Path = Field(
         default=Path(".waybill/stage_runner"), description="checkpoints, driver specs and logs"

@@ -12,7 +12,7 @@ from waybill_shared.contract.events import Command
 from waybill_shared.kafka.clients import position_of
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import OwnTopics
-from waybill_shared.process import metrics
+from waybill_stage_runner.app.measuring import count_skipped
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class CommandQueue:
         try:
             command = codec.decode(Command, value or b"")
         except InvalidMessage as invalid:
-            metrics.count("waybill_messages_skipped_total", topic=self._topic)
+            count_skipped(self._topic)
             logger.error("command skipped", extra={"offset": offset, "reason": str(invalid)})
             return None
         self._open.setdefault(partition, {})[offset] = command.id

@@ -28,8 +28,8 @@ from waybill_stage_runner.adapters.groups import (
     groups_with,
     signal_group,
 )
-from waybill_stage_runner.ports import Lease
-from waybill_stage_runner.settings import StageRunnerSettings
+from waybill_stage_runner.app.ports import Lease
+from waybill_stage_runner.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Ended:
 
 
 class DriverProcesses:
-    def __init__(self, settings: StageRunnerSettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.events: queue.SimpleQueue[Told | Ended] = queue.SimpleQueue()
         self._settings = settings
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -179,7 +179,7 @@ class DriverProcesses:
         )
 
 
-def _spark_place(settings: StageRunnerSettings) -> SparkPlace:
+def _spark_place(settings: Settings) -> SparkPlace:
     file = settings.spark_conf_file
     return SparkPlace(
         master=settings.spark_master,

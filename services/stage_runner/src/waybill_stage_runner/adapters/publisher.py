@@ -18,9 +18,9 @@ from waybill_shared.contract.events import (
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.adapters.transactions import Outgoing
+from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
-from waybill_stage_runner.ports import Lease
 
 
 class Voice(Protocol):

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from waybill_shared.process.archives import archive_of, class_path
 from waybill_stage_runner.adapters.drivers import SCRATCH
 from waybill_stage_runner.adapters.groups import end_group, signal_group
-from waybill_stage_runner.settings import StageRunnerSettings
+from waybill_stage_runner.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def rehearsal(settings: StageRunnerSettings) -> Iterator[None]:
+def rehearsal(settings: Settings) -> Iterator[None]:
     """It ends with the runner at the latest; then the next one has it done."""
     java, jars = settings.stage_runner_java, settings.stage_runner_spark_jars
     archive = archive_of(settings.stage_runner_spark_archives, java, class_path(jars))
@@ -34,7 +34,7 @@ def rehearsal(settings: StageRunnerSettings) -> Iterator[None]:
         end_group(process.pid)
 
 
-def _start(settings: StageRunnerSettings) -> subprocess.Popen[bytes]:
+def _start(settings: Settings) -> subprocess.Popen[bytes]:
     folder = settings.stage_runner_state_folder.resolve() / "rehearsal"
     scratch = folder / SCRATCH  # removed as those of drivers are
     scratch.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from waybill_shared.kafka.clients import make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka, cluster_of
 from waybill_shared.kafka.errors import FENCED, GRANT_HINT, said
 from waybill_shared.process.failpoints import reach
-from waybill_stage_runner.ports import PartitionLost
+from waybill_stage_runner.app.ports import PartitionLost
 
 logger = logging.getLogger(__name__)
 

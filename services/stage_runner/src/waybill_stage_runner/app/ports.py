@@ -1,4 +1,4 @@
-"""What the runner needs of the world: topics, a voice in Kafka, and driver processes."""
+"""What the runner needs of the world: topics, a voice in Kafka, the past, and driver processes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +28,19 @@ class Topics(Protocol):
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
         """Create what is missing and say how the topics stand. Raises Retryable."""
+
+
+class Past(Protocol):
+    """What was said of pipelines before this runner had their partitions. Raises Retryable."""
+
+    def commands_id(self) -> str:
+        """Of the topic of commands as it is now."""
+
+    def records(self, partitions: Iterable[int]) -> Mapping[int, Sequence[PipelineRecord]]:
+        """The newest of each pipeline, by partition."""
+
+    def answered(self, partitions: Iterable[int]) -> Mapping[int, Sequence[str]]:
+        """Ids of the commands that were answered lately, by partition."""
 
 
 class Publisher(Protocol):

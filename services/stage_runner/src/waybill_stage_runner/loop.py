@@ -2,6 +2,7 @@
 
 import logging
 import queue
+import threading
 import time
 from collections.abc import Iterable
 from typing import Final, assert_never
@@ -9,18 +10,19 @@ from typing import Final, assert_never
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle import HEARTBEAT_INTERVAL_MS
-from waybill_shared.process import metrics
+from waybill_shared.process.health import Health
 from waybill_stage_runner.adapters.commands import CommandQueue
 from waybill_stage_runner.adapters.drivers import DriverProcesses, Ended, Told
-from waybill_stage_runner.adapters.ownership import Ownership
-from waybill_stage_runner.app import Runner
+from waybill_stage_runner.app.measuring import count_retry, show
+from waybill_stage_runner.app.ownership import Ownership
+from waybill_stage_runner.app.ports import PartitionLost
+from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
     DriverRuns,
 )
-from waybill_stage_runner.measuring import show
 
 logger = logging.getLogger(__name__)
 
@@ -33,16 +35,38 @@ class Loop:
     """One turn: hear drivers, act, beat; then one command, which never holds up the rest."""
 
     def __init__(
-        self, ownership: Ownership, commands: CommandQueue, drivers: DriverProcesses
+        self,
+        ownership: Ownership,
+        commands: CommandQueue,
+        drivers: DriverProcesses,
+        health: Health,
     ) -> None:
         self._ownership = ownership
         self._commands = commands
         self._drivers = drivers
+        self._health = health
         self._beat_at = 0.0
         self._retry_at = 0.0
         self._act_at: dict[Runner, float] = {}
         """When a runner whose words Kafka did not take tries again."""
         self._give_up_at: float | None = None
+
+    def run(self, stop: threading.Event) -> bool:
+        """Turn until `stop` is set; False when another runner has taken over before."""
+        try:
+            while not stop.is_set():
+                self._health.beat()
+                try:
+                    self.turn()
+                except Retryable as error:
+                    count_retry()
+                    logger.warning("will be tried again", extra={"reason": str(error)})
+                    stop.wait(RETRY_S)
+        except PartitionLost as lost:
+            logger.warning("another runner has taken over", extra={"reason": str(lost)})
+            self._ownership.release(self._ownership.runners())
+            return False
+        return True
 
     def turn(self) -> None:
         now = time.monotonic()
@@ -73,7 +97,7 @@ class Loop:
             if beats:
                 runner.beat()
         except Retryable as error:
-            metrics.count("waybill_loop_retries_total")
+            count_retry()
             logger.warning("will be tried again", extra={"reason": str(error)})
             self._act_at[runner] = now + RETRY_S
 

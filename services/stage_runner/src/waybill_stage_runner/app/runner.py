@@ -23,8 +23,9 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import Action, OperationState
-from waybill_shared.process import metrics
 from waybill_shared.process.clock import Clocks
+from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
+from waybill_stage_runner.app.ports import Drivers, Publisher, Topics
 from waybill_stage_runner.core.compatibility import refuse_recreated
 from waybill_stage_runner.core.moves import (
     Announce,
@@ -53,8 +54,6 @@ from waybill_stage_runner.core.records import (
 )
 from waybill_stage_runner.core.states import PipelineState
 from waybill_stage_runner.core.supervision import decide
-from waybill_stage_runner.measuring import measure
-from waybill_stage_runner.ports import Drivers, Publisher, Topics
 
 logger = logging.getLogger(__name__)
 
@@ -252,7 +251,7 @@ class Runner:
         self._epochs[record.pipeline_uid] = lease.epoch
         self._drivers.start(record, lease, closing=closing.stages if closing is not None else ())
         reason = "closing" if closing is not None else state.reason.split(" ")[0]
-        metrics.count("waybill_driver_starts_total", pipeline=record.name, reason=reason)
+        count_start(record.name, reason)
 
     def _end_facts(self, record: PipelineRecord, error: LifecycleError | None) -> None:
         """Nothing of a deleted pipeline is said after its last definition."""
@@ -263,7 +262,7 @@ class Runner:
                 extra={"pipeline": record.name, "reason": error.message},
             )
         self._deleted[record.pipeline_uid] = record.commanded_at
-        metrics.forget(record.name)
+        forget(record.name)
         self._epochs.pop(record.pipeline_uid, None)
         del self._states[record.pipeline_uid]
 
@@ -271,7 +270,7 @@ class Runner:
         command = answer.command
         generation = state.record.generation if state is not None else None
         self._publisher.answer(answer, generation, _warnings(command))
-        metrics.count("waybill_commands_total", action=command.action, state=answer.state)
+        count_answer(answer)
 
 
 def _definition(record: PipelineRecord) -> Definition:

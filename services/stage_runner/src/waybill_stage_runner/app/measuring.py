@@ -1,9 +1,10 @@
-"""Shows how the pipelines of this runner are. Takes no decisions."""
+"""Shows how the pipelines of this runner are, and counts what it does. Takes no decisions."""
 
 from collections.abc import Iterable
 
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.process import metrics
+from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.states import PipelineState
 
 
@@ -27,3 +28,27 @@ def measure(before: PipelineState, after: PipelineState) -> None:
     if after.phase in (Phase.RECOVERING, Phase.FAILED) and after.error is not None:
         name, domain = after.record.name, after.error.domain
         metrics.count("waybill_driver_failures_total", pipeline=name, domain=domain)
+
+
+def forget(pipeline: str) -> None:
+    metrics.forget(pipeline)
+
+
+def show_guard(*, trusted: bool) -> None:
+    metrics.gauge("waybill_sql_guard_trusted", int(trusted))
+
+
+def count_start(pipeline: str, reason: str) -> None:
+    metrics.count("waybill_driver_starts_total", pipeline=pipeline, reason=reason)
+
+
+def count_answer(answer: Answer) -> None:
+    metrics.count("waybill_commands_total", action=answer.command.action, state=answer.state)
+
+
+def count_skipped(topic: str) -> None:
+    metrics.count("waybill_messages_skipped_total", topic=topic)
+
+
+def count_retry() -> None:
+    metrics.count("waybill_loop_retries_total")

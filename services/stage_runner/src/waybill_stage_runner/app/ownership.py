@@ -1,0 +1,48 @@
+"""Which partitions of commands this runner owns, and the runner of each."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from waybill_shared.contract.events import PipelineRecord
+from waybill_stage_runner.app.ports import Past
+from waybill_stage_runner.app.runner import Runner
+
+
+class Ownership:
+    def __init__(self, past: Past, make_runner: Callable[[int], Runner]) -> None:
+        """`make_runner`: shuts out who had the partition before it returns. Raises Retryable."""
+        self._past = past
+        self._make_runner = make_runner
+        self._runners: dict[int, Runner] | None = None
+
+    def acquire(self, partitions: Iterable[int]) -> None:
+        """Pipelines share key, partition count and partitioner over all topics of ours.
+
+        What is read is read after everybody else was shut out: it is the last word.
+        """
+        commands_id = self._past.commands_id()  # asked before anything is read
+        fresh = {partition: self._make_runner(partition) for partition in partitions}
+        records = self._past.records(fresh)
+        answered = self._past.answered(fresh)
+        for partition, runner in fresh.items():
+            runner.adopt_answers(answered.get(partition, ()))
+            for record in records.get(partition, []):
+                runner.adopt(_placed(record, commands_id))
+        self._runners = {**(self._runners or {}), **fresh}
+
+    def runners(self) -> dict[int, Runner]:
+        return dict(self._runners or {})
+
+    def release(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            runner = (self._runners or {}).pop(partition, None)
+            if runner is not None:
+                runner.release()
+
+    def check(self) -> str | None:
+        return None if self._runners is not None else "waiting for partitions of the commands topic"
+
+
+def _placed(record: PipelineRecord, commands_id: str) -> PipelineRecord:
+    """In another topic of commands than the record names, none was carried out yet."""
+    return record if record.commands_id == commands_id else replace(record, commanded_at=-1)

@@ -1,0 +1,101 @@
+"""Builds the stage runner: Kafka, driver processes, and a runner per partition that it is given."""
+
+import logging
+import uuid
+from contextlib import ExitStack
+from functools import partial
+from typing import Final
+
+from waybill_shared.access.authentication import keys_in_force
+from waybill_shared.access.kafka import require_access
+from waybill_shared.http.monitor import serve_monitor
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.membership import Membership
+from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.process.clock import SystemClock
+from waybill_shared.process.health import Health
+from waybill_stage_runner.adapters.commands import CommandQueue
+from waybill_stage_runner.adapters.drivers import DriverProcesses
+from waybill_stage_runner.adapters.past import KafkaPast
+from waybill_stage_runner.adapters.publisher import KafkaPublisher
+from waybill_stage_runner.adapters.rehearsal import rehearsal
+from waybill_stage_runner.adapters.topics import KafkaTopics
+from waybill_stage_runner.adapters.transactions import PartitionProducer
+from waybill_stage_runner.app.measuring import show_guard
+from waybill_stage_runner.app.ownership import Ownership
+from waybill_stage_runner.app.runner import Runner
+from waybill_stage_runner.loop import Loop
+from waybill_stage_runner.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+STOP_TIMEOUT_S: Final = 30.0
+
+
+def build(settings: Settings, stack: ExitStack) -> Loop:
+    """`stack` ends what is started here."""
+    _tell_guard(settings)
+    keys = keys_in_force(settings.api_keys_file)
+    admin, prefix = make_admin(settings.kafka_cluster()), settings.topic_prefix
+    require_access(admin, "stage_runner", prefix)
+    drivers = DriverProcesses(settings)
+    drivers.sweep()
+    topics = watched_topics(admin, prefix)
+    ownership = Ownership(
+        KafkaPast(topics, prefix),
+        partial(make_runner, settings, drivers, topics, uuid.uuid4().hex),
+    )
+    health = Health({"kafka": admin.reachable, "assignment": ownership.check})
+    consumer = make_consumer(admin.cluster, settings.group("stage_runner"))
+    stack.callback(consumer.close)
+    stack.enter_context(rehearsal(settings))
+    stack.callback(partial(drivers.stop_all, STOP_TIMEOUT_S))
+    commands = CommandQueue(
+        consumer,
+        settings.topic("commands"),
+        acquire=ownership.acquire,
+        release=ownership.release,
+        membership=Membership(admin),
+        topics=topics,
+    )
+    stack.enter_context(
+        serve_monitor(settings.host, settings.stage_runner_port, "stage_runner", health, keys)
+    )
+    return Loop(ownership, commands, drivers, health)
+
+
+def watched_topics(admin: KafkaAdmin, prefix: str) -> OwnTopics:
+    """In another topic of commands none was carried out yet; in another of commits no definition
+    stands, and the runner that comes next says them again; in another of lifecycle the epochs of
+    drivers begin again."""
+    return OwnTopics(admin, [f"{prefix}.{name}" for name in ("commands", "commits", "lifecycle")])
+
+
+def make_runner(
+    settings: Settings,
+    drivers: DriverProcesses,
+    topics: OwnTopics,
+    run_id: str,
+    partition: int,
+) -> Runner:
+    """The one runner of that partition: every other is shut out when this returns."""
+    prefix, admin = settings.topic_prefix, topics.admin
+    producer = PartitionProducer(admin.cluster, f"{prefix}/stage_runner/{partition}")
+    producer.claim()
+    clock = SystemClock()
+    return Runner(
+        KafkaTopics(admin, prefix=prefix, replication=settings.stage_runner_replication),
+        KafkaPublisher(
+            producer, topics, prefix, run_id, clock, sql_guard=settings.stage_runner_sql_guard
+        ),
+        drivers,
+        clock,
+    )
+
+
+def _tell_guard(settings: Settings) -> None:
+    trusted = settings.stage_runner_sql_guard == "trusted"
+    show_guard(trusted=trusted)
+    if trusted:
+        logger.warning("queries are trusted: SQL may run Java and read files")
