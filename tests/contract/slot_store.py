@@ -13,7 +13,7 @@ from waybill_shared.contract.slots import (
     Slot,
     entry_of,
 )
-from waybill_token_tracker.app import SlotWrite, Store, WriteResult
+from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
 
 TENANT: Final = "default"
 UID: Final = "uid-1"

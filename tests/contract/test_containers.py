@@ -19,7 +19,7 @@ from waybill_shared.settings.service import ServiceSettings
 from waybill_shared.setup import SetupSettings
 from waybill_stage_runner.settings import Settings as StageRunnerSettings
 from waybill_status.settings import Settings as StatusSettings
-from waybill_token_tracker.settings import TokenTrackerSettings
+from waybill_token_tracker.settings import Settings as TokenTrackerSettings
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")

@@ -20,7 +20,9 @@ from waybill_shared.contract.vectors import ENDLESS
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.process import metrics
-from waybill_token_tracker.adapters.lag import LagWatch
+from waybill_token_tracker.adapters.groups import ConsumerGroups
+from waybill_token_tracker.adapters.topics import KafkaTopics
+from waybill_token_tracker.app.lag import LagWatch
 
 RECORDS = 10
 
@@ -83,7 +85,7 @@ def place(servers: Servers) -> Place:
 
 @pytest.fixture
 def watch(place: Place) -> LagWatch:
-    return LagWatch(place.kafka, place.prefix)
+    return LagWatch(KafkaTopics(place.kafka), ConsumerGroups(place.kafka), place.prefix)
 
 
 def looks(watch: LagWatch, *slots: Slot) -> None:

@@ -19,7 +19,7 @@ from waybill_stage_runner.adapters.commands import CommandQueue
 from waybill_token_tracker.adapters.journal import STAMPED, KafkaJournal
 from waybill_token_tracker.adapters.kafka import FactStream
 from waybill_token_tracker.adapters.redis import RedisStore
-from waybill_token_tracker.app import Tracker
+from waybill_token_tracker.app.tracker import Tracker
 
 POLL_S = 0.05
 

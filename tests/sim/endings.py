@@ -21,7 +21,7 @@ from waybill_shared.contract.events import (
     to_vector,
 )
 from waybill_shared.contract.slots import Slot
-from waybill_token_tracker.core import apply_fact
+from waybill_token_tracker.core.facts import apply_fact
 
 FIRST_GENERATION = 1
 ORDER_SHARE = 0.3  # to apply all facts in other orders takes as long as the scenario

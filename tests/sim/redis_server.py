@@ -23,7 +23,7 @@ from waybill_status.core.views import (
     Stamp,
     reading_of,
 )
-from waybill_token_tracker.app import SlotWrite, WriteResult
+from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 SUBSCRIPTION_S = 3_600.0
 

@@ -13,7 +13,8 @@ from waybill_shared.contract.events import (
     Snapshot,
 )
 from waybill_shared.process.clock import Clock
-from waybill_token_tracker.app import SlotWrite, Tracker, WriteResult
+from waybill_token_tracker.app.ports import SlotWrite, WriteResult
+from waybill_token_tracker.app.tracker import Tracker
 from waybill_token_tracker.core.snapshots import SnapshotRule
 
 PARTITION = 0

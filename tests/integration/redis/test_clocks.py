@@ -12,7 +12,7 @@ from waybill_shared.process.clock import SystemClock
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.core.views import Reading
 from waybill_token_tracker.adapters.redis import RedisStore
-from waybill_token_tracker.app import SlotWrite, WriteResult
+from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 HOUR_MS = 3_600_000
 SECOND_MS = 1_000

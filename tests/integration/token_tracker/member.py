@@ -15,7 +15,7 @@ from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.process.clock import SystemClock
 from waybill_token_tracker.adapters.journal import STAMPED, KafkaJournal
 from waybill_token_tracker.adapters.kafka import FactStream
-from waybill_token_tracker.app import Tracker
+from waybill_token_tracker.app.tracker import Tracker
 
 POLL_S = 0.05
 WITHIN_S = 60.0

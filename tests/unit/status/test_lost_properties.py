@@ -38,7 +38,7 @@ from waybill_status.core.views import (
     reading_of,
     view_of,
 )
-from waybill_token_tracker.core import apply_fact
+from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 NOW = 5

@@ -13,7 +13,7 @@ from waybill_shared.contract.slots import (
     Slot,
     progress_from_json,
 )
-from waybill_token_tracker.app import SlotWrite, WriteResult
+from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 
 def unpacked(entry: Entry) -> Progress:

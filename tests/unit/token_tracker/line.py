@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from builders import ORDERS_ID, UID, make_commit, make_fact
 from unit.token_tracker.fakes import FakeClock, FakeJournal, FakeStore
 from waybill_shared.contract.events import Fact, to_vector
-from waybill_token_tracker.app import Tracker
+from waybill_token_tracker.app.tracker import Tracker
 from waybill_token_tracker.core.snapshots import SnapshotRule
 
 

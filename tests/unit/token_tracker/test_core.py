@@ -20,11 +20,11 @@ from builders import (
 from waybill_shared.contract.events import Commit, Definition, to_vector
 from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.vectors import TopicPartition
-from waybill_token_tracker.core import (
+from waybill_token_tracker.core import hops
+from waybill_token_tracker.core.facts import (
     Applied,
     apply_fact,
     apply_lifecycle,
-    hops,
 )
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)

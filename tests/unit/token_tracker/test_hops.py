@@ -19,7 +19,8 @@ from builders import (
 from unit.token_tracker.line import Bench
 from waybill_shared.contract.events import Commit, SetAside, to_vector
 from waybill_shared.contract.slots import Slot
-from waybill_token_tracker.core import apply_fact, hops, snapshots
+from waybill_token_tracker.core import hops, snapshots
+from waybill_token_tracker.core.facts import apply_fact
 from waybill_token_tracker.core.hops import few
 
 RETENTION = "retention_passed"

@@ -13,7 +13,7 @@ from unit.token_tracker.test_reached_properties import EMPTY, state_of
 from waybill_shared.contract.events import Fact, StageDefinition
 from waybill_shared.contract.slots import Losses, Slot
 from waybill_shared.contract.vectors import Vector
-from waybill_token_tracker.core import apply_fact
+from waybill_token_tracker.core.facts import apply_fact
 from waybill_token_tracker.core.graph import (
     Graph,
     StageSink,

@@ -25,7 +25,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector
-from waybill_token_tracker.core import apply_fact
+from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 Runs = list[tuple[str, int, int]]  # topic id, start, end; all in partition 0

@@ -19,8 +19,8 @@ from unit.token_tracker.line import Bench
 from waybill_shared.contract.events import Commit, Fact
 from waybill_shared.contract.slots import Slot
 from waybill_shared.process import metrics
-from waybill_token_tracker.core import apply_fact
-from waybill_token_tracker.measuring import measure
+from waybill_token_tracker.app.measuring import measure
+from waybill_token_tracker.core.facts import apply_fact
 
 SINK = {"pipeline": "orders", "stage": "enrich", "sink": "lake"}
 

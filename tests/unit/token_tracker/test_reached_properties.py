@@ -19,7 +19,8 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.vectors import TopicPartition, covers, join
-from waybill_token_tracker.core import apply_fact, hops
+from waybill_token_tracker.core import hops
+from waybill_token_tracker.core.facts import apply_fact
 
 Vector = dict[TopicPartition, int]
 LAKE_KEY = f"load/{LAKE}@1"

@@ -23,6 +23,7 @@ from waybill_shared.contract.slots import (
     SinkState,
     Slot,
 )
+from waybill_token_tracker.app.held import restored
 from waybill_token_tracker.core import snapshots
 from waybill_token_tracker.core.hops import few
 from waybill_token_tracker.core.snapshots import (
@@ -31,7 +32,6 @@ from waybill_token_tracker.core.snapshots import (
     SnapshotRule,
     pack,
 )
-from waybill_token_tracker.held import restored
 
 OTHER = "6e4bc4b3-9ee6-5f4c-8e5c-8f907b2c3d4e"
 

@@ -1,6 +1,6 @@
 """Consumer groups of Kafka that have offsets and no members: for tools that show lag.
 
-Nothing of Waybill ever reads them.
+Nothing of Waybill ever reads them. Fulfils `Groups`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,7 @@ from typing import Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
 from waybill_shared.kafka.admin import KafkaAdmin
-
-Offsets = Mapping[tuple[str, int], int]
-"""By topic and partition."""
+from waybill_token_tracker.app.ports import Offsets
 
 TIMEOUT_S: Final = 5.0  # lag is not looked at meanwhile
 

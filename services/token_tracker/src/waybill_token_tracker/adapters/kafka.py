@@ -32,10 +32,10 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of, read_to_end
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import TopicCreatedAnew
-from waybill_shared.process import metrics
 from waybill_shared.process.clock import Clock
 from waybill_token_tracker.adapters.journal import KafkaJournal
-from waybill_token_tracker.app import Tracker
+from waybill_token_tracker.app.measuring import count_skipped
+from waybill_token_tracker.app.tracker import Tracker
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class FactStream:
                 self._tracker.handle_beat(partition, codec.decode(Beat, value))
         except InvalidMessage as error:
             place = f"{topic}[{partition}]@{offset}"
-            metrics.count("waybill_messages_skipped_total", topic=topic or "")
+            count_skipped(topic or "")
             logger.error("message skipped", extra={"position": place, "reason": str(error)})
             if topic == self._commits:
                 self._tracker.pass_to(partition, offset + 1)
@@ -199,7 +199,7 @@ class FactStream:
         try:
             snapshot = codec.decode(Snapshot, value)
         except InvalidMessage as error:
-            metrics.count("waybill_messages_skipped_total", topic=self._frontiers)
+            count_skipped(self._frontiers)
             logger.error("snapshot skipped", extra={"reason": str(error)})
             return None
         if snapshot.topic_id != self._topics.id_of(self._commits):

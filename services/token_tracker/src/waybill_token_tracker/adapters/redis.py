@@ -17,7 +17,7 @@ import redis
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import HISTORY_LENGTH_MAX, Keys, slot_to_json
-from waybill_token_tracker.app import SlotWrite, WriteResult
+from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 WRITE: Final = """
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')

@@ -7,11 +7,9 @@ older copy of a slot is replaced as soon as it is seen.
 
 import logging
 import secrets
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
-from typing import Protocol
 
 from waybill_shared.contract.events import (
     Beat,
@@ -19,66 +17,20 @@ from waybill_shared.contract.events import (
     LifecycleEvent,
     Snapshot,
 )
-from waybill_shared.contract.slots import Entry, Slot, entry_of
+from waybill_shared.contract.slots import Slot, entry_of
 from waybill_shared.process.clock import Clock
-from waybill_token_tracker.core import apply_beat, apply_fact, apply_lifecycle
-from waybill_token_tracker.core.snapshots import SnapshotRule, Unsaved
-from waybill_token_tracker.held import Held, Partition, restored
-from waybill_token_tracker.measuring import (
+from waybill_token_tracker.app.held import Held, Partition, restored
+from waybill_token_tracker.app.measuring import (
     count_beat,
     count_lost_slot,
     measure,
     measure_delay,
 )
+from waybill_token_tracker.app.ports import Journal, SlotWrite, Store, WriteResult
+from waybill_token_tracker.core.facts import apply_beat, apply_fact, apply_lifecycle
+from waybill_token_tracker.core.snapshots import SnapshotRule, Unsaved
 
 logger = logging.getLogger(__name__)
-
-
-class WriteResult(StrEnum):
-    WRITTEN = "written"
-    NEWER = "newer"  # another tracker has come further: leave it
-    LOST = "lost"  # the slot is missing or of another server: rebuild it from what is said by now
-    STALE = "stale"  # a slot, but not the one that this tracker wrote last: rebuild
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotWrite:
-    """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one.
-
-    `position` counts in the commits topic of that id: in another one it says nothing. `writer` is
-    the tracker: a missing slot is replaced by the one that was the last to find it missing, and
-    only while the server has not lost that, too.
-    """
-
-    tenant: str
-    pipeline_uid: str
-    topic_id: str
-    partition: int
-    position: int
-    at: int
-    slot: Slot | None
-    writer: str
-    mark: str = ""
-    history: tuple[Entry, ...] = ()
-    rebuilt: bool = False
-
-
-class Store(Protocol):
-    def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
-        """Each write alone is atomic. Idempotent. Raises Retryable, and some may be done then."""
-
-
-class Journal(Protocol):
-    @property
-    def topic_id(self) -> str:
-        """Of the commits topic, in which positions count. Raises Retryable."""
-
-    def end(self, partition: int) -> int:
-        """Below this stands every commit that anybody could have read till now; and a reader comes
-        there. Raises Retryable."""
-
-    def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
-        """Store the snapshots, then the positions from which a restart reads. Raises Retryable."""
 
 
 class Tracker:

@@ -1,4 +1,4 @@
-"""Counts what the tracker applies. Takes no decisions."""
+"""Counts what the tracker applies, and shows where its sinks stand. Takes no decisions."""
 
 from collections.abc import Iterable
 
@@ -10,6 +10,8 @@ from waybill_shared.contract.slots import (
     sink_key,
 )
 from waybill_shared.process import metrics
+from waybill_token_tracker.app.ports import Ends
+from waybill_token_tracker.core.standing import SinkStanding, Standing, behind
 
 
 def measure(before: Slot, fact: Fact, after: Slot) -> None:
@@ -37,6 +39,33 @@ def count_lost_slot() -> None:
     metrics.count("waybill_slot_rebuilds_total")
 
 
+def count_skipped(topic: str) -> None:
+    metrics.count("waybill_messages_skipped_total", topic=topic)
+
+
+def count_retry() -> None:
+    metrics.count("waybill_loop_retries_total")
+
+
+def show_sinks(found: Iterable[Standing]) -> None:
+    metrics.show("waybill_last_commit_timestamp_seconds", _committed(found))
+    metrics.show("waybill_set_aside_ranges", _set_aside(found))
+
+
+def show_lags(found: Iterable[Standing], ends: Ends) -> None:
+    metrics.show("waybill_lag_offsets", _lags(found, ends))
+
+
+def show_no_lag() -> None:
+    """An old number would look like a true one."""
+    metrics.show("waybill_lag_offsets", {})
+    metrics.count("waybill_lag_failures_total")
+
+
+def count_group_failures(count: int) -> None:
+    metrics.count("waybill_group_failures_total", count)
+
+
 def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None:
     key = sink_key(commit.stage, commit.sink, commit.since)
     known = before.sinks.get(key)
@@ -55,3 +84,37 @@ def _sinks(definition: Definition | None) -> set[str]:
     if definition is None or definition.deleted:
         return set()
     return keys_of(definition.stages)
+
+
+def _each(
+    found: Iterable[Standing],
+) -> Iterable[tuple[tuple[str, str, str], Standing, SinkStanding]]:
+    for standing in found:
+        for sink in standing.sinks:
+            yield (standing.pipeline, standing.stage, sink.name), standing, sink
+
+
+def _lags(found: Iterable[Standing], ends: Ends) -> dict[tuple[str, ...], float]:
+    """Of those whose topics all answer: part of a lag would look better than it is."""
+    return {
+        labels: sum(behind(sink.position, topic_id, ends[topic_id]) for topic_id in topic_ids)
+        for labels, standing, sink in _each(found)
+        for topic_ids in [standing.topics.values()]
+        if ends.keys() >= set(topic_ids)
+    }
+
+
+def _committed(found: Iterable[Standing]) -> dict[tuple[str, ...], float]:
+    return {
+        labels: sink.state.committed_at / 1000
+        for labels, _, sink in _each(found)
+        if sink.state.committed_at
+    }
+
+
+def _set_aside(found: Iterable[Standing]) -> dict[tuple[str, ...], float]:
+    return {
+        (*labels, reason): len(spans)
+        for labels, _, sink in _each(found)
+        for reason, spans in sink.state.set_aside.items()
+    }
