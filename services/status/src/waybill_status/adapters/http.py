@@ -23,7 +23,6 @@ from waybill_shared.http.app import (
     token_problem,
 )
 from waybill_shared.http.bodies import body_of
-from waybill_shared.process import metrics
 from waybill_status.adapters.models import (
     OperationAnswer,
     OutcomeAnswer,
@@ -32,6 +31,7 @@ from waybill_status.adapters.models import (
 )
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
 from waybill_status.app.hub import TooManyWaiters
+from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
 from waybill_status.app.operations import Replies
 from waybill_status.app.question import Change
 from waybill_status.app.tokens import Tokens
@@ -69,8 +69,7 @@ Wait = Annotated[
 
 def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
-    for kind in OutcomeKind:
-        metrics.count("waybill_outcomes_total", 0, outcome=kind)  # a first one shows as growth
+    begin_outcomes()
 
     @router.get(
         "/{token}",
@@ -90,7 +89,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             began = time.perf_counter()
             waited = await tokens.wait(opened, wait)
             held_s = time.perf_counter() - began
-            metrics.observe("waybill_held_request_seconds", held_s, outcome=waited.outcome)
+            measure_held(waited, held_s)
             return _outcome(request, waited)
         (outcome,) = await tokens.now([opened])
         if isinstance(outcome, TokenRefused):
@@ -156,7 +155,7 @@ def _json(outcome: Outcome) -> str:
 
 
 def _outcome(request: Request, outcome: Outcome) -> Response:
-    metrics.count("waybill_outcomes_total", outcome=outcome.outcome)
+    count_outcome(outcome)
     if outcome.outcome != OutcomeKind.UNKNOWN:
         return Response(_json(outcome), media_type="application/json")
     members = OutcomeAnswer.model_validate(outcome).model_dump(mode="json")
@@ -179,7 +178,7 @@ async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
                 before, event = digest, _event(change)
                 digest = event.digest
                 if digest != before:
-                    metrics.count("waybill_outcomes_total", outcome=change.outcome.outcome)
+                    count_outcome(change.outcome)
                     yield event.text
             try:
                 change = await anext(changes)
@@ -221,6 +220,6 @@ def _opened(tokens: Tokens, text: str) -> Token | TokenRefused | TokenExpired:
 
 def _entry(answer: Outcome | TokenRefused | TokenExpired) -> dict[str, Any]:
     if isinstance(answer, Outcome):
-        metrics.count("waybill_outcomes_total", outcome=answer.outcome)
+        count_outcome(answer)
         return OutcomeAnswer.model_validate(answer).model_dump(mode="json")
     return {"error": token_problem(answer)}

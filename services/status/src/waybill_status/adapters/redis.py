@@ -93,6 +93,9 @@ class RedisSlots:
                         tenant, _, uid = message["data"].decode().partition("/")
                         yield (tenant, uid)
 
+    async def close(self) -> None:
+        await self._client.aclose()
+
     async def ping(self) -> None:
         with _translated():
             await self._client.ping()

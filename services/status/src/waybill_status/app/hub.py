@@ -11,8 +11,8 @@ from itertools import count
 
 from waybill_shared.contract.errors import WaybillError
 from waybill_shared.contract.tokens import Token
-from waybill_shared.process import metrics
 from waybill_status.app.feeds import Feeds
+from waybill_status.app.measuring import show_waiters
 from waybill_status.app.ports import SlotStore
 from waybill_status.app.question import Question
 from waybill_status.core.judge import Claim
@@ -67,7 +67,7 @@ class Hub:
 
     def _count(self, change: int) -> None:
         self._waiters += change
-        metrics.gauge("waybill_waiters", self._waiters)
+        show_waiters(self._waiters)
 
     def _join(self, token: Token, claims: Sequence[Claim]) -> Question:
         question = self._by_token.get(token)

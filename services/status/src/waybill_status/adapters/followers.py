@@ -1,0 +1,75 @@
+"""Follows the topics that status tells of, each in a thread, and hands messages to the loop."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
+from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.follower import TopicFollower
+
+logger = logging.getLogger(__name__)
+
+RECORD_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearers:
+    """Called on the loop. A record is in the directory by then."""
+
+    record: Callable[[], None]
+    reply: Callable[[Reply], None]
+    event: Callable[[LifecycleEvent], None]
+
+
+class Followers:
+    def __init__(
+        self, kafka: Kafka, prefix: str, directory: PipelineDirectory, *, events_since_ms: int
+    ) -> None:
+        self._directory = directory
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hearers: Hearers | None = None
+        self.pipelines = TopicFollower(
+            kafka, f"{prefix}.pipelines", PipelineRecord, self._accept_record
+        )
+        self.replies = TopicFollower(kafka, f"{prefix}.replies", Reply, self._accept_reply)
+        self.lifecycle = TopicFollower(
+            kafka,
+            f"{prefix}.lifecycle",
+            LifecycleEvent,
+            self._accept_event,
+            since_ms=events_since_ms,
+        )
+
+    @contextmanager
+    def telling(self, hearers: Hearers) -> Iterator[None]:
+        """Entered on the loop."""
+        self._loop, self._hearers = asyncio.get_running_loop(), hearers
+        with ExitStack() as stack:
+            stack.enter_context(self.pipelines)
+            stack.enter_context(self.replies)
+            stack.enter_context(self.lifecycle)
+            yield
+
+    def _accept_record(self, record: PipelineRecord) -> None:
+        self._directory.accept(record)
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.record)
+
+    def _accept_event(self, event: LifecycleEvent) -> None:
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.event, event)
+
+    def _accept_reply(self, reply: Reply) -> None:
+        """Whoever hears it may ask for the pipeline next, whose record came before it."""
+        if self.replies.caught_up.is_set():
+            try:
+                self.pipelines.await_now(RECORD_TIMEOUT_S)
+            except Retryable as error:
+                logger.warning("a reply came before its record", extra={"reason": str(error)})
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.reply, reply)

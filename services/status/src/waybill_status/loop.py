@@ -1,0 +1,78 @@
+"""Turns status on the server's loop: what is read comes there, and who waits is woken there."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import uvicorn
+from fastapi import FastAPI
+
+from waybill_shared.contract.errors import Retryable
+from waybill_status.adapters.followers import Followers, Hearers
+from waybill_status.adapters.redis import RedisSlots
+from waybill_status.app.events import Events
+from waybill_status.app.hub import Hub
+from waybill_status.app.operations import Replies
+from waybill_status.app.tokens import Tokens
+
+logger = logging.getLogger(__name__)
+
+PING_TIMEOUT_S = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """`failed` says why the hub has died: then the `servers` end."""
+
+    slots: RedisSlots
+    followers: Followers
+    hub: Hub
+    tokens: Tokens
+    replies: Replies
+    events: Events
+    failed: BaseException | None = field(default=None, init=False)
+    servers: list[uvicorn.Server] = field(default_factory=list, init=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
+
+    @asynccontextmanager
+    async def run(self, app: FastAPI) -> AsyncIterator[None]:
+        """For as long as `app` is served."""
+        self._loop = asyncio.get_running_loop()
+        hearers = Hearers(
+            record=self.tokens.directory_changed.notify,
+            reply=self.replies.take,
+            event=self.events.take,
+        )
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.slots.close)
+            stack.enter_context(self.followers.telling(hearers))
+            running = asyncio.create_task(self.hub.run())
+            running.add_done_callback(self._ended)
+            yield
+            running.cancel()
+
+    def close(self) -> None:
+        """End held requests."""
+        self.hub.close()
+        self.replies.close()
+        self.events.close()
+
+    def check_redis(self) -> str | None:
+        """Called in a thread: the client lives on the loop."""
+        assert self._loop is not None
+        asked = asyncio.run_coroutine_threadsafe(self.slots.ping(), self._loop)
+        try:
+            asked.result(PING_TIMEOUT_S)
+        except (Retryable, TimeoutError) as error:
+            return str(error) or "redis does not answer in time"
+        return None
+
+    def _ended(self, running: asyncio.Task[None]) -> None:
+        """Nobody would be woken any more: better a new process."""
+        if not running.cancelled() and (fault := running.exception()) is not None:
+            logger.critical("hub has died", exc_info=fault)
+            self.failed = fault
+            for server in self.servers:
+                server.should_exit = True

@@ -1,0 +1,77 @@
+"""Nobody waits for a hub that has died: the servers end, and the process says so."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from unit.status.fakes import FakeOwners, FakeStore, FixedClock, record
+from unit.status.test_tokens import RING
+from waybill_status.adapters.followers import Hearers
+from waybill_status.app.events import Events
+from waybill_status.app.hub import Hub
+from waybill_status.app.operations import Replies
+from waybill_status.app.tokens import Tokens
+from waybill_status.loop import Loop
+
+
+class Around:
+    """What is closed at the end: Redis, and the followers of topics."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    async def close(self) -> None:
+        self.ended.append("redis")
+
+    @contextmanager
+    def telling(self, hearers: Hearers) -> Iterator[None]:
+        yield
+        self.ended.append("followers")
+
+
+class DeadHub(Hub):
+    async def run(self) -> None:
+        raise RuntimeError("a fault of ours")
+
+
+def loop_of(hub: Hub, around: Around) -> Loop:
+    store = FakeStore()
+    tokens = Tokens(
+        owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=FixedClock()
+    )
+    loop = Loop(
+        slots=around,  # type: ignore[arg-type]
+        followers=around,  # type: ignore[arg-type]
+        hub=hub,
+        tokens=tokens,
+        replies=Replies(),
+        events=Events(streams_max=1),
+    )
+    loop.servers.append(uvicorn.Server(uvicorn.Config(FastAPI())))
+    return loop
+
+
+async def live(loop: Loop) -> None:
+    async with loop.run(FastAPI()):
+        await asyncio.sleep(0.01)
+
+
+def test_servers_end_when_the_hub_has_died() -> None:
+    around = Around()
+    loop = loop_of(DeadHub(FakeStore(), waiters_max=1), around)
+    asyncio.run(live(loop))
+    assert isinstance(loop.failed, RuntimeError)
+    assert loop.servers[0].should_exit
+    assert around.ended == ["followers", "redis"]
+
+
+def test_a_hub_that_is_told_to_end_has_not_died() -> None:
+    around = Around()
+    loop = loop_of(Hub(FakeStore(), waiters_max=1), around)
+    asyncio.run(live(loop))
+    assert loop.failed is None
+    assert not loop.servers[0].should_exit
+    assert around.ended == ["followers", "redis"]
