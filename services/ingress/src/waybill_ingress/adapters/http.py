@@ -14,6 +14,7 @@ from waybill_ingress.adapters.models import (
     TokenRequest,
 )
 from waybill_ingress.app.commands import Beginning, Commands
+from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Sealed
 from waybill_ingress.app.records import Format, Records, as_json
@@ -31,7 +32,6 @@ from waybill_shared.http.app import (
 )
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.plain_routes import PlainRoute
-from waybill_shared.process import metrics
 
 FORMATS: Final[Mapping[str, Format]] = {
     "application/x-ndjson": "ndjson",
@@ -122,10 +122,9 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
         body = await read_body(request, bytes_max=body_bytes_max)
         demand = read_demand(request.headers.get("if-match"))
         receipt = await records.write(pipeline, input, body, form, demand=demand)
-        labels = {"pipeline": pipeline, "input": input}
-        metrics.count("waybill_records_accepted_total", receipt.accepted, **labels)
-        metrics.count("waybill_records_rejected_total", len(receipt.rejected), **labels)
-        metrics.count("waybill_tokens_issued_total", born="records")
+        accepted, rejected = receipt.accepted, len(receipt.rejected)
+        count_records(pipeline, input, accepted=accepted, rejected=rejected)
+        count_token("records")
         return JSONResponse(
             {
                 "token": receipt.token,
@@ -152,7 +151,7 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))
         born, sealed = await _born(tokens, merges, wanted, demand)
-        metrics.count("waybill_tokens_issued_total", born=born)
+        count_token(born)
         return JSONResponse(
             {
                 "token": sealed.token,

@@ -1,0 +1,17 @@
+"""Counts what ingress takes. Takes no decisions."""
+
+from waybill_shared.process import metrics
+
+
+def count_records(pipeline: str, input: str, *, accepted: int, rejected: int) -> None:
+    labels = {"pipeline": pipeline, "input": input}
+    metrics.count("waybill_records_accepted_total", accepted, **labels)
+    metrics.count("waybill_records_rejected_total", rejected, **labels)
+
+
+def count_token(born: str) -> None:
+    metrics.count("waybill_tokens_issued_total", born=born)
+
+
+def forget(pipeline: str) -> None:
+    metrics.forget(pipeline)

@@ -1,0 +1,84 @@
+"""Builds ingress: Kafka, the use cases, and the application over them."""
+
+import logging
+from contextlib import ExitStack
+
+import uvicorn
+from fastapi import FastAPI
+
+from waybill_ingress.adapters.http import (
+    add_refusals,
+    pipelines_router,
+    records_router,
+    tokens_router,
+)
+from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
+from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.measuring import forget
+from waybill_ingress.app.merges import Merges
+from waybill_ingress.app.records import Records
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.settings import Settings
+from waybill_shared.access.authentication import keys_in_force
+from waybill_shared.access.kafka import require_access
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.tokens import load_key_ring
+from waybill_shared.http.app import create_app
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.news import News
+from waybill_shared.process.clock import SystemClock
+from waybill_shared.process.health import Health
+
+logger = logging.getLogger(__name__)
+
+
+class Ending:
+    """Ends the `servers` when nothing can be written any more; `reason` says why."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.servers: list[uvicorn.Server] = []
+
+    def end(self, reason: str) -> None:
+        logger.critical("producer failed for good", extra={"reason": reason})
+        self.reason = reason
+        for server in self.servers:
+            server.should_exit = True
+
+
+def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Ending]:
+    """The application, and what ends its server. `stack` ends what is started here."""
+    ending, directory = Ending(), PipelineDirectory()
+    ring = load_key_ring(settings.token_keys_file)
+    keys = keys_in_force(settings.api_keys_file)
+    kafka = settings.kafka_cluster()
+    admin = make_admin(kafka)
+    require_access(admin, "ingress", settings.topic_prefix)
+    log = stack.enter_context(ProducerLog(kafka, settings.producer_options(), on_fatal=ending.end))
+
+    def accept(record: PipelineRecord) -> None:
+        directory.accept(record)
+        if record.desired == "deleted":
+            forget(record.name)
+
+    follower = stack.enter_context(
+        TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
+    )
+    topics, mint = AdminTopics(admin), RandomMint(ring, SystemClock())
+    registry = Registry(directory, News(follower), topics, mint)
+    records = Records(registry, log, topics, mint, settings.row_limits)
+    commands = Commands(registry, log, mint, settings.topic_prefix)
+    bytes_max = settings.ingress_body_bytes_max
+    routers = [
+        records_router(records, body_bytes_max=bytes_max),
+        tokens_router(Tokens(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
+        pipelines_router(commands),
+    ]
+    health = Health(checks={"kafka": log.check, "pipelines": follower.check})
+    app = create_app("ingress", routers, health, keys=keys)
+    add_refusals(app)
+    return app, ending
