@@ -20,6 +20,7 @@ from bench.facts import INPUT_PARTITIONS, TOPIC_ID, Facts, definition, record
 from bench.pipelines import Waybill, order, waybill
 from bench.rebuild import await_complete, timed
 from bench.surroundings import PREFIX, Surroundings, await_ready, service, surroundings
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract import codec
 from waybill_shared.contract.events import (
     Fence,
@@ -40,7 +41,6 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_consumer, make_producer, produce_and_wait
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.kafka.partitioner import partition_of
-from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_spark.sinks.kafka.fences import newest_fence
 from waybill_token_tracker.adapters.journal import STAMPED, stamp
 from waybill_token_tracker.core.snapshots import HISTORY_MAX, TAIL_MAX, pack

@@ -6,6 +6,7 @@ import uuid
 from confluent_kafka import Producer
 
 from bench.surroundings import PREFIX, Surroundings
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract import codec
 from waybill_shared.contract.events import (
     Commit,
@@ -27,7 +28,6 @@ from waybill_shared.contract.tokens import (
 from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.process.clock import SystemClock
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 INPUT_PARTITIONS = 8
 TOPIC_ID = "bM1xJ0yQRbm2a0Yw3oJm5w"

@@ -254,6 +254,7 @@ def make_reply(state: str = "done", *, id: str = "c1") -> Reply:
         id=id,
         pipeline="orders",
         action=Action.START,
+        actor="ada",
         state=OperationState(state),
         generation=1,
         errors=(make_problem(),) if state == "failed" else (),

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from waybill_shared.contract.problems import problem_body
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug, problem_body
 from waybill_shared.contract.routes import (
     HTTP_SERVICES,
     OPERATIONS,
@@ -30,6 +31,12 @@ ADDRESSES: Final = {
 }
 LISTEN: Final = "8080"
 OPENAPI: Final = "/openapi.json"
+DETAILS: Final = {
+    Slug.NOT_FOUND: "nothing at this path",
+    Slug.METHOD_NOT_ALLOWED: "this path takes $waybill_methods",
+    Slug.SERVICE_UNREACHABLE: "a service is not reachable",
+    Slug.SERVICE_TIMEOUT: "a service did not answer in time",
+}
 RESOLVER: Final = "127.0.0.11"  # Docker's: asked again, so that a service may get a new address
 
 # $waybill_service and $waybill_methods look at the path as it was sent, as the local gateway does.
@@ -180,10 +187,7 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
         "readiness": _merged("/readyz"),
         "version": _version(),
         "operations": f"({'|'.join(map(re.escape, (*OPERATIONS, OPENAPI)))})/",
-        "problem_404": _problem(404, "not_found", "nothing at this path"),
-        "problem_405": _problem(405, "method_not_allowed", "this path takes $waybill_methods"),
-        "problem_502": _problem(502, "service_unreachable", "a service is not reachable"),
-        "problem_504": _problem(504, "service_timeout", "a service did not answer in time"),
+        **{f"problem_{slug.status}": _problem(slug, detail) for slug, detail in DETAILS.items()},
     }
     return re.sub(r"@(\w+)@", lambda found: filled.get(found[1], found[0]), TEMPLATE)
 
@@ -236,8 +240,8 @@ def _by_path() -> Iterator[tuple[str, str]]:
         yield path, ", ".join(methods_of(path))
 
 
-def _problem(status: int, slug: str, detail: str) -> str:
-    return json.dumps(problem_body(status, slug, detail, request_id="$waybill_request_id"))
+def _problem(slug: Slug, detail: str) -> str:
+    return json.dumps(problem_body(Refusal(slug, detail), request_id="$waybill_request_id"))
 
 
 def main() -> None:

@@ -96,6 +96,13 @@ def test_route_that_no_table_has_is_closed_to_every_key() -> None:
         scope_for("GET", "/v1/secrets")
 
 
+def test_only_authentication_knows_whose_callers_without_a_tenant_are() -> None:
+    root = Path(__file__).parents[2]
+    sources = [*root.glob("shared/src/**/*.py"), *root.glob("services/*/src/**/*.py")]
+    naming = [path.name for path in sources if "DEFAULT_TENANT" in path.read_text("utf-8")]
+    assert naming == ["authentication.py"]
+
+
 def test_reading_changes_nothing_and_only_admins_change_pipelines() -> None:
     for route in ROUTES:
         if route.method == "GET" or route.path.endswith("/query"):

@@ -27,6 +27,7 @@ def reply(id: str) -> Reply:
         id=id,
         pipeline="p",
         action=Action.APPLY,
+        actor="ada",
         state=OperationState.DONE,
         generation=3,
         errors=(),

@@ -17,9 +17,9 @@ from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import Tokens as Births
 from waybill_ingress.core.births import Position
-from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.rows import Record, Rejection, RowLimits
-from waybill_shared.contract.errors import Retryable, TokenRefused
+from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
+from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import (
@@ -31,7 +31,6 @@ from waybill_shared.contract.tokens import (
     seal,
 )
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.app.hub import Hub
 from waybill_status.app.tokens import Tokens as Questions
 from waybill_status.core.outcomes import Outcome
@@ -121,7 +120,7 @@ class Ingress:
         body = b"\n".join(b'{"number": %d}' % number for number in numbers)
         self._appended, self._unplaced = [], False
         try:
-            receipt = finished(self._records.write(name, input_name, body, "ndjson"))
+            receipt = finished(self._records.write(ANYONE, name, input_name, body, "ndjson"))
         except (Refusal, Retryable):
             return None
         places = tuple(self._appended)
@@ -130,7 +129,7 @@ class Ingress:
     def ask_all(self, name: str, input_name: str) -> Issued | None:
         """A token for all that the input holds."""
         try:
-            sealed = finished(self._births.for_input(name, input_name))
+            sealed = finished(self._births.for_input(ANYONE, name, input_name))
         except (Refusal, Retryable):
             return None
         return self._issued(sealed.token, input_name, None, exact=False)
@@ -145,7 +144,7 @@ class Ingress:
             for p in places
         ]  # fmt: skip
         try:
-            sealed = finished(self._births.for_positions(name, positions))
+            sealed = finished(self._births.for_positions(ANYONE, name, positions))
         except (Refusal, Retryable):
             return None
         return self._issued(sealed.token, input_name, tuple(places), exact=True)
@@ -222,7 +221,7 @@ class Ingress:
 
     # Mint
 
-    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed:
+    def seal(self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False) -> Sealed:
         dice = self._world.dice
         self._sealed = parts
         token = Token(
@@ -231,7 +230,7 @@ class Ingress:
             parts=tuple(parts),
             identity_assumed=identity_assumed,
         )
-        text = seal(token, RING, tenant=DEFAULT_TENANT, nonce=dice.randbytes(12))
+        text = seal(token, RING, tenant=tenant, nonce=dice.randbytes(12))
         return Sealed(token=text, issued_at=token.issued_at)
 
     def now_ms(self) -> int:
@@ -256,13 +255,13 @@ class Status:
 
     def ask(self, text: str) -> Outcome | TokenRefused:
         try:
-            token = self._questions.open(text)
+            token = self._questions.open(ANYONE, text)
         except TokenRefused as refused:
             return refused
         return finished(self._questions.now([token]))[0]
 
     def open(self, text: str) -> Token:
-        return self._questions.open(text)
+        return self._questions.open(ANYONE, text)
 
 
 def outcome_text(outcome: Outcome | TokenRefused) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from sim.world import World
 from waybill_ingress.core.births import merged_parts
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import TokenRefused
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes import Outcome
@@ -23,7 +24,7 @@ def ask_merged(world: World) -> None:
         return
     chosen = [world.some(world.issued) for _ in range(world.dice.randint(2, MERGED_MAX))]
     parts = merged_parts(world.open(issued) for issued in chosen)
-    sealed = world.ingress.seal(parts)
+    sealed = world.ingress.seal(parts, tenant=DEFAULT_TENANT)
     each = [world.status.ask(issued.text) for issued in chosen]
     merged = world.status.ask(sealed.token)
     kinds = [_kind(outcome) for outcome in each]

@@ -6,10 +6,10 @@ from sim.clients import Ingress
 from sim.clocks import TrueClock
 from sim.hosts import Hosts
 from sim.shapes import Shape, Stage
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.words import Action
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 class Around(Protocol):

@@ -179,6 +179,7 @@ class Operation:
     state: str
     pipeline_uid: str | None = None
     generation: int | None = None
+    actor: str | None = None
     at: datetime | None = None
     errors: tuple[Fault, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -213,6 +214,7 @@ class Operation:
             state=fields.text("state"),
             pipeline_uid=fields.text_or_none("pipeline_uid"),
             generation=fields.whole_or_none("generation"),
+            actor=fields.text_or_none("actor"),
             at=fields.moment_or_none("at"),
             errors=tuple(Fault.read(fault) for fault in fields.objects("errors")),
             warnings=fields.texts("warnings"),

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from waybill_shared.contract.errors import ContractError
+
 LOG_VERSION = "v1"
 
 TopicOffsets = dict[str, dict[int, int]]
 """topic → partition → offset"""
 
 
-class CheckpointDamaged(Exception):
+class CheckpointDamaged(ContractError):
     """A file of the checkpoint that cannot be read as what it should be."""
 
 

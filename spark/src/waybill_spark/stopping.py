@@ -1,9 +1,10 @@
 """Why a stage cannot go on, in words that an outcome and a person can use."""
 
+from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.words import LossReason, StopReason
 
 
-class StageStopped(Exception):
+class StageStopped(ContractError):
     """The stage cannot go on.
 
     `retryable`: a new start finds its way by itself; otherwise an operator must decide.
@@ -18,5 +19,5 @@ class StageStopped(Exception):
         self.hint = hint
 
 
-class StageClosed(Exception):
+class StageClosed(ContractError):
     """A batch came after `close`; Spark keeps it for the next start."""

@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewTopic
 
 from integration.conftest import StartService, Surroundings
 from integration.waiting import eventually
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import (
     InputDefinition,
@@ -25,7 +26,6 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_shared.process.clock import SystemClock
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 MANIFEST = """
 version: 1

@@ -6,11 +6,11 @@ from builders import ORDERS_ID, make_commit, make_fact
 from integration.redis.servers import Valkey
 from integration.redis.world import Pipeline, World, asked
 from integration.waiting import eventually
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import pipeline_key
 from waybill_shared.contract.slots import Keys
 from waybill_shared.kafka.clients import make_producer
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 def tell_in_transaction(world: World, pipeline: Pipeline) -> None:

@@ -25,6 +25,7 @@ from builders import (
 from integration.conftest import Serving, Surroundings
 from integration.redis.servers import Switch
 from integration.waiting import eventually
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import Commit, Definition, pipeline_key
 from waybill_shared.contract.tokens import (
@@ -36,7 +37,6 @@ from waybill_shared.contract.tokens import (
 from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.process.clock import SystemClock
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 SNAPSHOT = 6150272777574668285
 STAGES = (

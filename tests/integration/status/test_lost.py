@@ -28,6 +28,7 @@ from builders import (
 from integration.conftest import StartService, Surroundings, running
 from integration.status.tracker import now_ms
 from integration.waiting import eventually
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import (
     Commit,
@@ -45,7 +46,6 @@ from waybill_shared.contract.tokens import (
 )
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 NEW_ID = "q83vEjRWeJCrze8SNFZ4kA"
 ORDERS = make_input("orders", bases=(10, 0))

@@ -22,6 +22,7 @@ from integration.status.tracker import (
     slot_of,
 )
 from integration.waiting import eventually
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import Problem, Reply
 from waybill_shared.contract.operations import OperationId
@@ -35,7 +36,6 @@ from waybill_shared.contract.tokens import (
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +243,7 @@ def test_an_operation_is_pending_until_it_is_answered(
         id=str(operation),
         pipeline="orders",
         action=Action.APPLY,
+        actor="ada",
         state=OperationState.FAILED,
         generation=None,
         errors=(Problem(message="no such column", line=3, column=5, path="stages.0"),),

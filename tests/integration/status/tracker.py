@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import redis
 
 from integration.conftest import Surroundings
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import (
     Definition,
@@ -27,7 +28,6 @@ from waybill_shared.contract.slots import (
 )
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.process.clock import SystemClock
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 TOPIC_ID = "bM1xJ0yQRbm2a0Yw3oJm5w"
 SINK = "load/lake@1"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.core.rows import Record, Rejection
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     InputDefinition,
@@ -23,7 +24,6 @@ from waybill_shared.contract.tokens import (
 )
 from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
 NEW_ID = "bmV3bmV3bmV3bmV3bmV3bg"
@@ -168,13 +168,13 @@ class FakeDirectory:
         return self.ended.get(uid)
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
-        return self.records.get(name)
+        return next((each for each in self.living(tenant) if each.name == name), None)
 
     def living(self, tenant: str) -> list[PipelineRecord]:
-        return list(self.records.values())
+        return [each for each in self.records.values() if each.tenant == tenant]
 
     def life_for(self, tenant: str, name: str) -> Life:
-        known = self.records.get(name)
+        known = self.by_name(tenant, name)
         return Life(uid=known.pipeline_uid if known else f"next-{name}", number=0)
 
 
@@ -185,10 +185,12 @@ class FakeMint:
     now: int = 1_000_000
     step_ms: int = 0
     parts: list[Part] = field(default_factory=list)
+    tenants: list[str] = field(default_factory=list)
     assumed: bool = False
 
-    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed:
+    def seal(self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False) -> Sealed:
         self.parts, self.assumed = list(parts), identity_assumed
+        self.tenants.append(tenant)
         return Sealed(token="wb1.token", issued_at=self.now)
 
     def now_ms(self) -> int:

@@ -23,15 +23,16 @@ from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.registry import APPLIED_AGE_MS_MAX, Registry
 from waybill_ingress.app.tokens import END_RETRY_MS, Tokens
 from waybill_ingress.core.births import Position
-from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.rows import Rejection, RowLimits
+from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.errors import Refusal, Retryable, UserError
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.operations import OperationId, read_operation
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import Action
 
+OTHER = replace(ANYONE, tenant="other")
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
 THREE = b'{"id": 1}\n{"id": 2}\n{"id": 3}'
 
@@ -47,7 +48,7 @@ class World:
         self.commands = Commands(self.registry, self.kafka, self.mint, "waybill")
 
     def write(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Receipt:
-        return asyncio.run(self.records.write(name, to, body, "ndjson"))
+        return asyncio.run(self.records.write(ANYONE, name, to, body, "ndjson"))
 
     def refusal(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Refusal:
         with pytest.raises(Refusal) as refused:
@@ -55,7 +56,7 @@ class World:
         return refused.value
 
     def for_positions(self, *positions: Position) -> tuple[Span, ...]:
-        asyncio.run(self.tokens.for_positions("orders", positions))
+        asyncio.run(self.tokens.for_positions(ANYONE, "orders", positions))
         (part,) = self.mint.parts
         return part.spans
 
@@ -218,7 +219,7 @@ def test_an_input_without_a_base_is_not_ready(record: PipelineRecord) -> None:
 
 def test_a_pipeline_applied_just_now_is_not_called_unknown() -> None:
     world = World()
-    asyncio.run(world.commands.apply("orders", MANIFEST, "r"))
+    asyncio.run(world.commands.apply(ANYONE, "orders", MANIFEST, "r"))
     assert world.refusal().slug == "pipeline_not_ready"
     world.mint.now += APPLIED_AGE_MS_MAX
     assert world.refusal().slug == "pipeline_not_found"
@@ -226,7 +227,7 @@ def test_a_pipeline_applied_just_now_is_not_called_unknown() -> None:
 
 def test_a_command_goes_to_the_pipelines_own_key() -> None:
     world = World()
-    operation = asyncio.run(world.commands.apply("orders", MANIFEST, "request-1"))
+    operation = asyncio.run(world.commands.apply(ANYONE, "orders", MANIFEST, "request-1"))
     assert str(operation) == f"apply.orders.{'ab' * 16}"
     (record,) = world.kafka.written
     assert (world.kafka.topics, record.key) == (["waybill.commands"], b"default/next-orders")
@@ -239,6 +240,42 @@ def test_a_command_goes_to_the_pipelines_own_key() -> None:
     assert command.manifest == MANIFEST
 
 
+@pytest.mark.parametrize(("key_id", "actor"), [("3f9c", "3f9c"), (None, "anonymous")])
+def test_a_command_says_who_sent_it_and_of_which_tenant(key_id: str | None, actor: str) -> None:
+    world, caller = World(), replace(OTHER, key_id=key_id)
+    asyncio.run(world.commands.apply(caller, "orders", MANIFEST, "r"))
+    (record,) = world.kafka.written
+    command = decode(Command, record.value)
+    assert (command.tenant, command.actor) == ("other", actor)
+    assert record.key == b"other/next-orders"
+
+
+def test_pipelines_of_another_tenant_are_not_there() -> None:
+    """Nor is what it applied a moment ago known to any other."""
+    world = World(pipeline(source()))
+    asyncio.run(
+        world.commands.apply(ANYONE, "late", MANIFEST.replace("name: orders", "name: late", 1), "r")
+    )
+    for asking in (
+        world.records.write(OTHER, "orders", "orders", THREE, "ndjson"),
+        world.tokens.for_input(OTHER, "late", "orders"),
+        world.tokens.for_positions(OTHER, "orders", [position(0, 0, 1)]),
+        world.commands.act(OTHER, "orders", Action.STOP, "r"),
+        world.commands.restart(OTHER, "orders", None, "r"),
+    ):
+        with pytest.raises(Refusal) as refused:
+            asyncio.run(asking)
+        assert (refused.value.slug, refused.value.members["known"]) == ("pipeline_not_found", [])
+
+
+def test_a_token_is_sealed_for_the_tenant_that_asks() -> None:
+    world = World(replace(pipeline(source()), tenant="other"))
+    asyncio.run(world.records.write(OTHER, "orders", "orders", THREE, "ndjson"))
+    asyncio.run(world.tokens.for_input(OTHER, "orders", "orders"))
+    asyncio.run(world.tokens.for_positions(OTHER, "orders", [position(0, 0, 1)]))
+    assert world.mint.tenants == ["other"] * 3
+
+
 @pytest.mark.parametrize("action", Action)
 def test_every_action_makes_an_operation_that_can_be_asked_for(action: Action) -> None:
     operation = OperationId(action=action, pipeline="orders", nonce="ab" * 16)
@@ -248,14 +285,14 @@ def test_every_action_makes_an_operation_that_can_be_asked_for(action: Action) -
 def test_a_manifest_of_another_name_is_refused_with_both() -> None:
     world = World()
     with pytest.raises(UserError, match="called 'orders', the address says 'other'"):
-        asyncio.run(world.commands.apply("other", MANIFEST, "r"))
+        asyncio.run(world.commands.apply(ANYONE, "other", MANIFEST, "r"))
     assert world.kafka.written == []
 
 
 def test_what_is_not_there_cannot_be_stopped() -> None:
     world = World()
     with pytest.raises(Refusal) as refused:
-        asyncio.run(world.commands.act("orders", Action.STOP, "r"))
+        asyncio.run(world.commands.act(ANYONE, "orders", Action.STOP, "r"))
     assert refused.value.slug == "pipeline_not_found"
 
 
@@ -266,7 +303,7 @@ def test_a_restart_says_where_to_begin(
     start_from: Beginning | None, options: dict[str, str]
 ) -> None:
     world = World(pipeline(source()))
-    operation = asyncio.run(world.commands.restart("orders", start_from, "r"))
+    operation = asyncio.run(world.commands.restart(ANYONE, "orders", start_from, "r"))
     command = decode(Command, world.kafka.written[0].value)
     assert (operation.action, command.action, command.options) == ("restart", "restart", options)
     assert command.manifest is None
@@ -289,12 +326,12 @@ def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
 def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
     world = World(pipeline(source()), kafka=FakeKafka(failing={0: "not acknowledged by kafka: x"}))
     with pytest.raises(Retryable, match="stop of orders was not taken"):
-        asyncio.run(world.commands.act("orders", Action.STOP, "r"))
+        asyncio.run(world.commands.act(ANYONE, "orders", Action.STOP, "r"))
 
 
 def test_a_token_for_an_input_holds_all_until_now() -> None:
     world = World(pipeline(source(bases=(2, 0))), kafka=FakeKafka(ends_now={0: 5, 1: 0}))
-    asyncio.run(world.tokens.for_input("orders", "orders"))
+    asyncio.run(world.tokens.for_input(ANYONE, "orders", "orders"))
     (part,) = world.mint.parts
     assert part.spans == (span(0, 2, 5),)
     assert not part.counted
@@ -303,20 +340,20 @@ def test_a_token_for_an_input_holds_all_until_now() -> None:
 def test_what_retention_has_removed_is_not_held_now() -> None:
     kafka = FakeKafka(starts_now={0: 3}, ends_now={0: 5, 1: 0})
     world = World(pipeline(source(bases=(0, 0))), kafka=kafka)
-    asyncio.run(world.tokens.for_input("orders", "orders"))
+    asyncio.run(world.tokens.for_input(ANYONE, "orders", "orders"))
     assert world.mint.parts[0].spans == (span(0, 3, 5),)
 
 
 def test_all_that_an_input_holds_begins_where_its_last_sink_has_part() -> None:
     later = replace(source(), whole=(offset(0, 4), offset(1, 1)))
     world = World(pipeline(later), kafka=FakeKafka(ends_now={0: 6, 1: 1}))
-    asyncio.run(world.tokens.for_input("orders", "orders"))
+    asyncio.run(world.tokens.for_input(ANYONE, "orders", "orders"))
     assert world.mint.parts[0].spans == (span(0, 4, 6), span(1, 1, 1))
 
 
 def test_a_token_for_an_empty_input_begins_where_the_input_begins() -> None:
     world = World(pipeline(source(bases=(0, 0))))
-    asyncio.run(world.tokens.for_input("orders", "orders"))
+    asyncio.run(world.tokens.for_input(ANYONE, "orders", "orders"))
     assert world.mint.parts[0].spans == (span(0, 0, 0), span(1, 0, 0))
 
 
@@ -373,7 +410,7 @@ def test_a_process_that_does_not_know_every_pipeline_yet_says_so() -> None:
 
     assert world.refusal().slug == "pipeline_not_ready"
     with pytest.raises(Refusal, match="does not know all pipelines yet"):
-        asyncio.run(world.commands.apply("orders", MANIFEST, "r1"))
+        asyncio.run(world.commands.apply(ANYONE, "orders", MANIFEST, "r1"))
 
     world.directory.caught_up = True
     assert world.refusal().slug == "pipeline_not_found"

@@ -1,10 +1,11 @@
 """Ingress over HTTP, with a Kafka in memory: status codes, problems, ids, limits."""
 
-import ast
-import inspect
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from unit.ingress.fakes import (
@@ -22,33 +23,21 @@ from unit.ingress.fakes import (
     span,
     unsealed,
 )
-from waybill_ingress.adapters.http import (
-    STATUS_OF,
-    add_refusals,
-    pipelines_router,
-    records_router,
-    tokens_router,
-)
+from waybill_ingress.adapters.http import pipelines_router, records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
-from waybill_ingress.app import (
-    merges,
-    records,
-    registry,
-    tokens,
-)
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import Tokens
-from waybill_ingress.core import (
-    births,
-    demands,
-    inputs,
-    rows,
-)
 from waybill_ingress.core.rows import RowLimits
+from waybill_shared.access.api_keys import add_key
+from waybill_shared.access.authentication import KeysInForce
+from waybill_shared.contract.codec import decode
+from waybill_shared.contract.events import Command
+from waybill_shared.contract.routes import Scope
 from waybill_shared.http.app import create_app
+from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
@@ -63,6 +52,11 @@ def kafka() -> FakeKafka:
 
 @pytest.fixture
 def client(kafka: FakeKafka) -> Iterator[TestClient]:
+    with TestClient(make_app(kafka), raise_server_exceptions=False) as client:
+        yield client
+
+
+def make_app(kafka: FakeKafka, keys: KeysInForce | None = None) -> FastAPI:
     mint = FakeMint()
     directory = FakeDirectory(pipeline(source()))
     known = Registry(directory, directory, kafka, mint)
@@ -77,10 +71,7 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
         ),
         pipelines_router(Commands(known, kafka, mint, "waybill")),
     ]
-    app = create_app("ingress", routers, Health())
-    add_refusals(app)
-    with TestClient(app, raise_server_exceptions=False) as client:
-        yield client
+    return create_app("ingress", routers, Health(), keys=keys)
 
 
 def test_records_are_answered_with_a_token(client: TestClient) -> None:
@@ -148,6 +139,30 @@ def test_a_manifest_is_taken_and_answered_with_its_operation(client: TestClient)
     operation = f"apply.orders.{'ab' * 16}"
     assert answer.headers["location"] == f"/v1/operations/{operation}"
     assert answer.json() == {"operation": operation, "pipeline": "orders", "action": "apply"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", ""), ("POST", "/start"), ("POST", "/restart"), ("DELETE", "")],
+)
+def test_a_command_carries_the_id_of_the_key_that_sent_it(
+    kafka: FakeKafka, tmp_path: Path, method: str, path: str
+) -> None:
+    file, now = tmp_path / "api_keys.json", datetime(2026, 11, 21, tzinfo=UTC)
+    key, kept = add_key(file, frozenset({Scope.ADMIN}), env="test", now=now)
+    client = TestClient(make_app(kafka, KeysInForce(file, SystemClock())))
+    headers = {"Authorization": f"Bearer {key}"}
+    body = MANIFEST if method == "PUT" else None
+    answer = client.request(method, f"/v1/pipelines/orders{path}", headers=headers, content=body)
+    assert answer.status_code == 202
+    assert decode(Command, kafka.written[0].value).actor == kept.id
+
+
+def test_where_no_keys_are_in_use_a_command_is_anonymous(
+    client: TestClient, kafka: FakeKafka
+) -> None:
+    client.post("/v1/pipelines/orders/stop")
+    assert decode(Command, kafka.written[0].value).actor == "anonymous"
 
 
 def test_an_invalid_manifest_names_the_place(client: TestClient) -> None:
@@ -289,25 +304,6 @@ def test_positions_of_another_kafka_are_refused(client: TestClient, kafka: FakeK
     assert answer.status_code == 400
     assert "cluster cluster-2, the pipeline reads from cluster-1" in answer.json()["detail"]
     assert client.post("/v1/tokens", json={**body, "cluster_id": "cluster-1"}).status_code == 200
-
-
-def test_every_refusal_has_a_status() -> None:
-    """A slug that nobody mapped would be answered as our own fault."""
-    sources = [births, demands, inputs, merges, rows, records, registry, tokens]
-    slugs = {slug for module in sources for slug in _refusal_slugs(inspect.getsource(module))}
-    slugs |= {"input_not_ready", "pipeline_not_ready", "body_not_json"}
-    assert slugs == set(STATUS_OF)
-
-
-def _refusal_slugs(text: str) -> set[str]:
-    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    return {
-        str(call.args[0].value)
-        for call in calls
-        if isinstance(call.func, ast.Name)
-        and call.func.id == "Refusal"
-        and isinstance(call.args[0], ast.Constant)
-    }
 
 
 def test_the_documentation_names_answers_and_bodies(client: TestClient) -> None:

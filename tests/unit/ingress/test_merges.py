@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,22 +12,24 @@ from unit.ingress.fakes import NOW, OLD_ID, RING, FixedClock, sealed_token, span
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.app.merges import TOKENS_MAX, Merges
 from waybill_ingress.core.births import merged_parts
-from waybill_ingress.core.refusals import Refusal
+from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.tokens import (
     LIFE_MS,
     Part,
     Token,
+    open_token,
     pipeline_id,
+    seal,
 )
 from waybill_shared.contract.vectors import Span
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 Covered = set[tuple[str, int, str, int, int]]
 
 
 def merge(*texts: str) -> Token:
     merges = Merges(RandomMint(RING, FixedClock()))
-    return unsealed(asyncio.run(merges.merge(texts)).token)
+    return unsealed(asyncio.run(merges.merge(ANYONE, texts)).token)
 
 
 def refusal(*texts: str) -> Refusal:
@@ -64,7 +67,7 @@ def test_pipelines_and_generations_stay_apart() -> None:
 
 def test_ten_thousand_tokens_become_one_short_one() -> None:
     texts = [sealed_token(span(at % 4, at // 4, at // 4 + 1)) for at in range(TOKENS_MAX)]
-    merged = asyncio.run(Merges(RandomMint(RING, FixedClock())).merge(texts)).token
+    merged = asyncio.run(Merges(RandomMint(RING, FixedClock())).merge(ANYONE, texts)).token
     assert len(merged) <= 160
     (part,) = unsealed(merged).parts
     assert part.spans == tuple(span(partition, 0, TOKENS_MAX // 4) for partition in range(4))
@@ -87,7 +90,7 @@ def test_a_merged_token_that_nobody_could_carry_is_refused() -> None:
 def test_it_is_as_old_as_its_oldest_and_stays_so() -> None:
     old = sealed_token(span(0, 0, 3), issued_at=NOW - LIFE_MS)
     merges = Merges(RandomMint(RING, FixedClock()))
-    once = asyncio.run(merges.merge([sealed_token(span(0, 3, 4)), old])).token
+    once = asyncio.run(merges.merge(ANYONE, [sealed_token(span(0, 3, 4)), old])).token
     twice = merge(once, sealed_token(span(0, 4, 5)))
     assert twice.lives_since == NOW - LIFE_MS
     assert twice.issued_at == NOW
@@ -97,6 +100,15 @@ def test_what_was_assumed_of_one_is_assumed_of_all() -> None:
     sure, assumed = sealed_token(span(0, 0, 1)), sealed_token(span(0, 1, 2), assumed=True)
     assert merge(sure, assumed).identity_assumed
     assert not merge(sure).identity_assumed
+
+
+def test_tokens_are_opened_and_sealed_for_the_tenant_that_asks() -> None:
+    merges, other = Merges(RandomMint(RING, FixedClock())), replace(ANYONE, tenant="other")
+    with pytest.raises(Refusal, match="no such token"):
+        asyncio.run(merges.merge(other, [sealed_token(span(0, 0, 1))]))
+    own = seal(unsealed(sealed_token(span(0, 0, 1))), RING, tenant="other", nonce=bytes(12))
+    merged = asyncio.run(merges.merge(other, [own])).token
+    assert open_token(merged, RING, tenant="other", now_ms=NOW).parts
 
 
 def test_an_expired_token_is_named_by_its_place() -> None:

@@ -10,8 +10,9 @@ from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import Tokens
 from waybill_ingress.core.demands import Demand, read_demand
-from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.rows import RowLimits
+from waybill_shared.access.authentication import ANYONE
+from waybill_shared.contract.errors import Refusal
 
 UID = "3f1d7f36-7a02-5e5a-9d0c-6a4a4b1b5a10"
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
@@ -27,7 +28,7 @@ class World:
 
     def write(self, demand: Demand | None = None, *, to: str = "orders") -> int:
         """The generation of the token."""
-        written = self.records.write("orders", to, b'{"id": 1}', "ndjson", demand=demand)
+        written = self.records.write(ANYONE, "orders", to, b'{"id": 1}', "ndjson", demand=demand)
         assert asyncio.run(written).accepted == 1
         return self.mint.parts[0].generation
 
@@ -48,7 +49,7 @@ def test_an_input_that_was_told_a_moment_ago_is_known() -> None:
     world = World(FakeDirectory(pipeline(source())))
     world.directory.told = [replace(pipeline(source(), source("late")), generation=3)]
 
-    asyncio.run(world.tokens.for_input("orders", "late"))
+    asyncio.run(world.tokens.for_input(ANYONE, "orders", "late"))
 
     assert world.mint.parts[0].generation == 3
 
@@ -57,7 +58,7 @@ def test_the_uid_of_a_free_name_counts_every_life_that_was_told() -> None:
     directory = FakeDirectory()
     directory.told = [pipeline(source())]
 
-    assert asyncio.run(World(directory).registry.life_for("orders")).uid == "uid-1"
+    assert asyncio.run(World(directory).registry.life_for("default", "orders")).uid == "uid-1"
 
 
 def test_what_is_known_asks_nothing() -> None:
@@ -84,9 +85,9 @@ def test_below_the_generation_that_is_demanded_there_is_no_token(demand: Demand)
 
     assert world.refusal(demand) == "pipeline_behind"
     with pytest.raises(Refusal, match="generation 3 of pipeline orders is not known here yet"):
-        asyncio.run(world.tokens.for_input("orders", "orders", demand=demand))
+        asyncio.run(world.tokens.for_input(ANYONE, "orders", "orders", demand=demand))
     with pytest.raises(Refusal, match="this ingress knows generation 2"):
-        asyncio.run(world.tokens.for_positions("orders", [], demand=demand))
+        asyncio.run(world.tokens.for_positions(ANYONE, "orders", [], demand=demand))
 
     world.directory.told = [replace(pipeline(source()), generation=3)]
     assert world.write(demand) == 3

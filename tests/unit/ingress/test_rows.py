@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.rows import (
     Record,
     RowLimits,
@@ -15,6 +14,7 @@ from waybill_ingress.core.rows import (
     read_array,
     read_ndjson,
 )
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import parse_columns
 
 LIMITS = RowLimits(records_max=100, record_bytes_max=5_000)

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from waybill_shared.access.api_keys import add_key, read_keys, revoke_key
-from waybill_shared.access.authentication import KeysInForce
-from waybill_shared.contract.errors import NotAllowed, UserError
+from waybill_shared.access.authentication import DEFAULT_TENANT, KeysInForce
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal, UserError
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -43,8 +45,8 @@ def in_force(file: Path, clock: TurnedClock | None = None) -> KeysInForce:
     return KeysInForce(file, clock or TurnedClock(), look_interval_s=0)
 
 
-def refusal(keys: KeysInForce, header: str, scope: Scope = Scope.WRITE) -> NotAllowed:
-    with pytest.raises(NotAllowed) as raised:
+def refusal(keys: KeysInForce, header: str, scope: Scope = Scope.WRITE) -> Refusal:
+    with pytest.raises(Refusal) as raised:
         keys.require(header, scope)
     return raised.value
 
@@ -73,16 +75,18 @@ def test_keys_made_at_the_same_time_are_all_kept(file: Path) -> None:
 
 
 def test_key_passes_with_its_scope(file: Path) -> None:
-    text, _ = make(file)
-    in_force(file).require(f"Bearer {text}", Scope.WRITE)
-    in_force(file).require(f"bearer  {text} ", Scope.WRITE)
+    text, key_id = make(file)
+    caller = in_force(file).require(f"Bearer {text}", Scope.WRITE)
+    assert caller == Caller(tenant=DEFAULT_TENANT, scopes=WRITE, key_id=key_id)
+    assert caller.actor == key_id
+    assert in_force(file).require(f"bearer  {text} ", Scope.WRITE) == caller
 
 
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.ADMIN])
 def test_scope_that_a_key_lacks_is_named(file: Path, scope: Scope) -> None:
     text, key_id = make(file)
     refused = refusal(in_force(file), f"Bearer {text}", scope)
-    assert (refused.status, refused.slug) == (403, "scope_missing")
+    assert (refused.slug, refused.slug.status) == (Slug.SCOPE_MISSING, 403)
     assert str(refused) == f"this needs scope {scope}; API key {key_id} has write"
     assert refused.members == {"scope": scope, "scopes": ["write"]}
 
@@ -91,7 +95,7 @@ def test_scope_that_a_key_lacks_is_named(file: Path, scope: Scope) -> None:
 def test_request_without_a_key_is_told_how_to_send_one(file: Path, header: str) -> None:
     make(file)
     refused = refusal(in_force(file), header)
-    assert (refused.status, refused.slug) == (401, "key_missing")
+    assert (refused.slug, refused.slug.status) == (Slug.KEY_MISSING, 401)
     assert "Authorization: Bearer" in str(refused.members["hint"])
 
 
@@ -122,7 +126,7 @@ def test_key_is_good_until_it_expires(file: Path) -> None:
     keys.require(f"Bearer {text}", Scope.WRITE)
     clock.now += timedelta(seconds=1)
     refused = refusal(keys, f"Bearer {text}")
-    assert (refused.status, refused.slug) == (401, "key_expired")
+    assert (refused.slug, refused.slug.status) == (Slug.KEY_EXPIRED, 401)
     assert key_id in str(refused)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
-from waybill_shared.kafka.own_topics import CHECK_INTERVAL_S, OwnTopics
+from waybill_shared.kafka.own_topics import CHECK_INTERVAL_S, OwnTopics, TopicCreatedAnew
 
 
 @dataclass
@@ -43,7 +43,7 @@ def topics(cluster: Cluster) -> OwnTopics:
 def test_another_id_under_the_name_ends_the_process(cluster: Cluster, topics: OwnTopics) -> None:
     topics.check()
     cluster.topics["w.commits"] = "two"
-    with pytest.raises(RuntimeError, match=r"w\.commits was created anew: it had id one"):
+    with pytest.raises(TopicCreatedAnew, match=r"w\.commits was created anew: it had id one"):
         topics.check()
 
 

@@ -9,8 +9,9 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from scraping import read_scrape
-from waybill_shared.contract.errors import Retryable
-from waybill_shared.http.app import Problem, create_app, request_id
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.problems import Slug
+from waybill_shared.http.app import create_app, request_id
 from waybill_shared.http.plain_routes import PlainRoute
 from waybill_shared.process.health import Health
 
@@ -21,7 +22,7 @@ def router(kind: type[APIRoute]) -> APIRouter:
     @made.post("/things/{thing}/parts/{part}", summary="a thing's part")
     async def take(request: Request, thing: str, part: str) -> Response:
         if part == "bad":
-            raise Problem(422, "bad_part", f"{thing} has no such part")
+            raise Refusal(Slug.INVALID, f"{thing} has no such part")
         if part == "later":
             raise Retryable("not now")
         body = (await request.body()).decode()
@@ -44,7 +45,7 @@ def test_endpoint_gets_the_request_and_the_strings_of_the_path(client: TestClien
 
 
 def test_errors_are_problems(client: TestClient) -> None:
-    for part, status, slug in (("bad", 422, "bad_part"), ("later", 503, "not_available_now")):
+    for part, status, slug in (("bad", 422, "invalid"), ("later", 503, "not_available_now")):
         answer = client.post(f"/v1/things/a/parts/{part}")
         assert (answer.status_code, answer.json()["type"]) == (
             status,

@@ -74,6 +74,15 @@ def test_what_a_driver_waits_for_stays_in_the_history() -> None:
     assert codec.decode(LifecycleEvent, event.value).blocked_by == "no_spark_executor"
 
 
+def test_a_change_of_phase_names_who_wanted_it_and_a_life_sign_does_not() -> None:
+    producer = Producer()
+    state = PipelineState(record=RECORD, actor="ada")
+    publisher(producer).phase(state, "Running")
+    publisher(producer).blocked(state)
+    said = [codec.decode(LifecycleEvent, event.value).actor for (event,) in producer.sent]
+    assert said == ["ada", "stage_runner"]
+
+
 def test_the_epoch_is_where_the_claim_stands() -> None:
     lease = publisher(Producer()).claim(RECORD)
     assert lease == Lease(epoch=7, lifecycle_id="id of waybill.lifecycle")
@@ -96,4 +105,4 @@ def test_an_answer_names_command_and_generation() -> None:
     ((answer,),) = producer.sent
     reply = codec.decode(Reply, answer.value)
     assert (reply.id, reply.state, reply.generation) == ("c9", "done", 4)
-    assert reply.warnings == ("slow",)
+    assert (reply.warnings, reply.actor) == (("slow",), "ada")

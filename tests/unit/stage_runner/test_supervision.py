@@ -25,6 +25,7 @@ from waybill_stage_runner.core.moves import (
     StopDriver,
     Wanted,
 )
+from waybill_stage_runner.core.states import ITSELF
 from waybill_stage_runner.core.supervision import HEALTHY_MS, STARTING_MS_MAX, STOPPING_MS_MAX
 
 RECORD = make_record()
@@ -73,6 +74,25 @@ def test_wanted_pipeline_gets_a_driver() -> None:
         StartDriver(),
     )
     assert pipeline.state.phase is Phase.STARTING
+
+
+def test_phases_toward_what_a_command_wants_are_of_its_sender_and_no_others(
+    starting: Pipeline,
+) -> None:
+    assert starting.state.actor == "ada"
+    starting.on(CRASH)
+    assert (starting.state.phase, starting.state.actor) == (Phase.RECOVERING, ITSELF)
+    starting.after(1_000)
+    assert (starting.state.phase, starting.state.actor) == (Phase.STARTING, "ada")
+    starting.on(DriverRuns())
+    assert (starting.state.phase, starting.state.actor) == (Phase.RUNNING, "ada")
+    starting.on(CRASH)
+    starting.after(1_000)
+    starting.on(DriverRuns())
+    assert (starting.state.phase, starting.state.actor) == (Phase.RUNNING, ITSELF)
+    starting.want(STOPPED, "c2")
+    starting.on(DriverEnded(exit_code=0))
+    assert (starting.state.phase, starting.state.actor) == (Phase.STOPPED, "ada")
 
 
 def test_recorded_pipeline_is_started_without_a_command() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Definition,
@@ -20,7 +21,6 @@ from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.slots import Progress, SinkState, Slot
 from waybill_shared.contract.tokens import Part, Token, pipeline_id
 from waybill_shared.contract.vectors import Span
-from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.core.judge import Claim
 from waybill_status.core.views import (
     PipelineKey,

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from unit.status.fakes import KEY, NOW, life
+from waybill_shared.contract.errors import Refusal
 from waybill_status.app import events as module
 from waybill_status.app.events import EVENTS_MAX, Events, Told
-from waybill_status.app.hub import TooManyWaiters
 
 BEAT = replace(life(), kind="heartbeat")
 
@@ -55,7 +55,7 @@ def test_a_stream_goes_on_with_what_happens_next(monkeypatch: pytest.MonkeyPatch
         seen.append(await anext(stream))
         events.take(life("Running"))
         seen.append(await anext(stream))
-        with pytest.raises(TooManyWaiters):
+        with pytest.raises(Refusal, match="streams of events are open"):
             events.follow(KEY, after="")
         events.close()
         return [*seen, *[each async for each in stream]]

@@ -1,7 +1,9 @@
 """Status over HTTP, with a store in memory: status codes, problems, streams, limits."""
 
+import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -20,16 +22,16 @@ from unit.status.fakes import (
     token,
 )
 from unit.status.test_tokens import DONE, RING, SHORT, TICK_S
+from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
+from waybill_shared.contract.errors import UNKNOWN_HINT, Refusal, TokenRefused
 from waybill_shared.contract.events import Reply
 from waybill_shared.contract.tokens import LIFE_MS, Token, seal
 from waybill_shared.contract.words import Action, OperationState
-from waybill_shared.http.app import UNKNOWN_HINT, create_app
+from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
-from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.adapters.http import (
     PATH_TOKEN_CHARACTERS_MAX,
     TOKENS_MAX,
-    add_limits,
     operations_router,
     tokens_router,
 )
@@ -77,7 +79,6 @@ def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iter
     ]
 
     app = create_app("status", routers, Health())
-    add_limits(app)
     with TestClient(app) as client:
         yield client
 
@@ -192,7 +193,6 @@ def test_too_many_waiters_are_sent_away(store: FakeStore) -> None:
         owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=FixedClock()
     )
     app = create_app("status", [tokens_router(tokens, query_bytes_max=1)], Health())
-    add_limits(app)
     client = TestClient(app)
     for answer in (
         client.get(path(), params={"wait": 1}),
@@ -224,6 +224,7 @@ def reply(id: str, at: int = NOW) -> Reply:
         id=id,
         pipeline="orders",
         action=Action.STOP,
+        actor="ada",
         state=OperationState.DONE,
         generation=3,
         errors=(),
@@ -243,6 +244,42 @@ def test_an_operation_is_pending_until_answered(client: TestClient, replies: Rep
     assert client.get("/v1/operations/stop.orders.12").status_code == 404
 
 
+def test_operations_and_events_name_who_wanted_them(
+    client: TestClient, replies: Replies, events: Events
+) -> None:
+    place = f"/v1/operations/{OPERATION}"
+    assert client.get(place).json()["actor"] is None
+    client.portal.call(replies.take, reply(OPERATION))  # type: ignore[union-attr]
+    assert client.get(place).json()["actor"] == "ada"
+    events.take(replace(life(), actor="ada"))
+    assert client.get("/v1/pipelines/orders/events").json()["items"][0]["actor"] == "ada"
+
+
+def test_what_is_of_another_tenant_is_not_there(replies: Replies, store: FakeStore) -> None:
+    other = replace(ANYONE, tenant="other")
+    replies.take(reply(OPERATION))
+    assert replies.get(ANYONE, OPERATION)
+    assert replies.get(other, OPERATION) is None
+    pipelines = Pipelines(FakeOwners(record()).directory, store)
+    assert asyncio.run(pipelines.all(other)) == []
+    for ask in (
+        lambda: asyncio.run(pipelines.one(other, "orders")),
+        lambda: pipelines.key_of(other, "orders"),
+    ):
+        with pytest.raises(Refusal) as refused:
+            ask()
+        assert (refused.value.slug, refused.value.members["known"]) == ("pipeline_not_found", [])
+    tokens = Tokens(
+        owners=FakeOwners(record()),
+        store=store,
+        hub=Hub(store, waiters_max=1),
+        ring=RING,
+        clock=FixedClock(),
+    )
+    with pytest.raises(TokenRefused):
+        tokens.open(other, sealed(token(span(0, 5))))
+
+
 def test_an_answer_is_told_whatever_the_runners_clock_shows(
     client: TestClient, replies: Replies
 ) -> None:
@@ -256,7 +293,7 @@ def test_the_oldest_answers_make_room(replies: Replies, monkeypatch: pytest.Monk
     ids = [f"stop.orders.{number:032x}" for number in range(3)]
     for each in ids:
         replies.take(reply(each))
-    assert [replies.get(each) is not None for each in ids] == [False, True, True]
+    assert [replies.get(ANYONE, each) is not None for each in ids] == [False, True, True]
 
 
 def test_the_documentation_shows_examples(client: TestClient) -> None:

@@ -18,10 +18,10 @@ from unit.status.fakes import (
     span,
     token,
 )
-from waybill_shared.contract.errors import TokenRefused
+from waybill_shared.contract.errors import Refusal, TokenRefused
 from waybill_shared.contract.tokens import KeyRing, Token
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.app.hub import Hub, TooManyWaiters
+from waybill_status.app.hub import Hub
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
 
@@ -339,7 +339,7 @@ def test_waiters_are_limited_and_leave_nothing_behind() -> None:
         w.store.put(SHORT, version=1)
         held = asyncio.create_task(w.tokens.wait(token(span(0, 5)), WAIT_S))
         await settled()
-        with pytest.raises(TooManyWaiters):
+        with pytest.raises(Refusal, match="requests wait already"):
             await w.tokens.wait(token(span(0, 5)), WAIT_S)
         held.cancel()
         with suppress(asyncio.CancelledError):

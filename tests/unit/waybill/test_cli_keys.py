@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from waybill.cli.main import app
 from waybill_shared.access.api_keys import read_keys
 from waybill_shared.access.authentication import KeysInForce
-from waybill_shared.contract.errors import NotAllowed
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.routes import Scope
 from waybill_shared.process.clock import SystemClock
 
@@ -25,7 +25,7 @@ def waybill(*arguments: str, file: Path | None = FILE) -> Result:
 def allowed(key: str, scope: Scope) -> bool:
     try:
         KeysInForce(FILE, SystemClock()).require(f"Bearer {key}", scope)
-    except NotAllowed:
+    except Refusal:
         return False
     return True
 

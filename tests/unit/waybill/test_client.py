@@ -148,9 +148,10 @@ def test_operation_tells_its_errors_with_their_place(
 
 def test_operation_waits_until_it_is_not_pending(server: ScriptedServer, client: Client) -> None:
     body = {"id": "op-1", "pipeline": "orders", "action": "stop"}
-    pending, done = ({**body, "state": state} for state in ("pending", "done"))
+    pending, done = {**body, "state": "pending"}, {**body, "state": "done", "actor": "3f9c"}
     server.answer("GET", "/v1/operations/op-1", Reply(json=pending), Reply(json=done))
-    assert client.operation("op-1", wait_s=30).state == "done"
+    operation = client.operation("op-1", wait_s=30)
+    assert (operation.state, operation.actor) == ("done", "3f9c")
     assert [request.params for request in server.requests] == [{"wait": "30"}, {"wait": "29.8"}]
 
 

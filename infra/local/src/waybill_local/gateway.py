@@ -22,6 +22,8 @@ from starlette.types import Receive, Scope, Send
 from waybill_local.openapi import merge
 from waybill_local.ports import HOST, address
 from waybill_local.proxy import Upstreams, forward
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import (
     HTTP_SERVICES,
     SERVICES,
@@ -29,7 +31,8 @@ from waybill_shared.contract.routes import (
     route_for,
 )
 from waybill_shared.contract.version import VERSION
-from waybill_shared.http.app import RequestIds, problem_response
+from waybill_shared.http.app import RequestIds, request_id
+from waybill_shared.http.dialects import refuse
 from waybill_shared.process import logs
 
 NAME = "gateway"
@@ -96,7 +99,8 @@ class Gateway:
             scope["route"] = route
             await forward(self.upstreams, route.service, scope, receive, send)
         else:
-            await _unknown(scope["method"], path)(scope, receive, send)
+            answer = _unknown(scope["method"], path, scope["waybill.request_id"])
+            await answer(scope, receive, send)
 
     async def healthz(self, request: Request) -> Response:
         return JSONResponse({"alive": True})
@@ -117,7 +121,8 @@ class Gateway:
         missing = [name for name, (code, _) in answers.items() if code != 200]
         if missing:
             names = " and ".join(missing)
-            return problem_response(502, "service_unreachable", f"{names} did not say what it can")
+            refusal = Refusal(Slug.SERVICE_UNREACHABLE, f"{names} did not say what it can")
+            return refuse(refusal, path=request.url.path, request_id=request_id(request))
         return JSONResponse(merge({name: body for name, (_, body) in answers.items()}, VERSION))
 
     async def docs(self, request: Request) -> Response:
@@ -127,7 +132,8 @@ class Gateway:
         service = request.path_params["service"]
         if service not in SERVICES:
             known = ", ".join(SERVICES)
-            return problem_response(404, "not_found", f"no service {service!r}; there are {known}")
+            refusal = Refusal(Slug.NOT_FOUND, f"no service {service!r}; there are {known}")
+            return refuse(refusal, path=request.url.path, request_id=request_id(request))
         return _Forwarded(self.upstreams, service, b"/metrics")
 
     async def _ask_all(self, path: str, services: tuple[str, ...]) -> Answers:
@@ -162,12 +168,14 @@ class _Forwarded(Response):
         await forward(self.upstreams, self.service, moved, receive, send)
 
 
-def _unknown(method: str, path: str) -> Response:
+def _unknown(method: str, path: str, request_id: str) -> Response:
     allowed = methods_of(path)
     if not allowed:
-        return problem_response(404, "not_found", f"nothing at {path}", hint="GET /docs lists all")
+        nothing = Refusal(Slug.NOT_FOUND, f"nothing at {path}", hint="GET /docs lists all")
+        return refuse(nothing, path=path, request_id=request_id)
     names = ", ".join(allowed)
-    answer = problem_response(405, "method_not_allowed", f"{path} takes {names}, not {method}")
+    other = Refusal(Slug.METHOD_NOT_ALLOWED, f"{path} takes {names}, not {method}")
+    answer = refuse(other, path=path, request_id=request_id)
     answer.headers["Allow"] = names
     return answer
 

@@ -13,7 +13,9 @@ import httpx2
 from starlette.types import Receive, Scope, Send
 
 from waybill_local.ports import HOST, address
-from waybill_shared.http.app import problem_response
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
+from waybill_shared.http.dialects import refuse
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -152,15 +154,15 @@ async def _send_problem(
     service: str, port: int, error: httpx2.TransportError, scope: Scope, send: Send
 ) -> None:
     late = isinstance(error, httpx2.TimeoutException)
-    problem = problem_response(
-        504 if late else 502,
-        "service_timeout" if late else "service_unreachable",
+    refusal = Refusal(
+        Slug.SERVICE_TIMEOUT if late else Slug.SERVICE_UNREACHABLE,
         f"{service} at {address(port)} {'did not answer in time' if late else 'is not reachable'}"
         f": {error or type(error).__name__}",
         service=service,
         hint=f"`waybill ps` shows its state, .waybill/logs/{service}.log what happened",
     )
-    await problem(scope, _nothing, send)
+    answer = refuse(refusal, path=scope["path"], request_id=scope["waybill.request_id"])
+    await answer(scope, _nothing, send)
 
 
 async def _nothing() -> dict[str, str]:

@@ -7,7 +7,6 @@ import uvicorn
 from fastapi import FastAPI
 
 from waybill_ingress.adapters.http import (
-    add_refusals,
     pipelines_router,
     records_router,
     tokens_router,
@@ -79,6 +78,4 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Ending]:
         pipelines_router(commands),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})
-    app = create_app("ingress", routers, health, keys=keys)
-    add_refusals(app)
-    return app, ending
+    return create_app("ingress", routers, health, keys=keys), ending

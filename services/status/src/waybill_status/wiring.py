@@ -14,7 +14,7 @@ from waybill_shared.kafka.news import News
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_status.adapters.followers import Followers
-from waybill_status.adapters.http import add_limits, operations_router, tokens_router
+from waybill_status.adapters.http import operations_router, tokens_router
 from waybill_status.adapters.owners import FollowedOwners
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
 from waybill_status.adapters.redis import RedisSlots
@@ -56,9 +56,7 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
         "replies": followers.replies.check,
         "redis": loop.check_redis,
     }
-    app = create_app("status", routers, Health(checks=checks), loop.run, keys)
-    add_limits(app)
-    return app, loop
+    return create_app("status", routers, Health(checks=checks), loop.run, keys), loop
 
 
 def make_slots(settings: Settings) -> RedisSlots:

@@ -1,4 +1,4 @@
-"""Who may do what: the API key of a request against the scope that its route needs.
+"""Who asks, and whether they may: the API key of a request against the scope of its route.
 
 Holds the keys in force, read again when their file changes; knows HTTP only as a header's text.
 """
@@ -8,15 +8,20 @@ import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from waybill_shared.access.api_keys import ApiKeys, read_keys
-from waybill_shared.contract.errors import NotAllowed, UserError
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal, UserError
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
 from waybill_shared.process.clock import Clock, SystemClock
 
 logger = logging.getLogger(__name__)
 
 LOOK_INTERVAL_S = 1.0  # how long a revoked key may still be good
+DEFAULT_TENANT: Final = "default"  # whose all callers are: no key names a tenant yet
+ANYONE: Final = Caller(tenant=DEFAULT_TENANT, scopes=frozenset(Scope), key_id=None)
 HOW = "send the header `Authorization: Bearer wb_…`, with a key that `waybill keys new` has made"
 
 
@@ -40,21 +45,22 @@ class KeysInForce:
         self._look()
         return self._wrong
 
-    def require(self, authorization: str, scope: Scope) -> None:
-        """Return if the header names a key with `scope`; else NotAllowed."""
+    def require(self, authorization: str, scope: Scope) -> Caller:
+        """Whose key the header holds, if that has `scope`; else Refusal."""
         kind, _, text = authorization.partition(" ")
         if kind.lower() != "bearer" or not text:
-            raise NotAllowed(401, "key_missing", "this needs an API key", hint=HOW)
+            raise Refusal(Slug.KEY_MISSING, "this needs an API key", hint=HOW)
         key = self._look().find(text.strip())
         if key is None:
             detail = "the API key is none of those in force: mistyped, revoked or of another place"
-            raise NotAllowed(401, "key_refused", detail, hint=HOW)
+            raise Refusal(Slug.KEY_REFUSED, detail, hint=HOW)
         if key.expired(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)):
-            raise NotAllowed(401, "key_expired", f"API key {key.id} expired at {key.expires_at}")
+            raise Refusal(Slug.KEY_EXPIRED, f"API key {key.id} expired at {key.expires_at}")
         if scope not in key.scopes:
             has = sorted(key.scopes)
             detail = f"this needs scope {scope}; API key {key.id} has {', '.join(has) or 'none'}"
-            raise NotAllowed(403, "scope_missing", detail, scope=str(scope), scopes=has)
+            raise Refusal(Slug.SCOPE_MISSING, detail, scope=str(scope), scopes=has)
+        return Caller(tenant=DEFAULT_TENANT, scopes=key.scopes, key_id=key.id)
 
     def _look(self) -> ApiKeys:
         """The keys, after a look at the file if the last one is old."""

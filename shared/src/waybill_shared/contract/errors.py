@@ -1,35 +1,41 @@
 """Every error that crosses a module, split by who must act.
 
-WaybillError
+ContractError
 ├── InvalidMessage     the sender's fault: set the message aside with its reason, go on
 ├── Retryable          the world's fault: pause, retry with backoff, lose nothing
 ├── UserError          what a person wrote is wrong: problems with place and hint, never retried
-├── NotAllowed         who asks shows no API key, or none that may do this
-├── TokenRefused       a token that this ring and tenant cannot open: one answer for all causes
-└── TokenExpired       a token past its life
+└── Refusal            a request that is refused: its slug says who acts (`contract.problems`)
+    ├── TokenRefused   a token that this ring and tenant cannot open: one answer for all causes
+    └── TokenExpired   a token past its life
+A package may add its own below `ContractError`, each beside what raises it.
 Anything else is our fault: crash and let the supervisor restart.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from waybill_shared.contract.problems import Slug
+
 if TYPE_CHECKING:
     from waybill_shared.contract.events import Problem
 
+EXPIRED_HINT = "a new token for the pipeline's input covers all that it holds now"
+UNKNOWN_HINT = "give all of it, to the Waybill that made it: it may be cut short or of another one"
 
-class WaybillError(Exception):
+
+class ContractError(Exception):
     """The root of what callers may catch."""
 
 
-class InvalidMessage(WaybillError):
+class InvalidMessage(ContractError):
     """A message that its reader cannot take; the offset advances past it."""
 
 
-class Retryable(WaybillError):
+class Retryable(ContractError):
     """Kafka, Redis or a sink is away; the same work may succeed later."""
 
 
-class UserError(WaybillError):
+class UserError(ContractError):
     """A manifest, a query or a request that must be changed by who wrote it."""
 
     def __init__(self, problems: Sequence["Problem"]) -> None:
@@ -37,19 +43,26 @@ class UserError(WaybillError):
         self.problems = tuple(problems)
 
 
-class NotAllowed(WaybillError):
-    """401 without a good key, 403 where a good one lacks the scope."""
+class Refusal(ContractError):
+    """What a request is answered that is not served, in no form yet: `detail` says how to mend it,
+    `members` are what programs read."""
 
-    def __init__(self, status: int, slug: str, detail: str, **members: object) -> None:
+    def __init__(self, slug: Slug, detail: str, /, **members: object) -> None:
         super().__init__(detail)
-        self.status = status
         self.slug = slug
+        self.detail = detail
         self.members = members
 
 
-class TokenRefused(WaybillError):
+class TokenRefused(Refusal):
     """Forged, truncated, of another tenant or of an unknown key: deliberately not told apart."""
 
+    def __init__(self) -> None:
+        super().__init__(Slug.TOKEN_NOT_FOUND, "no such token", hint=UNKNOWN_HINT)
 
-class TokenExpired(WaybillError):
+
+class TokenExpired(Refusal):
     """A genuine token past its life."""
+
+    def __init__(self) -> None:
+        super().__init__(Slug.TOKEN_EXPIRED, "the token is older than 30 days", hint=EXPIRED_HINT)

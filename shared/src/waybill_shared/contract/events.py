@@ -174,6 +174,7 @@ class Reply:
     id: str
     pipeline: str
     action: Action
+    actor: str
     state: OperationState
     generation: int | None
     errors: tuple[Problem, ...]

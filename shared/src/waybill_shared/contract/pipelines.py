@@ -7,7 +7,10 @@ import threading
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.tokens import pipeline_id
 
 UID_NAMESPACE: UUID = uuid5(NAMESPACE_URL, "urn:waybill:pipeline")
@@ -73,3 +76,10 @@ class PipelineDirectory:
             return Life(uid=newest.pipeline_uid, number=newest.life)
         number = 0 if newest is None else newest.life + 1
         return Life(uid=str(uuid5(UID_NAMESPACE, f"{tenant}/{name}/{number}")), number=number)
+
+
+def no_pipeline(name: str, known: list[str]) -> Refusal:
+    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
+    return Refusal(
+        Slug.PIPELINE_NOT_FOUND, f"there is no pipeline {name!r}", hint=hint, known=known
+    )

@@ -5,8 +5,9 @@ from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
-from waybill_shared.http.app import Problem
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -21,7 +22,7 @@ def body_of(kind: type[Body], raw: bytes) -> Body:
             for item in error.errors(include_context=False)
         ]
     detail = "; ".join(": ".join(filter(None, each.values())) for each in errors)
-    raise Problem(422, "invalid", detail, errors=errors)
+    raise Refusal(Slug.INVALID, detail, errors=errors)
 
 
 def _told(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from waybill_shared.access.authentication import KeysInForce
-from waybill_shared.contract.errors import NotAllowed
-from waybill_shared.contract.problems import HEADERS_OF, PROBLEM_JSON, problem_body
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import HEADERS_OF, PROBLEM_JSON, Slug, problem_body
 from waybill_shared.contract.routes import OPERATIONS
 from waybill_shared.contract.version import VERSION
 from waybill_shared.process import metrics
@@ -49,14 +49,13 @@ class _Face:
             scope = OPERATIONS.get(path)
             if self.keys is not None and scope is not None:
                 self.keys.require(authorization, scope)
-        except NotAllowed as error:
-            body = problem_body(error.status, error.slug, str(error), **error.members)
-            return error.status, PROBLEM_JSON, json.dumps(body).encode()
-        if path == "/metrics":
-            text = metrics.text_of(self.service, self.health.readiness())
-            return 200, metrics.CONTENT_TYPE, text
-        status, content = self._content(path)
-        return status, "application/json", json.dumps(content).encode()
+            if path == "/metrics":
+                text = metrics.text_of(self.service, self.health.readiness())
+                return 200, metrics.CONTENT_TYPE, text
+            status, content = self._content(path)
+            return status, "application/json", json.dumps(content).encode()
+        except Refusal as refusal:
+            return refusal.slug.status, PROBLEM_JSON, json.dumps(problem_body(refusal)).encode()
 
     def _content(self, path: str) -> tuple[int, object]:
         match path:
@@ -69,7 +68,7 @@ class _Face:
             case "/version":
                 return 200, {"service": self.service, "version": VERSION}
             case _:
-                return 404, {"detail": "this worker serves health and metrics only"}
+                raise Refusal(Slug.NOT_FOUND, "this worker serves health and metrics only")
 
 
 def _handler(face: _Face) -> type[BaseHTTPRequestHandler]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import scope_for
 
 SCHEME = "api_key"
@@ -12,8 +13,10 @@ DESCRIPTION = (
     " wherever WAYBILL_API_KEYS_FILE is set; a stack on loopback without it asks for none."
 )
 REFUSALS = {
-    "401": {"description": "`key_missing`, `key_refused` or `key_expired`"},
-    "403": {"description": "`scope_missing`: the key has not the scope that this needs"},
+    str(status): {
+        "description": "; ".join(f"`{s}`: {s.meaning}" for s in Slug if s.status == status)
+    }
+    for status in (Slug.KEY_REFUSED.status, Slug.SCOPE_MISSING.status)
 }
 
 

@@ -20,7 +20,7 @@ class PlainRoute(APIRoute):
     """The `route_class` of a router whose routes are to be served plainly."""
 
 
-def serve_plainly(app: FastAPI, routers: Iterable[APIRouter], guard: Guard | None) -> None:
+def serve_plainly(app: FastAPI, routers: Iterable[APIRouter], guard: Guard) -> None:
     """`guard` comes before the endpoint, as the dependencies of `app` do elsewhere."""
     app.router.routes[:0] = [
         _served(route, guard)
@@ -30,13 +30,12 @@ def serve_plainly(app: FastAPI, routers: Iterable[APIRouter], guard: Guard | Non
     ]
 
 
-def _served(route: PlainRoute, guard: Guard | None) -> Route:
+def _served(route: PlainRoute, guard: Guard) -> Route:
     takes = signature(route.endpoint).parameters.keys()
     assert takes == {"request", *route.param_convertors}, f"{route.path} is no plain route: {takes}"
 
     async def handle(request: Request) -> Response:
-        if guard is not None:
-            await guard(request)
+        await guard(request)
         answer: Response = await route.endpoint(request, **request.path_params)
         return answer
 

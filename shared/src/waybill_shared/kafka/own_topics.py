@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import ContractError, Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 
 CHECK_INTERVAL_S: Final = 5.0
 
 
-class TopicCreatedAnew(RuntimeError):
+class TopicCreatedAnew(ContractError):
     """Ends the process."""
 
 

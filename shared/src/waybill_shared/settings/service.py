@@ -11,8 +11,6 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
 
-DEFAULT_TENANT = "default"
-
 
 class ServiceSettings(KafkaSettings, RedisSettings):
     topic_prefix: str = Field(

@@ -9,6 +9,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS
 from waybill_spark.driver.sizes import RecordSizes
 
@@ -30,7 +31,7 @@ class DecodedInput:
     own_output: bool
 
 
-class MalformedRecord(Exception):
+class MalformedRecord(ContractError):
     """A record that is not of its input's schema, with the first one's position."""
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pyspark.errors import PySparkException
 
-from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import LifecycleError, Problem
 from waybill_spark.checkpoint import CheckpointDamaged
 from waybill_spark.driver.cluster import ClusterUnavailable
@@ -23,7 +23,7 @@ Domain = Literal["user", "external", "internal"]
 LOG = "the driver's log: `waybill logs PIPELINE`"
 
 
-class StageFailed(Exception):
+class StageFailed(ContractError):
     """A stage has ended by itself; the cause says why."""
 
     def __init__(self, stage: str) -> None:

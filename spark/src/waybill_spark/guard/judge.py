@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_spark.guard.trees import (
     Node,
@@ -110,7 +111,7 @@ class Objection:
     way: Way = ()
 
 
-class _Refusal(Exception):
+class _Refusal(ContractError):
     def __init__(self, message: str, node: Node, hint: str = "") -> None:
         self.objection = Objection(message=message, hint=hint, way=node.way)
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from waybill_shared.contract.errors import ContractError
+
 SPARK: Final = "org.apache.spark.sql."
 
 Step = tuple[str, int]
@@ -34,7 +36,7 @@ class Node:
         return text[1:-1] if isinstance(text, str) and text[:1] == "[" else None
 
 
-class NotUnderstood(Exception):
+class NotUnderstood(ContractError):
     """A tree that is none, or deeper than may be."""
 
 

@@ -9,13 +9,13 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import ContractError, Retryable
 from waybill_shared.contract.events import Fence, FieldMap
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.kafka.admin import KafkaAdmin
 
 
-class SinkSuperseded(Exception):
+class SinkSuperseded(ContractError):
     """Another writer has moved the fence since it was read, or came later: this driver must end."""
 
 

@@ -1,10 +1,10 @@
-"""Routes of ingress: HTTP in, use case, HTTP out. Decides only what a status code is."""
+"""Routes of ingress: HTTP in, use case, HTTP out. Decides nothing."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.models import (
@@ -20,45 +20,19 @@ from waybill_ingress.app.ports import Sealed
 from waybill_ingress.app.records import Format, Records, as_json
 from waybill_ingress.app.tokens import Tokens
 from waybill_ingress.core.demands import Demand, read_demand
-from waybill_ingress.core.refusals import Refusal
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
-from waybill_shared.http.app import (
-    Problem,
-    problem_response,
-    read_body,
-    request_id,
-)
+from waybill_shared.http.app import caller, read_body, request_id
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.plain_routes import PlainRoute
 
 FORMATS: Final[Mapping[str, Format]] = {
     "application/x-ndjson": "ndjson",
     "application/json": "array",
-}
-STATUS_OF: Final = {
-    "bad_if_match": 400,
-    "body_not_json": 422,
-    "cluster_unknown": 400,
-    "input_not_found": 404,
-    "input_not_ready": 503,
-    "no_records": 422,
-    "partition_unknown": 400,
-    "pipeline_behind": 503,
-    "pipeline_not_found": 404,
-    "pipeline_not_ready": 503,
-    "position_beyond_end": 400,
-    "records_refused_by_kafka": 422,
-    "records_rejected": 422,
-    "token_expired": 410,
-    "token_not_found": 404,
-    "token_too_large": 413,
-    "too_many_records": 413,
-    "too_many_tokens": 413,
-    "topic_id_unknown": 400,
-    "topic_not_an_input": 400,
-    "topic_recreated": 503,
 }
 NDJSON_EXAMPLE = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
 IF_MATCH: Final[dict[str, Any]] = {
@@ -121,7 +95,8 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
         form = _format_of(request)
         body = await read_body(request, bytes_max=body_bytes_max)
         demand = read_demand(request.headers.get("if-match"))
-        receipt = await records.write(pipeline, input, body, form, demand=demand)
+        asking = caller(request)
+        receipt = await records.write(asking, pipeline, input, body, form, demand=demand)
         accepted, rejected = receipt.accepted, len(receipt.rejected)
         count_records(pipeline, input, accepted=accepted, rejected=rejected)
         count_token("records")
@@ -150,7 +125,7 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
         raw = await read_body(request, bytes_max=body_bytes_max)
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))
-        born, sealed = await _born(tokens, merges, wanted, demand)
+        born, sealed = await _born(tokens, merges, caller(request), wanted, demand)
         count_token(born)
         return JSONResponse(
             {
@@ -165,17 +140,18 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
 
 
 async def _born(
-    tokens: Tokens, merges: Merges, wanted: TokenRequest, demand: Demand | None
+    tokens: Tokens, merges: Merges, asking: Caller, wanted: TokenRequest, demand: Demand | None
 ) -> tuple[str, Sealed]:
     """What the token was born from, and the token."""
     if wanted.merge is not None:
-        return "merge", await merges.merge(wanted.merge)
+        return "merge", await merges.merge(asking, wanted.merge)
     assert wanted.pipeline is not None, "the request was validated"
     if wanted.input is not None:
-        return "input", await tokens.for_input(wanted.pipeline, wanted.input, demand=demand)
+        sealed = await tokens.for_input(asking, wanted.pipeline, wanted.input, demand=demand)
+        return "input", sealed
     positions = [body.position() for body in wanted.positions or ()]
     sealed = await tokens.for_positions(
-        wanted.pipeline, positions, cluster_id=wanted.cluster_id, demand=demand
+        asking, wanted.pipeline, positions, cluster_id=wanted.cluster_id, demand=demand
     )
     return "positions", sealed
 
@@ -198,15 +174,17 @@ def pipelines_router(commands: Commands) -> APIRouter:
         try:
             manifest = raw.decode()
         except UnicodeDecodeError as error:
-            raise Problem(422, "invalid", f"byte {error.start + 1} is not UTF-8") from error
-        return _accepted(await commands.apply(pipeline, manifest, request_id(request)))
+            raise Refusal(Slug.INVALID, f"byte {error.start + 1} is not UTF-8") from error
+        asking, own = caller(request), request_id(request)
+        return _accepted(await commands.apply(asking, pipeline, manifest, own))
 
     def add(action: Action, method: str, path: str, summary: str) -> None:
         @router.api_route(
             path, methods=[method], status_code=202, summary=summary, name=f"{action}_pipeline"
         )
         async def act(request: Request, pipeline: str) -> Response:
-            return _accepted(await commands.act(pipeline, action, request_id(request)))
+            asking, own = caller(request), request_id(request)
+            return _accepted(await commands.act(asking, pipeline, action, own))
 
     add(Action.START, "POST", "/start", "Start a stopped pipeline from its checkpoint")
     add(Action.STOP, "POST", "/stop", "Stop a pipeline; what it has not processed waits")
@@ -217,33 +195,23 @@ def pipelines_router(commands: Commands) -> APIRouter:
         summary="Run a pipeline with a new driver, also on topics that were created anew",
     )
     async def restart(request: Request, pipeline: str, start_from: StartFrom = None) -> Response:
-        return _accepted(await commands.restart(pipeline, start_from, request_id(request)))
+        asking, own = caller(request), request_id(request)
+        return _accepted(await commands.restart(asking, pipeline, start_from, own))
 
     add(Action.DELETE, "DELETE", "", "Delete a pipeline; what it has not processed ends lost")
     return router
-
-
-def add_refusals(app: FastAPI) -> None:
-    """Let `app` answer refusals as problems."""
-
-    def answer(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Refusal)
-        members = {**error.members, "request_id": request_id(request)}
-        return problem_response(STATUS_OF[error.slug], error.slug, error.detail, **members)
-
-    app.add_exception_handler(Refusal, answer)
 
 
 def _format_of(request: Request) -> Format:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         detail = f"content encoding {encoding!r} is not taken: send the body as it is"
-        raise Problem(415, "unsupported_encoding", detail)
+        raise Refusal(Slug.UNSUPPORTED_ENCODING, detail)
     named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     form = FORMATS.get(named)
     if form is None:
         detail = f"content type {named!r} is not taken: send {' or '.join(FORMATS)}"
-        raise Problem(415, "unsupported_media_type", detail, taken=list(FORMATS))
+        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMATS))
     return form
 
 

@@ -15,7 +15,6 @@ from waybill_shared.contract.tokens import (
     seal,
 )
 from waybill_shared.process.clock import Clock
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 
 class RandomMint:
@@ -23,19 +22,19 @@ class RandomMint:
         self._ring = ring
         self._clock = clock
 
-    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed:
-        return self._seal(parts, identity_assumed=identity_assumed, oldest_at=None)
+    def seal(self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False) -> Sealed:
+        return self._seal(parts, tenant, identity_assumed=identity_assumed, oldest_at=None)
 
     def seal_merged(
-        self, parts: Sequence[Part], *, oldest_at: int, identity_assumed: bool
+        self, parts: Sequence[Part], *, tenant: str, oldest_at: int, identity_assumed: bool
     ) -> Sealed:
-        return self._seal(parts, identity_assumed=identity_assumed, oldest_at=oldest_at)
+        return self._seal(parts, tenant, identity_assumed=identity_assumed, oldest_at=oldest_at)
 
-    def open(self, text: str) -> Token:
-        return open_token(text, self._ring, tenant=DEFAULT_TENANT, now_ms=self._clock.now_ms())
+    def open(self, text: str, *, tenant: str) -> Token:
+        return open_token(text, self._ring, tenant=tenant, now_ms=self._clock.now_ms())
 
     def _seal(
-        self, parts: Sequence[Part], *, identity_assumed: bool, oldest_at: int | None
+        self, parts: Sequence[Part], tenant: str, *, identity_assumed: bool, oldest_at: int | None
     ) -> Sealed:
         drawn = os.urandom(REQUEST_ID_BYTES + NONCE_BYTES)  # each draw lets other threads go first
         token = Token(
@@ -45,7 +44,7 @@ class RandomMint:
             identity_assumed=identity_assumed,
             oldest_at=oldest_at,
         )
-        text = seal(token, self._ring, tenant=DEFAULT_TENANT, nonce=drawn[REQUEST_ID_BYTES:])
+        text = seal(token, self._ring, tenant=tenant, nonce=drawn[REQUEST_ID_BYTES:])
         return Sealed(token=text, issued_at=token.issued_at)
 
     def now_ms(self) -> int:

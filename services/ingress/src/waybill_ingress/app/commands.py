@@ -7,16 +7,15 @@ from typing import Literal
 from waybill_ingress.app.ports import Log, Mint
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
+from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, pipeline_key
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.words import Action
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 Beginning = Literal["earliest", "latest"]
-ACTOR = "http"  # until callers are told apart
 
 
 class Commands:
@@ -26,53 +25,55 @@ class Commands:
         self._mint = mint
         self._prefix = prefix
 
-    async def apply(self, name: str, manifest: str, request_id: str) -> OperationId:
+    async def apply(self, caller: Caller, name: str, manifest: str, request_id: str) -> OperationId:
         declared = parse_manifest(manifest, reserved=self._prefix).name
         if declared != name:
             message = f"the manifest is called {declared!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
-        operation = await self._send(Action.APPLY, name, request_id, manifest)
-        self._registry.applied(name)
+        operation = await self._send(caller, Action.APPLY, name, request_id, manifest=manifest)
+        self._registry.applied(caller.tenant, name)
         return operation
 
-    async def act(self, name: str, action: Action, request_id: str) -> OperationId:
+    async def act(self, caller: Caller, name: str, action: Action, request_id: str) -> OperationId:
         """Start, stop or delete a pipeline that exists."""
-        await self._registry.pipeline(name)
-        return await self._send(action, name, request_id)
+        await self._registry.pipeline(caller.tenant, name)
+        return await self._send(caller, action, name, request_id)
 
     async def restart(
-        self, name: str, start_from: Beginning | None, request_id: str
+        self, caller: Caller, name: str, start_from: Beginning | None, request_id: str
     ) -> OperationId:
         """`start_from` is where to begin in topics that were created anew."""
-        await self._registry.pipeline(name)
+        await self._registry.pipeline(caller.tenant, name)
         options = {} if start_from is None else {"from": str(start_from)}
-        return await self._send(Action.RESTART, name, request_id, options=options)
+        return await self._send(caller, Action.RESTART, name, request_id, options=options)
 
     async def _send(
         self,
+        caller: Caller,
         action: Action,
         name: str,
         request_id: str,
+        *,
         manifest: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> OperationId:
         operation = OperationId(action=action, pipeline=name, nonce=self._mint.nonce())
-        life = await self._registry.life_for(name)
+        life = await self._registry.life_for(caller.tenant, name)
         command = Command(
-            tenant=DEFAULT_TENANT,
+            tenant=caller.tenant,
             pipeline_uid=life.uid,
             id=str(operation),
             pipeline=name,
             life=life.number,
             action=action,
             manifest=manifest,
-            actor=ACTOR,
+            actor=caller.actor,
             request_id=request_id,
             at=self._mint.now_ms(),
             options=dict(options or {}),
         )
-        key = pipeline_key(DEFAULT_TENANT, life.uid)
+        key = pipeline_key(caller.tenant, life.uid)
         appended = await self._log.append(f"{self._prefix}.commands", one(encode(command), key))
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)

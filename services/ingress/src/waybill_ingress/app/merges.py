@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from waybill_ingress.app.ports import Sealed, Vault
 from waybill_ingress.core.births import bad_tokens, merged_parts
-from waybill_ingress.core.refusals import Refusal
-from waybill_shared.contract.errors import TokenExpired, TokenRefused
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal, TokenExpired, TokenRefused
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
 
 TOKENS_MAX = 10_000  # in one request
@@ -16,17 +17,20 @@ class Merges:
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
 
-    async def merge(self, texts: Sequence[str]) -> Sealed:
+    async def merge(self, caller: Caller, texts: Sequence[str]) -> Sealed:
         if len(texts) > TOKENS_MAX:
             detail = f"{len(texts)} tokens in one request, {TOKENS_MAX} is the most"
             hint = "merge them in parts, then what came of it"
-            raise Refusal("too_many_tokens", detail, hint=hint, tokens_max=TOKENS_MAX)
-        return await asyncio.to_thread(self._merge, texts)  # opening many takes a while
+            raise Refusal(Slug.TOO_MANY_TOKENS, detail, hint=hint, tokens_max=TOKENS_MAX)
+        return await asyncio.to_thread(
+            self._merge, caller.tenant, texts
+        )  # opening many takes a while
 
-    def _merge(self, texts: Sequence[str]) -> Sealed:
-        tokens = self._opened(texts)
+    def _merge(self, tenant: str, texts: Sequence[str]) -> Sealed:
+        tokens = self._opened(tenant, texts)
         sealed = self._vault.seal_merged(
             merged_parts(tokens),
+            tenant=tenant,
             oldest_at=min(token.lives_since for token in tokens),
             identity_assumed=any(token.identity_assumed for token in tokens),
         )
@@ -34,16 +38,16 @@ class Merges:
         if size > CHARACTERS_MAX:
             detail = f"the merged token has {size} characters, {CHARACTERS_MAX} is the most"
             hint = "merge fewer: each gap between the records takes some characters"
-            raise Refusal("token_too_large", detail, hint=hint)
+            raise Refusal(Slug.TOKEN_TOO_LARGE, detail, hint=hint)
         return sealed
 
-    def _opened(self, texts: Sequence[str]) -> list[Token]:
+    def _opened(self, tenant: str, texts: Sequence[str]) -> list[Token]:
         opened: list[Token] = []
         refused: list[int] = []
         expired: list[int] = []
         for index, text in enumerate(texts):
             try:
-                opened.append(self._vault.open(text))
+                opened.append(self._vault.open(text, tenant=tenant))
             except TokenRefused:
                 refused.append(index)
             except TokenExpired:

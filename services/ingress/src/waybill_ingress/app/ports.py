@@ -86,7 +86,9 @@ class Sealed:
 class Mint(Protocol):
     """The clock and the dice of this process."""
 
-    def seal(self, parts: Sequence[Part], *, identity_assumed: bool = False) -> Sealed: ...
+    def seal(
+        self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False
+    ) -> Sealed: ...
 
     def now_ms(self) -> int: ...
 
@@ -98,10 +100,10 @@ class Mint(Protocol):
 class Vault(Protocol):
     """Opens tokens, and seals what they hold together."""
 
-    def open(self, text: str) -> Token:
-        """The token in `text`; TokenRefused or TokenExpired when it is none that counts."""
+    def open(self, text: str, *, tenant: str) -> Token:
+        """That token of the tenant; TokenRefused or TokenExpired when it is none that counts."""
         ...
 
     def seal_merged(
-        self, parts: Sequence[Part], *, oldest_at: int, identity_assumed: bool
+        self, parts: Sequence[Part], *, tenant: str, oldest_at: int, identity_assumed: bool
     ) -> Sealed: ...

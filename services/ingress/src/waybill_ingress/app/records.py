@@ -22,7 +22,6 @@ from waybill_ingress.core.births import (
 )
 from waybill_ingress.core.demands import Demand
 from waybill_ingress.core.inputs import row_rules
-from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.rows import (
     Record,
     Rejection,
@@ -32,8 +31,10 @@ from waybill_ingress.core.rows import (
     read_array,
     read_ndjson,
 )
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.vectors import Span
 
 LARGE_BODY_BYTES = 200_000  # parsed in a thread, so that small requests are answered meanwhile
@@ -70,6 +71,7 @@ class Records:
 
     async def write(
         self,
+        caller: Caller,
         pipeline: str,
         input_name: str,
         body: bytes,
@@ -77,11 +79,11 @@ class Records:
         *,
         demand: Demand | None = None,
     ) -> Receipt:
-        record, source = await self._registry.input(pipeline, input_name, demand)
+        record, source = await self._registry.input(caller.tenant, pipeline, input_name, demand)
         rows = await self._read(body, row_rules(record.manifest)[input_name], form)
         if not rows.records:
             reason = f"none of {len(rows.rejected)} records is one of input {input_name}"
-            raise Refusal("records_rejected", reason, rejected=as_json(rows.rejected))
+            raise Refusal(Slug.RECORDS_REJECTED, reason, rejected=as_json(rows.rejected))
         topic = await self._registry.present(record, source, fresh=False)
         floors = await self._floors.of(topic)
         appended = await self._log.append(source.topic, rows.records)
@@ -89,14 +91,15 @@ class Records:
         if not appended.delivered and appended.refused:
             detail = f"kafka takes none of {len(rows.records)} records for {source.topic}"
             raise Refusal(
-                "records_refused_by_kafka", detail, hint=KEY_HINT, rejected=as_json(rejected)
+                Slug.RECORDS_REFUSED_BY_KAFKA, detail, hint=KEY_HINT, rejected=as_json(rejected)
             )
         if not appended.delivered:
             reason = f"kafka acknowledged none of {len(rows.records)} records"
             raise Retryable(f"{reason}: {appended.failed[0].reason}")
         spans = await self._spans(record, source, appended, floors)
         counted = not unplaced(appended.delivered)
-        sealed = self._mint.seal([part_of(record, spans, counted=counted)])
+        parts = [part_of(record, spans, counted=counted)]
+        sealed = self._mint.seal(parts, tenant=caller.tenant)
         return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
 
     async def _read(self, body: bytes, rule: RowRule, form: Format) -> Rows:

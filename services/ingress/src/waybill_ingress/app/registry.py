@@ -11,12 +11,12 @@ from waybill_ingress.app.ports import (
     Topics,
 )
 from waybill_ingress.core.demands import Demand, behind, meets
-from waybill_ingress.core.inputs import find_input, no_pipeline, not_ready
-from waybill_ingress.core.refusals import Refusal
+from waybill_ingress.core.inputs import find_input, not_ready
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
-from waybill_shared.contract.pipelines import Life
+from waybill_shared.contract.pipelines import Life, no_pipeline
+from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_shared.settings.service import DEFAULT_TENANT
 
 APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `apply`
 
@@ -27,47 +27,51 @@ class Registry:
         self._news = news
         self._topics = topics
         self._mint = mint
-        self._applied: dict[str, int] = {}
+        self._applied: dict[tuple[str, str], int] = {}
 
-    def applied(self, name: str) -> None:
+    def applied(self, tenant: str, name: str) -> None:
         now = self._mint.now_ms()
         recent = {n: at for n, at in self._applied.items() if now - at < APPLIED_AGE_MS_MAX}
-        self._applied = {**recent, name: now}
+        self._applied = {**recent, (tenant, name): now}
 
-    async def pipeline(self, name: str, demand: Demand | None = None) -> PipelineRecord:
+    async def pipeline(
+        self, tenant: str, name: str, demand: Demand | None = None
+    ) -> PipelineRecord:
         """As it was at this call, at the earliest, before it is called unknown or behind."""
-        if self._news.begun() and (record := self._found(name, demand)) is not None:
+        if self._news.begun() and (record := self._found(tenant, name, demand)) is not None:
             return record
         heard = await self._news.heard()
-        record = self._directory.by_name(DEFAULT_TENANT, name)
+        record = self._directory.by_name(tenant, name)
         if record is None or not (heard or self._news.begun()):
-            raise self._unknown(name, heard=heard)
-        if demand is not None and self._found(name, demand) is None:
+            raise self._unknown(tenant, name, heard=heard)
+        if demand is not None and self._found(tenant, name, demand) is None:
             raise behind(record, demand)
         return record
 
-    async def life_for(self, name: str) -> Life:
+    async def life_for(self, tenant: str, name: str) -> Life:
         """Of a name that is free, only when each of its lives is known."""
-        known = self._directory.by_name(DEFAULT_TENANT, name) is not None
+        known = self._directory.by_name(tenant, name) is not None
         if not (known and self._news.begun()) and not await self._news.heard():
-            raise self._unknown(name, heard=False)
-        return self._directory.life_for(DEFAULT_TENANT, name)
+            raise self._unknown(tenant, name, heard=False)
+        return self._directory.life_for(tenant, name)
 
     async def input(
-        self, pipeline: str, name: str, demand: Demand | None = None
+        self, tenant: str, pipeline: str, name: str, demand: Demand | None = None
     ) -> tuple[PipelineRecord, InputDefinition]:
-        record = await self.pipeline(pipeline, demand)
+        record = await self.pipeline(tenant, pipeline, demand)
         try:
             return record, find_input(record, name)
         except Refusal:
             heard = await self._news.heard()
-        record = await self.pipeline(pipeline, demand)
+        record = await self.pipeline(tenant, pipeline, demand)
         try:
             return record, find_input(record, name)
         except Refusal as refusal:
-            if refusal.slug == "input_not_found" and (not heard or self._just_applied(pipeline)):
+            if refusal.slug is Slug.INPUT_NOT_FOUND and (
+                not heard or self._just_applied(tenant, pipeline)
+            ):
                 reason = f"{refusal.detail}, but it may have been changed just now"
-                raise not_ready("input", reason, **refusal.members) from refusal
+                raise not_ready(Slug.INPUT_NOT_READY, reason, **refusal.members) from refusal
             raise
 
     async def present(
@@ -83,7 +87,7 @@ class Registry:
         if identity is None or identity.topic_id != source.topic_id:
             present = "is gone" if identity is None else f"now has id {identity.topic_id}"
             raise Refusal(
-                "topic_recreated",
+                Slug.TOPIC_RECREATED,
                 f"topic {source.topic} {present}, but input {source.name} reads id"
                 f" {source.topic_id}: no token can be given",
                 hint=f"`waybill restart {record.name} --from earliest` (or latest) goes on with the"
@@ -91,20 +95,20 @@ class Registry:
             )
         return identity
 
-    def _found(self, name: str, demand: Demand | None) -> PipelineRecord | None:
-        record = self._directory.by_name(DEFAULT_TENANT, name)
+    def _found(self, tenant: str, name: str, demand: Demand | None) -> PipelineRecord | None:
+        record = self._directory.by_name(tenant, name)
         uid = demand.uid if demand is not None else None
         named = self._directory.by_uid(uid) if uid is not None else None
         return record if record is not None and meets(record, demand, named) else None
 
-    def _unknown(self, name: str, *, heard: bool) -> Refusal:
+    def _unknown(self, tenant: str, name: str, *, heard: bool) -> Refusal:
         if not heard:
             detail = "this ingress does not know all pipelines yet, or cannot ask kafka: try again"
-            return Refusal("pipeline_not_ready", detail)
-        if self._just_applied(name):
-            return not_ready("pipeline", f"pipeline {name} was applied just now")
-        return no_pipeline(name, [known.name for known in self._directory.living(DEFAULT_TENANT)])
+            return Refusal(Slug.PIPELINE_NOT_READY, detail)
+        if self._just_applied(tenant, name):
+            return not_ready(Slug.PIPELINE_NOT_READY, f"pipeline {name} was applied just now")
+        return no_pipeline(name, [known.name for known in self._directory.living(tenant)])
 
-    def _just_applied(self, name: str) -> bool:
-        at = self._applied.get(name)
+    def _just_applied(self, tenant: str, name: str) -> bool:
+        at = self._applied.get((tenant, name))
         return at is not None and self._mint.now_ms() - at < APPLIED_AGE_MS_MAX

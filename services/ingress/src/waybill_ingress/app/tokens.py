@@ -20,6 +20,7 @@ from waybill_ingress.core.births import (
     part_of,
 )
 from waybill_ingress.core.demands import Demand
+from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.vectors import Span
 
@@ -33,17 +34,20 @@ class Tokens:
         self._topics = topics
         self._mint = mint
 
-    async def for_input(self, pipeline: str, name: str, *, demand: Demand | None = None) -> Sealed:
+    async def for_input(
+        self, caller: Caller, pipeline: str, name: str, *, demand: Demand | None = None
+    ) -> Sealed:
         """A token for all that the input holds now."""
-        record, source = await self._registry.input(pipeline, name, demand)
+        record, source = await self._registry.input(caller.tenant, pipeline, name, demand)
         identity = await self._registry.present(record, source, fresh=True)
         held = await self._held(source.topic, identity.partitions)
         await self._registry.present(record, source, fresh=True)
         spans = held_spans(record, source, held)
-        return self._mint.seal([part_of(record, spans, counted=False)])
+        return self._mint.seal([part_of(record, spans, counted=False)], tenant=caller.tenant)
 
     async def for_positions(
         self,
+        caller: Caller,
         pipeline: str,
         positions: Sequence[Position],
         *,
@@ -51,7 +55,7 @@ class Tokens:
         demand: Demand | None = None,
     ) -> Sealed:
         """`cluster_id`: of the Kafka that the producer wrote to, if it is to be compared."""
-        record = await self._registry.pipeline(pipeline, demand)
+        record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         if cluster_id is not None:
             check_cluster(cluster_id, await self._topics.cluster_id())
         spans: list[Span] = []
@@ -59,7 +63,8 @@ class Tokens:
         for topic, group in groupby(ordered, key=lambda position: position.topic):
             spans += await self._spans(record, topic, list(group))
         assumed = any(position.topic_id is None for position in positions)
-        return self._mint.seal([part_of(record, spans)], identity_assumed=assumed)
+        parts = [part_of(record, spans)]
+        return self._mint.seal(parts, tenant=caller.tenant, identity_assumed=assumed)
 
     async def _held(self, topic: str, partitions: Iterable[int]) -> dict[int, Held]:
         """What each partition holds now; what is written meanwhile may be in it."""

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from waybill_ingress.core.refusals import Refusal
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, to_vector
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import Part, Token, pipeline_id
 from waybill_shared.contract.vectors import (
     Span,
@@ -120,7 +121,7 @@ def input_of(record: PipelineRecord, topic: str) -> InputDefinition:
     known = sorted({source.topic for source in roots})
     detail = f"topic {topic!r} is no input of pipeline {record.name}"
     hint = f"its inputs: {', '.join(known)}"
-    raise Refusal("topic_not_an_input", detail, hint=hint, known=known)
+    raise Refusal(Slug.TOPIC_NOT_AN_INPUT, detail, hint=hint, known=known)
 
 
 def check_cluster(named: str, ours: str) -> None:
@@ -128,7 +129,7 @@ def check_cluster(named: str, ours: str) -> None:
     if named != ours:
         detail = f"the positions are of Kafka cluster {named}, the pipeline reads from {ours}"
         hint = "let the producer write to the Kafka of this Waybill, or ask the Waybill of its own"
-        raise Refusal("cluster_unknown", detail, hint=hint)
+        raise Refusal(Slug.CLUSTER_UNKNOWN, detail, hint=hint)
 
 
 def check_identity(position: Position, topic_id: str) -> None:
@@ -138,7 +139,7 @@ def check_identity(position: Position, topic_id: str) -> None:
             f"position {position}: topic id {position.topic_id} is not that of the present topic,"
             f" which is {topic_id}: the topic was created again, or the id is of another cluster"
         )
-        raise Refusal("topic_id_unknown", detail)
+        raise Refusal(Slug.TOPIC_ID_UNKNOWN, detail)
 
 
 def check_partitions(positions: Sequence[Position], partitions: Iterable[int]) -> None:
@@ -146,7 +147,7 @@ def check_partitions(positions: Sequence[Position], partitions: Iterable[int]) -
     for position in positions:
         if position.partition not in present:
             detail = f"position {position}: the topic has partitions {_runs(present)} only"
-            raise Refusal("partition_unknown", detail)
+            raise Refusal(Slug.PARTITION_UNKNOWN, detail)
 
 
 def beyond(positions: Sequence[Position], ends: Mapping[int, int]) -> Refusal | None:
@@ -154,7 +155,7 @@ def beyond(positions: Sequence[Position], ends: Mapping[int, int]) -> Refusal | 
     for position in positions:
         if position.end > ends[position.partition]:
             detail = f"position {position}: the partition ends at {ends[position.partition]}"
-            return Refusal("position_beyond_end", detail, partition_end=ends[position.partition])
+            return Refusal(Slug.POSITION_BEYOND_END, detail, partition_end=ends[position.partition])
     return None
 
 
@@ -189,5 +190,5 @@ def bad_tokens(refused: Sequence[int], expired: Sequence[int]) -> Refusal:
     if len(rejected) > 1:
         detail += f", and {len(rejected) - 1} more"
     if refused:
-        return Refusal("token_not_found", detail, rejected=rejected)
-    return Refusal("token_expired", detail, rejected=rejected)
+        return Refusal(Slug.TOKEN_NOT_FOUND, detail, rejected=rejected)
+    return Refusal(Slug.TOKEN_EXPIRED, detail, rejected=rejected)

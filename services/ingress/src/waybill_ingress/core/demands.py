@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from waybill_ingress.core.refusals import Refusal
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.problems import Slug
 
 PATTERN = re.compile(r'"(?:([0-9a-f-]{36})/)?([0-9]{1,9})"')
 HINT = '`If-Match: "3"` is the generation of the pipeline, `"UID/3"` that of this very life of it'
@@ -23,7 +24,7 @@ def read_demand(header: str | None) -> Demand | None:
         return None
     found = PATTERN.fullmatch(header.strip())
     if found is None:
-        raise Refusal("bad_if_match", f"If-Match: {header[:100]} is no generation", hint=HINT)
+        raise Refusal(Slug.BAD_IF_MATCH, f"If-Match: {header[:100]} is no generation", hint=HINT)
     return Demand(generation=int(found[2]), uid=found[1])
 
 
@@ -42,4 +43,4 @@ def behind(record: PipelineRecord, demand: Demand) -> Refusal:
         f" ingress knows generation {record.generation}"
     )
     hint = "try again in a moment; without If-Match the generation that is known here is taken"
-    return Refusal("pipeline_behind", detail, hint=hint, generation=record.generation)
+    return Refusal(Slug.PIPELINE_BEHIND, detail, hint=hint, generation=record.generation)

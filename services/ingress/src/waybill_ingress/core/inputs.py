@@ -2,11 +2,12 @@
 
 from functools import lru_cache
 
-from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.rows import RowRule
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 
 
@@ -26,17 +27,14 @@ def find_input(record: PipelineRecord, name: str) -> InputDefinition:
     if found is not None and found.bases:
         return found
     if found is not None or (not record.stages and name in row_rules(record.manifest)):
-        raise not_ready("input", f"input {name} of {record.name} has no starting offsets yet")
+        raise not_ready(
+            Slug.INPUT_NOT_READY, f"input {name} of {record.name} has no starting offsets yet"
+        )
     known = sorted(roots)
     detail = f"pipeline {record.name} has no input {name!r} that takes records"
     hint = hint_of_names(name, known, "known inputs")
-    raise Refusal("input_not_found", detail, hint=hint, known=known)
+    raise Refusal(Slug.INPUT_NOT_FOUND, detail, hint=hint, known=known)
 
 
-def not_ready(what: str, reason: str, **members: object) -> Refusal:
-    return Refusal(f"{what}_not_ready", f"{reason}: it is being set up, try again", **members)
-
-
-def no_pipeline(name: str, known: list[str]) -> Refusal:
-    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
-    return Refusal("pipeline_not_found", f"there is no pipeline {name!r}", hint=hint, known=known)
+def not_ready(slug: Slug, reason: str, **members: object) -> Refusal:
+    return Refusal(slug, f"{reason}: it is being set up, try again", **members)

@@ -11,9 +11,10 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from waybill_ingress.core.refusals import Refusal
 from waybill_ingress.core.scanning import deeper, end_of_nest, skip_space
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import Column, refusal
+from waybill_shared.contract.problems import Slug
 
 DEPTH_MAX = 64  # far below the 1000 that Spark's parser takes
 NUMBER_CHARACTERS_MAX = 1_000  # Spark's parser refuses longer ones, wherever they stand
@@ -72,7 +73,7 @@ def read_array(body: bytes, rule: RowRule, limits: RowLimits) -> Rows:
         text = body.decode()
     except UnicodeDecodeError as error:
         detail = f"{NO_ARRAY}: byte {error.start + 1} is not UTF-8; {NOTHING_TAKEN}"
-        raise Refusal("body_not_json", detail) from error
+        raise Refusal(Slug.BODY_NOT_JSON, detail) from error
     reader = _Reader(rule, limits)
     count = 0
     for part, value, reason in reader.elements(text):
@@ -85,17 +86,17 @@ def read_array(body: bytes, rule: RowRule, limits: RowLimits) -> Rows:
 
 def _check_count(count: int, limits: RowLimits) -> None:
     if count == 0:
-        raise Refusal("no_records", f"the body holds no record; expected {EXPECTED}")
+        raise Refusal(Slug.NO_RECORDS, f"the body holds no record; expected {EXPECTED}")
     if count > limits.records_max:
         detail = f"{count} records in one request, {limits.records_max} is the most: send parts"
-        raise Refusal("too_many_records", detail, records_max=limits.records_max)
+        raise Refusal(Slug.TOO_MANY_RECORDS, detail, records_max=limits.records_max)
 
 
 def _no_array(reason: str, text: str, at: int) -> Refusal:
     """Named by line and column, as editors count them."""
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     detail = f"{NO_ARRAY}: {reason} at line {line}, column {column}; {NOTHING_TAKEN}"
-    return Refusal("body_not_json", detail, line=line, column=column)
+    return Refusal(Slug.BODY_NOT_JSON, detail, line=line, column=column)
 
 
 class _Reader:

@@ -95,6 +95,7 @@ class KafkaPublisher:
             id=command.id,
             pipeline=command.pipeline,
             action=command.action,
+            actor=command.actor,
             state=answer.state,
             generation=generation,
             errors=answer.errors,

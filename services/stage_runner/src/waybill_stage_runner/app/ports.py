@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
@@ -18,7 +19,7 @@ class Lease:
     lifecycle_id: str
 
 
-class PartitionLost(Exception):
+class PartitionLost(ContractError):
     """Another runner has taken the partition over: nothing that is said here counts any more."""
 
 

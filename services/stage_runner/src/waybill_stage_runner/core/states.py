@@ -19,7 +19,8 @@ from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.moves import Announce, Answer, Move
 
-ACTOR: Final = "stage_runner"
+ITSELF: Final = "stage_runner"
+BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # nobody asks for these
 EventKind = Literal["claim", "transition", "heartbeat"]
 
 
@@ -48,6 +49,7 @@ class PipelineState:
     error: LifecycleError | None = None
     pending: tuple[Command, ...] = ()
     reason: str = ""
+    actor: str = ITSELF  # who wanted this phase
     blocked_by: Obstacle | None = None
 
     def event(self, kind: EventKind, phase_from: str | None, said: Saying) -> LifecycleEvent:
@@ -61,7 +63,7 @@ class PipelineState:
             phase=self.phase,
             reason=self.reason,
             error=self.error,
-            actor=ACTOR,
+            actor=self.actor if kind == "transition" else ITSELF,
             run_id=said.run_id,
             attempt=self.attempt,
             next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
@@ -78,7 +80,11 @@ def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision
     if state.phase is phase:
         return state, ()
     blocked_by = state.blocked_by if phase is Phase.RUNNING else None
-    entered = replace(state, phase=phase, since=now, reason=reason, blocked_by=blocked_by)
+    wanted = () if phase in BY_ITSELF else state.pending
+    actor = wanted[-1].actor if wanted else ITSELF
+    entered = replace(
+        state, phase=phase, since=now, reason=reason, actor=actor, blocked_by=blocked_by
+    )
     return entered, (Announce(phase_from=state.phase),)
 
 

@@ -1,4 +1,4 @@
-"""Routes of status: HTTP in, use case, HTTP out. Decides only what a status code is."""
+"""Routes of status: HTTP in, use case, HTTP out. Decides nothing."""
 
 import time
 import zlib
@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
-from waybill_shared.contract.errors import TokenExpired, TokenRefused
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.operations import read_operation
+from waybill_shared.contract.problems import Slug, problem_body
 from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
 from waybill_shared.contract.words import OperationState, OutcomeKind
-from waybill_shared.http.app import (
-    Problem,
-    problem_response,
-    read_body,
-    request_id,
-    token_problem,
-)
+from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_status.adapters.models import (
     OperationAnswer,
@@ -30,7 +26,6 @@ from waybill_status.adapters.models import (
     QueryBody,
 )
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
-from waybill_status.app.hub import TooManyWaiters
 from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
 from waybill_status.app.operations import Replies
 from waybill_status.app.question import Change
@@ -47,7 +42,9 @@ QUERY_BODY: Final[dict[str, Any]] = {
     }
 }
 UNKNOWN_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
-    503: {"description": "outcome `unknown`: nobody can judge the token now, ask again"}
+    Slug.OUTCOME_UNKNOWN.status: {
+        "description": "outcome `unknown`: nobody can judge the token now, ask again"
+    }
 }
 
 
@@ -80,8 +77,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     async def get_token(request: Request, token: str, wait: Wait = 0) -> Response:
         if len(token) > PATH_TOKEN_CHARACTERS_MAX:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
-            raise Problem(413, "token_too_long", detail)
-        opened = tokens.open(token)
+            raise Refusal(Slug.TOKEN_TOO_LONG, detail)
+        opened = tokens.open(caller(request), token)
         if EVENT_STREAM in request.headers.get("accept", ""):
             told = request.headers.get("last-event-id", "")
             return await _stream(tokens.follow(opened), told)
@@ -90,11 +87,11 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             waited = await tokens.wait(opened, wait)
             held_s = time.perf_counter() - began
             measure_held(waited, held_s)
-            return _outcome(request, waited)
+            return _outcome(waited)
         (outcome,) = await tokens.now([opened])
-        if isinstance(outcome, TokenRefused):
+        if isinstance(outcome, Refusal):
             raise outcome
-        return _outcome(request, outcome)
+        return _outcome(outcome)
 
     @router.post(
         "/query",
@@ -104,7 +101,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     )
     async def query(request: Request, wait: Wait = 0) -> Response:
         asked = await _asked(request, query_bytes_max)
-        opened = [_opened(tokens, text) for text in asked]
+        opened = [_opened(tokens, caller(request), text) for text in asked]
         genuine = [each for each in opened if isinstance(each, Token)]
         found = iter(await tokens.wait_for_all(genuine, wait))
         answers = [next(found) if isinstance(each, Token) else each for each in opened]
@@ -117,16 +114,16 @@ def operations_router(replies: Replies) -> APIRouter:
     router = APIRouter(prefix="/v1/operations", tags=["operations"])
 
     @router.get("/{id}", summary="How a change of a pipeline went")
-    async def get_operation(id: str, wait: Wait = 0) -> OperationAnswer:
-        asked = read_operation(id)
-        reply = replies.get(id)
+    async def get_operation(request: Request, id: str, wait: Wait = 0) -> OperationAnswer:
+        asked, asking = read_operation(id), caller(request)
+        reply = replies.get(asking, id)
         if asked is None and reply is None:
             detail = (
                 f"{id[:100]!r} is the id of no operation: take it from the answer to the change"
             )
-            raise Problem(404, "operation_not_found", detail)
+            raise Refusal(Slug.OPERATION_NOT_FOUND, detail)
         if reply is None and wait > 0:
-            reply = await replies.wait(id, wait)
+            reply = await replies.wait(asking, id, wait)
         if reply is not None:
             return OperationAnswer.model_validate(reply)
         assert asked is not None
@@ -140,28 +137,17 @@ def operations_router(replies: Replies) -> APIRouter:
     return router
 
 
-def add_limits(app: FastAPI) -> None:
-    """Let `app` answer 429 when too many requests wait."""
-
-    def answer(request: Request, error: Exception) -> Response:
-        own = request_id(request)
-        return problem_response(429, "too_many_waiters", str(error), request_id=own)
-
-    app.add_exception_handler(TooManyWaiters, answer)
-
-
 def _json(outcome: Outcome) -> str:
     return OutcomeAnswer.model_validate(outcome).model_dump_json()
 
 
-def _outcome(request: Request, outcome: Outcome) -> Response:
+def _outcome(outcome: Outcome) -> Response:
     count_outcome(outcome)
     if outcome.outcome != OutcomeKind.UNKNOWN:
         return Response(_json(outcome), media_type="application/json")
     members = OutcomeAnswer.model_validate(outcome).model_dump(mode="json")
     detail = f"nobody can judge the token now: {outcome.reason}"
-    own = request_id(request)
-    return problem_response(503, "outcome_unknown", detail, **members, request_id=own)
+    raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **members)
 
 
 async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
@@ -204,22 +190,22 @@ async def _asked(request: Request, bytes_max: int) -> list[str]:
     asked = body_of(QueryBody, raw).tokens
     if len(asked) > TOKENS_MAX:
         detail = f"{len(asked)} tokens in one query, {TOKENS_MAX} is the most: ask in parts"
-        raise Problem(413, "too_many_tokens", detail, tokens_max=TOKENS_MAX)
+        raise Refusal(Slug.TOO_MANY_TOKENS, detail, tokens_max=TOKENS_MAX)
     if any(len(text) > CHARACTERS_MAX for text in asked):
         detail = f"no token has more than {CHARACTERS_MAX} characters"
-        raise Problem(413, "token_too_long", detail)
+        raise Refusal(Slug.TOKEN_TOO_LONG, detail)
     return asked
 
 
-def _opened(tokens: Tokens, text: str) -> Token | TokenRefused | TokenExpired:
+def _opened(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
     try:
-        return tokens.open(text)
-    except (TokenRefused, TokenExpired) as error:
-        return error
+        return tokens.open(asking, text)
+    except Refusal as refusal:
+        return refusal
 
 
-def _entry(answer: Outcome | TokenRefused | TokenExpired) -> dict[str, Any]:
+def _entry(answer: Outcome | Refusal) -> dict[str, Any]:
     if isinstance(answer, Outcome):
         count_outcome(answer)
         return OutcomeAnswer.model_validate(answer).model_dump(mode="json")
-    return {"error": token_problem(answer)}
+    return {"error": problem_body(answer)}

@@ -25,6 +25,7 @@ from waybill_status.adapters.examples import (
     PIPELINES,
 )
 
+ACTOR = "the id of the API key that wanted it; anonymous where no keys are in use"
 SQL_GUARD = "strict | trusted, which takes any query; by the runner that spoke last"
 
 
@@ -207,6 +208,7 @@ class EventAnswer(_Answer):
     phase_from: str | None
     phase: str
     reason: str
+    actor: str = Field(description=f"{ACTOR}; stage_runner for what nobody asked for")
     blocked_by: str | None
     error: FailureAnswer | None
     attempt: int
@@ -238,6 +240,7 @@ class OperationAnswer(_Answer):
         default=None, description="of the life of the pipeline that was changed"
     )
     action: str = Field(description=meanings(Action))
+    actor: str | None = Field(default=None, description=f"{ACTOR}; null while it is pending")
     state: str = Field(description=meanings(OperationState))
     generation: int | None = Field(
         default=None, description="of the pipeline after the change, if there is a pipeline"

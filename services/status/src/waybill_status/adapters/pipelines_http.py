@@ -8,8 +8,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.suggestions import hint_of_names
-from waybill_shared.http.app import Problem
+from waybill_shared.http.app import caller
 from waybill_status.adapters.models import (
     EventAnswer,
     EventsAnswer,
@@ -26,16 +25,13 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
 
     @router.get("", summary="All pipelines, and how they are")
-    async def get_pipelines() -> PipelinesAnswer:
-        found = await pipelines.all()
+    async def get_pipelines(request: Request) -> PipelinesAnswer:
+        found = await pipelines.all(caller(request))
         return PipelinesAnswer(items=[SummaryAnswer.model_validate(item) for item in found])
 
     @router.get("/{pipeline}", summary="One pipeline: inputs, stages, graph, manifest")
-    async def get_pipeline(pipeline: str) -> PipelineAnswer:
-        found = await pipelines.one(pipeline)
-        if found is None:
-            raise _no_pipeline(pipeline, pipelines.names())
-        return PipelineAnswer.model_validate(found)
+    async def get_pipeline(request: Request, pipeline: str) -> PipelineAnswer:
+        return PipelineAnswer.model_validate(await pipelines.one(caller(request), pipeline))
 
     return router
 
@@ -51,9 +47,7 @@ def events_router(
         response_model=EventsAnswer,
     )
     async def get_events(request: Request, pipeline: str) -> Response:
-        key = pipelines.key_of(pipeline)
-        if key is None:
-            raise _no_pipeline(pipeline, pipelines.names())
+        key = pipelines.key_of(caller(request), pipeline)
         if not caught_up():
             raise Retryable("what happened is still being read: this process has just started")
         if EVENT_STREAM in request.headers.get("accept", ""):
@@ -78,9 +72,3 @@ async def _event_lines(told: AsyncIterator[Told | None]) -> AsyncGenerator[bytes
             yield format_sse_event(
                 event="event", data_str=_event(each).model_dump_json(), id=each.id
             )
-
-
-def _no_pipeline(name: str, known: list[str]) -> Problem:
-    hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
-    detail = f"there is no pipeline {name!r}"
-    return Problem(404, "pipeline_not_found", detail, hint=hint, known=known)

@@ -7,8 +7,9 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import LifecycleEvent
-from waybill_status.app.hub import TooManyWaiters
+from waybill_shared.contract.problems import Slug
 from waybill_status.app.signal import Signal
 from waybill_status.core.views import PipelineKey
 
@@ -68,10 +69,11 @@ class Events:
     def follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[Told | None]:
         """All that came after the event of that id, or all, and then each as it comes.
 
-        None when nothing has come for a while. Raises TooManyWaiters.
+        None when nothing has come for a while. Raises Refusal where too many follow.
         """
         if self._streams >= self._streams_max:
-            raise TooManyWaiters(f"{self._streams} streams of events are open: try again")
+            detail = f"{self._streams} streams of events are open: try again"
+            raise Refusal(Slug.TOO_MANY_WAITERS, detail)
         return self._follow(pipeline, after)
 
     async def _follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[Told | None]:

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
-from waybill_shared.contract.errors import WaybillError
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import Token
 from waybill_status.app.feeds import Feeds
 from waybill_status.app.measuring import show_waiters
@@ -18,10 +19,6 @@ from waybill_status.app.question import Question
 from waybill_status.core.judge import Claim
 
 TICK_S = 1.0  # between two looks at the stamps, and before another try to subscribe
-
-
-class TooManyWaiters(WaybillError):
-    """The cap on held requests; the caller may ask without waiting."""
 
 
 class Hub:
@@ -42,7 +39,8 @@ class Hub:
     async def watch(self, token: Token, claims: Sequence[Claim]) -> AsyncIterator[Question]:
         """What has become of the token, from its first answer on."""
         if self._waiters >= self._waiters_max:
-            raise TooManyWaiters(f"{self._waiters_max} requests wait already: ask without waiting")
+            detail = f"{self._waiters_max} requests wait already: ask without waiting"
+            raise Refusal(Slug.TOO_MANY_WAITERS, detail)
         self._count(1)
         question = self._join(token, claims)
         try:

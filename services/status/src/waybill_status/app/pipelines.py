@@ -2,9 +2,10 @@
 
 from typing import Protocol
 
+from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.settings.service import DEFAULT_TENANT
+from waybill_shared.contract.pipelines import no_pipeline
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.pipelines import (
     Detail,
@@ -28,24 +29,25 @@ class Pipelines:
         self._records = records
         self._store = store
 
-    async def all(self) -> list[Summary]:
-        records = self._records.living(DEFAULT_TENANT)
+    async def all(self, caller: Caller) -> list[Summary]:
+        records = self._records.living(caller.tenant)
         readings = await self._read(records)
         return [summary_of(record, readings.get(_key(record))) for record in records]
 
-    async def one(self, name: str) -> Detail | None:
-        record = self._records.by_name(DEFAULT_TENANT, name)
-        if record is None:
-            return None
+    async def one(self, caller: Caller, name: str) -> Detail:
+        record = self._found(caller, name)
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)))
 
-    def key_of(self, name: str) -> PipelineKey | None:
-        record = self._records.by_name(DEFAULT_TENANT, name)
-        return None if record is None else _key(record)
+    def key_of(self, caller: Caller, name: str) -> PipelineKey:
+        return _key(self._found(caller, name))
 
-    def names(self) -> list[str]:
-        return [record.name for record in self._records.living(DEFAULT_TENANT)]
+    def _found(self, caller: Caller, name: str) -> PipelineRecord:
+        record = self._records.by_name(caller.tenant, name)
+        if record is None:
+            known = self._records.living(caller.tenant)
+            raise no_pipeline(name, [each.name for each in known])
+        return record
 
     async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, Reading]:
         """Without Redis what is wanted is known all the same."""

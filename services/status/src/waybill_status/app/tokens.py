@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
+from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.slots import Progress
@@ -18,7 +19,6 @@ from waybill_shared.contract.tokens import (
 )
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
-from waybill_shared.settings.service import DEFAULT_TENANT
 from waybill_status.app.answers import described, judged
 from waybill_status.app.details import NEWEST
 from waybill_status.app.hub import Hub
@@ -43,8 +43,8 @@ class Tokens:
         self._ring = ring
         self._clock = clock
 
-    def open(self, text: str) -> Token:
-        return open_token(text, self._ring, tenant=DEFAULT_TENANT, now_ms=self._clock.now_ms())
+    def open(self, caller: Caller, text: str) -> Token:
+        return open_token(text, self._ring, tenant=caller.tenant, now_ms=self._clock.now_ms())
 
     async def now(self, tokens: Sequence[Token]) -> list[Outcome | TokenRefused]:
         """The outcome of each, from one reading of each pipeline."""

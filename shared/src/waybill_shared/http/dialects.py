@@ -1,0 +1,41 @@
+"""How a refusal is said. A foreign interface that is served here has errors of a form of its own,
+and its paths tell which; decides nothing about what is refused."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi.responses import JSONResponse, Response
+
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import HEADERS_OF, PROBLEM_JSON, problem_body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The form of all refusals at paths that begin with `prefix`; `render` is also given the id of
+    the request."""
+
+    prefix: str
+    render: Callable[[Refusal, str], Response]
+
+
+def refuse(refusal: Refusal, *, path: str, request_id: str) -> Response:
+    """The refusal as the callers of this path read it."""
+    dialect = next(each for each in DIALECTS if path.startswith(each.prefix))
+    return dialect.render(refusal, request_id)
+
+
+def _problem(refusal: Refusal, request_id: str) -> Response:
+    """As RFC 9457 has it."""
+    status = refusal.slug.status
+    return JSONResponse(
+        problem_body(refusal, request_id=request_id),
+        status_code=status,
+        media_type=PROBLEM_JSON,
+        headers=HEADERS_OF.get(status),
+    )
+
+
+DIALECTS: Final[tuple[Dialect, ...]] = (Dialect(prefix="", render=_problem),)
+"""The first one that fits counts: our own, which fits every path, stays the last."""

@@ -1,0 +1,49 @@
+"""Writes docs/problems.md from the table of problems."""
+
+from typing import Final
+
+from waybill_shared.contract.problems import HEADERS_OF, Slug
+
+INTRODUCTION: Final = """# Problems
+
+<!-- Made by `python -m waybill_shared.tools.problems_page > docs/problems.md`. Change the table
+     `waybill_shared.contract.problems.Slug`, not this file. -->
+
+What Waybill refuses over HTTP it answers with a problem document (RFC 9457,
+`application/problem+json`):
+
+```json
+{
+  "type": "urn:waybill:problem:pipeline_not_found",
+  "title": "pipeline not found",
+  "status": 404,
+  "detail": "there is no pipeline 'order'",
+  "hint": "did you mean 'orders'? known pipelines: orders",
+  "known": ["orders"],
+  "request_id": "8f14e45fceea167a5a36dedd4bea2543"
+}
+```
+
+Programs decide by the last word of `type`, which never changes; `detail` and `hint` are for people
+and may. Other members are named in the table. What is refused as a matter of moments was not begun:
+send the same request again, as the SDK does by itself.
+"""
+
+
+def render() -> str:
+    """The whole document."""
+    rows = [f"| `{slug}` | {slug.status} | {slug.meaning} | {slug.acts} |" for slug in Slug]
+    head = ["| problem | status | what it says | who acts |", "|---|---|---|---|"]
+    return "\n".join([INTRODUCTION, *head, *rows, "", *_headers(), ""])
+
+
+def _headers() -> list[str]:
+    return [
+        f"- {status} comes with `{name}: {value}`."
+        for status, headers in HEADERS_OF.items()
+        for name, value in headers.items()
+    ]
+
+
+if __name__ == "__main__":
+    print(render(), end="")
