@@ -1,5 +1,6 @@
 """One builder per event, with sensible defaults: a test says only what it is about."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from waybill_shared.contract.events import (
@@ -9,6 +10,7 @@ from waybill_shared.contract.events import (
     Definition,
     Fact,
     Fence,
+    Gap,
     InputDefinition,
     LifecycleEvent,
     Output,
@@ -23,7 +25,7 @@ from waybill_shared.contract.events import (
     from_vector,
 )
 from waybill_shared.contract.slots import SLOT_VERSION
-from waybill_shared.contract.vectors import Vector
+from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import Action, OperationState
 
 TENANT = "default"
@@ -122,13 +124,13 @@ def make_commit(
     stage: str = "enrich",
     sink: str = "lake",
     outputs: Vector | None = None,
-    begins: Vector | None = None,
+    gaps: Iterable[Span] = (),
     sequence: int = 0,
     batch_id: int | None = None,
     version: int | None = None,
     since: int = 1,
 ) -> Commit:
-    """`outputs` are cumulative; in them rows begin at `begins`."""
+    """`outputs` are cumulative, and so are the `gaps` in them."""
     return Commit(
         stage=stage,
         sink=sink,
@@ -147,8 +149,9 @@ def make_commit(
                 topic="t",
                 topic_id=place[0],
                 partition=place[1],
-                first=(begins or {}).get(place, 0),
+                first=0,
                 end=end,
+                gaps=tuple(Gap(start=g.start, end=g.end) for g in gaps if g.key == place),
             )
             for place, end in sorted((outputs or {}).items())
         ),

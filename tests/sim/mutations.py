@@ -155,8 +155,14 @@ MUTATIONS: Final = (
     Mutation(
         name="rows of a batch begin where those of the batch before it end",
         invariant="I4",
-        instead={"waybill_token_tracker.core.facts._hop": stand_ins.without_begins},
-        only=("retention", "topics", "manifest"),
+        instead={"waybill_token_tracker.core.losses.MARKER": 0},
+        only=("retention",),
+    ),
+    Mutation(
+        name="what others wrote between two batches is the second one's",
+        invariant="I4",
+        instead={"waybill_token_tracker.core.facts._hop": stand_ins.without_gaps},
+        only=("retention", "strangers"),
     ),
     Mutation(
         name="every batch is written",

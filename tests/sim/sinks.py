@@ -3,7 +3,7 @@
 Who may be interrupted says so: at each `edge` the world may crash or pause the caller.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
@@ -11,8 +11,9 @@ from typing import Protocol
 from sim.effects import of_life
 from sim.log import Cluster, Place, Row, Transaction
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fence, Output
+from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
+from waybill_spark.outputs import SinkTopic, outputs_after
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
 from waybill_spark.stopping import StageStopped
 
@@ -137,6 +138,7 @@ class KafkaSink:
         self._storage = storage
         self._topic = topic
         self._topic_id = topic_id
+        self._to = SinkTopic(topic=topic, topic_id=topic_id)
         self._key = life.fence_key
         self._edge = edge
         self._owner = -1
@@ -168,7 +170,7 @@ class KafkaSink:
         self._edge(f"{self.name}.before_commit")
         self._check_owner()
         before = self._storage.fences.get(self._key)
-        complete = replace(fence, outputs=tuple(self._outputs(fence.outputs, placed)))
+        complete = replace(fence, outputs=outputs_after(fence.outputs, placed, self._to))
         self._commit(transaction, complete)
         self._storage.witness.moved(self._key, before, complete, batch)
         self._edge(f"{self.name}.answer_lost")
@@ -227,19 +229,3 @@ class KafkaSink:
         if now != self._topic_id:
             reason = LossReason.TOPIC_DELETED if now is None else LossReason.TOPIC_RECREATED
             raise StageStopped(reason, f"topic {self._topic} is now {now}", "restart --from")
-
-    def _outputs(
-        self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]
-    ) -> Iterator[Output]:
-        """Cumulative, over every id that the sink ever wrote to."""
-        yield from (o for o in before if o.topic_id != self._topic_id)
-        ends = {o.partition: o.end for o in before if o.topic_id == self._topic_id}
-        for number in sorted(ends.keys() | placed.keys()):
-            first, end = placed.get(number, (ends.get(number, 0), ends.get(number, 0)))
-            yield Output(
-                topic=self._topic,
-                topic_id=self._topic_id,
-                partition=number,
-                first=first,
-                end=end,
-            )

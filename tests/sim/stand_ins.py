@@ -120,8 +120,8 @@ def all_of_the_first(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Spa
     return tuple(spans)
 
 
-def without_begins(commit: Commit) -> Hop:
-    return replace(_hop(commit), begins=())
+def without_gaps(commit: Commit) -> Hop:
+    return replace(_hop(commit), gaps=())
 
 
 def nobody(index: object, view: View) -> set[int]:

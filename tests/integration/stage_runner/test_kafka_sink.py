@@ -11,9 +11,9 @@ from confluent_kafka.admin import NewTopic
 from builders import make_fence
 from integration.conftest import Surroundings
 from integration.waiting import eventually
-from waybill_shared.contract.events import Fence
+from waybill_shared.contract.events import Fence, Gap
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
-from waybill_shared.kafka.clients import read_to_end
+from waybill_shared.kafka.clients import make_producer, read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
@@ -98,6 +98,23 @@ def test_outputs_are_cumulative(target: KafkaSinkTarget, admin: KafkaAdmin) -> N
     ends = [{o.partition: o.end for o in fence.outputs} for fence in (first, second, third)]
     assert all(ends[1][partition] >= end for partition, end in ends[0].items())
     assert ends[2] == ends[1]
+
+
+def test_one_marker_stands_between_batches_and_what_others_write_is_a_gap(
+    target: KafkaSinkTarget, admin: KafkaAdmin
+) -> None:
+    sink = opened(target, admin)
+    first = sink.write(rows(1), make_fence(sequence=0)).fence
+    second = sink.write(rows(1), after(first)).fence
+    (output,) = second.outputs
+    assert (output.first, output.end, output.gaps) == (2, 3, ())
+
+    stranger = make_producer(target.kafka)
+    stranger.produce(target.topic, value=b'{"order_id": 2}', partition=output.partition)
+    assert stranger.flush(10.0) == 0
+    third = sink.write(rows(1), after(second)).fence
+    (output,) = sink.write(rows(1), after(third)).fence.outputs
+    assert (output.first, output.end, output.gaps) == (7, 8, (Gap(start=4, end=5),))
 
 
 def test_a_driver_that_was_paused_is_shut_out(target: KafkaSinkTarget, admin: KafkaAdmin) -> None:

@@ -14,6 +14,7 @@ from waybill_shared.contract.slots import (
     Slot,
     slot_to_json,
 )
+from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.clients import read_to_end
 from waybill_token_tracker.core.snapshots import pack
 
@@ -28,6 +29,13 @@ def offsets(topic_id: str, at: int) -> tuple[PartitionOffset, ...]:
     )
 
 
+def gaps(topic_id: str, at: int) -> tuple[Span, ...]:
+    return tuple(
+        Span(topic_id=topic_id, partition=o.partition, start=o.offset - 9, end=o.offset - 1)
+        for o in offsets(topic_id, at)
+    )
+
+
 def test_slot_with_all_the_hops_that_it_may_have_is_saved(surroundings: Surroundings) -> None:
     """Its JSON is larger than what brokers and clients take by default."""
     uid = str(uuid.uuid4())
@@ -35,8 +43,8 @@ def test_slot_with_all_the_hops_that_it_may_have_is_saved(surroundings: Surround
         Hop(
             sequence=number,
             inputs=offsets("R" * 22, number),
-            begins=offsets("A" * 22, number),
             outputs=offsets("A" * 22, number),
+            gaps=gaps("A" * 22, number),
         )
         for number in range(HOPS)
     )

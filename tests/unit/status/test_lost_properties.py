@@ -43,7 +43,6 @@ from waybill_token_tracker.core.facts import apply_fact
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 NOW = 5
 ALL = sorted(SHAPES)
-ONE_WRITER = sorted(set(SHAPES) - {"two writers of one topic"})
 
 counts = st.tuples(*[st.integers(0, 3)] * 4)
 fans = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=4).map(tuple)
@@ -155,7 +154,7 @@ def test_every_token_comes_to_an_end(flow: Flow) -> None:
 
 
 @patiently
-@given(flows(shapes=ONE_WRITER, takes=single_takes))
+@given(flows(takes=single_takes))
 def test_what_was_a_batch_of_its_own_is_lost_only_if_it_is(flow: Flow) -> None:
     flow.drain(at_once=1)
     for row, kind in told_of_all(apply_all(flow.facts), flow).items():

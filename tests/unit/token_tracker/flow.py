@@ -10,10 +10,12 @@ from waybill_shared.contract.events import (
     Commit,
     Definition,
     Fact,
+    Output,
     Range,
     SetAside,
 )
 from waybill_shared.contract.vectors import ENDLESS, TopicPartition
+from waybill_spark.outputs import SinkTopic, outputs_after
 
 PARTITIONS = (0, 1)
 ROOTS = ("R", "S")
@@ -93,11 +95,8 @@ class Flow:
     _aside: dict[str, dict[str, list[Range]]] = field(default_factory=dict, repr=False)
     _ids: dict[str, list[str]] = field(default_factory=dict, repr=False)  # by topic, newest last
     _log: dict[TopicPartition, list[Place | None]] = field(default_factory=dict, repr=False)
-    _written: dict[tuple[str, str], dict[TopicPartition, int]] = field(
-        default_factory=dict, repr=False
-    )
+    _outputs: dict[tuple[str, str], tuple[Output, ...]] = field(default_factory=dict, repr=False)
     _rows: dict[tuple[str, Place], list[Place]] = field(default_factory=dict, repr=False)
-    _markers: dict[tuple[str, Place], list[Place]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for stage in self.stages:
@@ -179,11 +178,10 @@ class Flow:
         return True
 
     def doomed(self, row: Place) -> bool:
-        """Whether some stage has set aside `row`, or anything that was written with it."""
+        """Whether some stage has set aside `row`, or anything that came of it."""
         return any(
             self._missed(stage, row)
             or any(self.doomed(below) for below in self._rows.get((stage.name, row), []))
-            or any(self.doomed(marker) for marker in self._markers.get((stage.name, row), []))
             for stage in self.stages
             if any(row[0] in self._ids[topic] for topic in stage.inputs)
         )
@@ -284,17 +282,16 @@ class Flow:
                 dict(self.taken[stage.name]),
                 stage=stage.name,
                 sink=sink,
-                outputs=dict(self._written.get((stage.name, topic), {})),
                 sequence=len(self.commits),
             )
-            self.facts.append(make_fact(replace(commit, set_aside=aside)))
+            outputs = self._outputs.get((stage.name, topic), ())
+            self.facts.append(make_fact(replace(commit, outputs=outputs, set_aside=aside)))
 
     def _write(
         self, stage: str, topic: str, batch: list[Place], fans: tuple[tuple[int, int], ...]
     ) -> None:
-        written = self._written.setdefault((stage, topic), {})
         topic_id = self._ids[topic][-1]
-        touched = set()
+        placed: dict[int, tuple[int, int]] = {}
         for number, row in enumerate(batch):
             count, partition = fans[number % len(fans)]
             log = self._log.setdefault((topic_id, partition), [])
@@ -302,9 +299,9 @@ class Flow:
                 below = (topic_id, partition, len(log))
                 log.append(below)
                 self._rows.setdefault((stage, row), []).append(below)
-                touched.add(partition)
-        for partition in touched:
+                placed[partition] = (placed.get(partition, below[2:])[0], len(log))
+        for partition in placed:
             self._log[topic_id, partition].append(None)  # the transaction's marker takes an offset
-            written[topic_id, partition] = end = len(self._log[topic_id, partition])
-            for row in batch:
-                self._markers.setdefault((stage, row), []).append((topic_id, partition, end - 1))
+        to = SinkTopic(topic="t", topic_id=topic_id)
+        before = self._outputs.get((stage, topic), ())
+        self._outputs[stage, topic] = outputs_after(before, placed, to)

@@ -45,7 +45,6 @@ def enriched(batch: int, *, partitions: int = 1) -> Commit:
         {("R", place): batch + 1 for place in range(partitions)},
         stage="enrich",
         sink="out",
-        begins={("A", place): 2 * batch for place in range(partitions)},
         outputs={("A", place): 2 * batch + 1 for place in range(partitions)},
         sequence=batch,
     )

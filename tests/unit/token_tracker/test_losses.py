@@ -24,7 +24,7 @@ from waybill_shared.contract.events import (
     to_vector,
 )
 from waybill_shared.contract.slots import Slot
-from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector
+from waybill_shared.contract.vectors import ENDLESS, Span, TopicPartition, Vector
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
@@ -54,10 +54,11 @@ LONG = make_definition(
 
 
 def wrote(
-    stage: str, taken: Vector, written: Vector, *, sequence: int = 0, begins: Vector | None = None
+    stage: str, taken: Vector, written: Vector, *, sequence: int = 0, gaps: Runs | None = None
 ) -> Commit:
+    spans = [Span(topic_id=t, partition=0, start=start, end=end) for t, start, end in gaps or []]
     return make_commit(
-        taken, stage=stage, sink="out", outputs=written, sequence=sequence, begins=begins
+        taken, stage=stage, sink="out", outputs=written, sequence=sequence, gaps=spans
     )
 
 
@@ -69,14 +70,15 @@ def loaded(taken: Vector, *, sequence: int = 0, since: int = 1) -> Commit:
     return make_commit(taken, stage="load", sequence=sequence, since=since)
 
 
-BATCHES = [enriched(11 + n, 1 + n, sequence=n) for n in range(9)]
+BATCHES = [enriched(11 + n, 1 + 2 * n, sequence=n) for n in range(9)]
+"""A row from each record; behind it stands the marker."""
 LATE = make_stage(
     "load",
-    inputs=(make_input("A", topic_id="A", bases=(3,), root=False),),
+    inputs=(make_input("A", topic_id="A", bases=(5,), root=False),),
     sinks=(replace(make_sink("lake"), since=2),),
 )
 WITH_READER = make_definition(*CHAIN.stages[:1], LATE)
-"""A reader that came when its topic had lost what stood below 3."""
+"""A reader that came when its topic had lost what stood below 5."""
 
 
 def without(commit: Commit, runs: Runs, *, reason: str = "retention_passed") -> Commit:
@@ -149,19 +151,47 @@ def test_facts_before_their_definition_count_when_it_comes() -> None:
 def test_hop_that_is_lost_makes_its_neighbour_lost() -> None:
     """Of the two batches nobody can tell which rows were whose."""
     slot = apply(CHAIN, enriched(12, 3), enriched(19, 9, sequence=2))
-    slot = apply(without(loaded({("A", 0): 9}), [("A", 3, 4)]), slot=slot)
+    slot = apply(without(loaded({("A", 0): 9}), [("A", 4, 5)]), slot=slot)
     assert lost(slot) == {"retention_passed": [("R", 12, 19)]}
 
 
-@pytest.mark.parametrize(("sequence", "taken"), [(1, []), (2, [("R", 12, 15)])])
-def test_marker_between_two_batches_is_no_row_of_the_second(
-    sequence: int, taken: list[tuple[str, int, int]]
-) -> None:
-    """If one may have come between them, nobody can tell."""
-    behind = wrote("enrich", {("R", 0): 15}, {("A", 0): 7}, sequence=sequence, begins={("A", 0): 4})
-    slot = apply(CHAIN, enriched(12, 3), behind)
+REPORTS_LOST = [0, 1, 2]
+"""So many batches between the two were never heard of."""
+
+
+@pytest.mark.parametrize("between", REPORTS_LOST)
+def test_marker_between_two_batches_is_no_row_of_the_second(between: int) -> None:
+    slot = apply(CHAIN, enriched(12, 3), enriched(15, 9, sequence=1 + between))
     slot = apply(without(loaded({("A", 0): 4}), [("A", 3, 4)]), slot=slot)
-    assert lost(slot).get("retention_passed", []) == taken
+    assert lost(slot) == {}
+    slot = apply(without(loaded({("A", 0): 5}), [("A", 3, 5)]), slot=slot)
+    assert lost(slot) == {"retention_passed": [("R", 12, 15)]}
+
+
+@pytest.mark.parametrize("between", REPORTS_LOST)
+@pytest.mark.parametrize("removed", [("A", 3, 5), ("A", 6, 8)])
+def test_what_others_wrote_between_batches_is_no_row_of_theirs(
+    between: int, removed: tuple[str, int, int]
+) -> None:
+    gaps = [("A", 4, 5), ("A", 6, 8)]
+    behind = wrote("enrich", {("R", 0): 15}, {("A", 0): 9}, sequence=1 + between, gaps=gaps)
+    slot = apply(CHAIN, enriched(12, 3), behind)
+    assert lost(apply(without(loaded({("A", 0): 8}), [removed]), slot=slot)) == {}
+    more = ("A", removed[1], removed[2] + 1)
+    slot = apply(without(loaded({("A", 0): 9}), [more]), slot=slot)
+    assert lost(slot) == {"retention_passed": [("R", 12, 15)]}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_gaps_are_those_of_the_batch_before_which_they_stand(order: tuple[int, ...]) -> None:
+    gaps = [("A", 4, 5), ("A", 8, 9)]
+    batches = [
+        wrote("enrich", {("R", 0): 12 + n}, {("A", 0): 3 + 4 * n}, sequence=n, gaps=gaps[:n])
+        for n in range(3)
+    ]
+    slot = apply(CHAIN, *(batches[n] for n in order))
+    hops = slot.sinks["enrich/out@1"].hops
+    assert [[(gap.start, gap.end) for gap in hop.gaps] for hop in hops] == [[], [(4, 5)], [(8, 9)]]
 
 
 def test_batches_that_wrote_nothing_are_not_lost_with_the_one_before_them() -> None:
@@ -221,12 +251,12 @@ def test_what_stands_before_the_first_batch_of_a_new_root_is_no_row_of_it(
         wrote("enrich", {("R", 0): ENDLESS}, {("A", 0): 3}, sequence=1),
         wrote("enrich", {("R", 0): ENDLESS, ("R2", 0): 0}, {("A", 0): 3}, sequence=2),
         wrote("enrich", {("R", 0): ENDLESS, ("R2", 0): 2}, {("A", 0): 7}, sequence=3,
-              begins={("A", 0): 4}),
+              gaps=[("A", 4, 5)]),
     ]  # fmt: skip
     closed = [without(m, [("R", 12, ENDLESS)], reason="topic_recreated") for m in moves]
     slot = apply(CHAIN, enriched(12, 3))
     slot = apply(RECREATED, *(closed[n] for n in order), slot=slot, generation=2)
-    slot = apply(without(loaded({("A", 0): 4}), [("A", 3, 4)]), slot=slot, generation=2)
+    slot = apply(without(loaded({("A", 0): 5}), [("A", 3, 5)]), slot=slot, generation=2)
     assert lost(slot) == {"topic_recreated": [("R", 12, ENDLESS)]}
 
 
@@ -320,15 +350,15 @@ def test_first_reason_stays() -> None:
 def test_reader_that_comes_later_lacks_what_its_topic_had_lost_and_no_more() -> None:
     slot = apply(make_definition(*CHAIN.stages[:1]), *BATCHES)
     slot = apply(WITH_READER, slot=slot, generation=2)
-    slot = apply(loaded({("A", 0): 9}, since=2), slot=slot, generation=2)
+    slot = apply(loaded({("A", 0): 17}, since=2), slot=slot, generation=2)
     assert reached(slot, "load/lake@2") == {("R", 0): 19}
     assert lost(slot, "load/lake@2") == {"before_start": [("R", 10, 13)]}
 
 
 def test_reader_that_comes_later_loses_what_retention_takes_and_no_more() -> None:
-    slot = apply(CHAIN, *BATCHES, loaded({("A", 0): 9}))
+    slot = apply(CHAIN, *BATCHES, loaded({("A", 0): 17}))
     slot = apply(WITH_READER, slot=slot, generation=2)
-    removed = without(loaded({("A", 0): 9}, since=2), [("A", 5, 6)])
+    removed = without(loaded({("A", 0): 17}, since=2), [("A", 9, 12)])
     assert lost(apply(removed, slot=slot, generation=2), "load/lake@2") == {
         "before_start": [("R", 10, 13)],
         "retention_passed": [("R", 15, 16)],

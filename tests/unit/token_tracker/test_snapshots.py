@@ -23,6 +23,7 @@ from waybill_shared.contract.slots import (
     SinkState,
     Slot,
 )
+from waybill_shared.contract.vectors import between
 from waybill_token_tracker.app.held import restored
 from waybill_token_tracker.core import snapshots
 from waybill_token_tracker.core.hops import few
@@ -62,7 +63,7 @@ def test_a_snapshot_of_another_version_is_not_guessed_at(saved: Bench) -> None:
     """To leave it out would forget what is lost."""
     (snapshot,) = saved.journal.snapshots.values()
     saved.journal.snapshots[UID] = replace(snapshot, slot_version=snapshot.slot_version + 1)
-    with pytest.raises(RuntimeError, match=f"pipeline {UID} has version 5.* reads 4"):
+    with pytest.raises(RuntimeError, match=f"pipeline {UID} has version 6.* reads 5"):
         saved.restart()
 
 
@@ -174,10 +175,11 @@ def test_a_history_that_does_not_fit_is_left_out_and_the_slot_is_whole(
 
 
 def lagging(dice: Random, *, partitions: int, batches: int) -> tuple[Hop, ...]:
-    at, hops = [0] * partitions, []
+    """Others write between any two batches, in each partition."""
+    at, hops = dict.fromkeys((("some-topic-or-other-id", n) for n in range(partitions)), 0), []
     for number in range(batches):
-        at = [offset + dice.randrange(100_000) for offset in at]
-        vector = {("some-topic-or-other-id", place): offset for place, offset in enumerate(at)}
-        ends = from_vector(vector)
-        hops.append(Hop(sequence=number, inputs=ends, begins=ends, outputs=ends))
+        before, at = at, {place: end + dice.randrange(2, 100_000) for place, end in at.items()}
+        ends = from_vector(at)
+        gaps = between(before, {place: end - 1 for place, end in at.items()})
+        hops.append(Hop(sequence=number, inputs=ends, outputs=ends, gaps=gaps))
     return tuple(hops)

@@ -5,7 +5,7 @@ Times are milliseconds since the epoch. Nothing here reads a clock or talks to K
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.contract.words import Action, OperationState
@@ -13,6 +13,9 @@ from waybill_shared.contract.words import Action, OperationState
 FieldMap = dict[str, str]
 SqlGuard = Literal["strict", "trusted"]
 """Whether queries are judged by the lists of what is allowed; commands are refused by both."""
+
+MARKER: Final = 1
+"""So many offsets behind the rows of a batch are taken by the end of its transaction, at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +35,27 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A run of offsets [start, end) that holds no row of a sink."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative."""
+    """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative.
+
+    So are `gaps`, the newest between its batches: rows of others stand there, or aborted ones. The
+    marker right behind a batch is in none.
+    """
 
     topic: str
     topic_id: str
     partition: int
     first: int
     end: int
+    gaps: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

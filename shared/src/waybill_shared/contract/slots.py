@@ -17,7 +17,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.vectors import Span
 
-SLOT_VERSION = 4  # of what a snapshot holds
+SLOT_VERSION = 5  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
@@ -34,9 +34,9 @@ class Hop:
 
     sequence: int
     inputs: tuple[PartitionOffset, ...]
-    begins: tuple[PartitionOffset, ...]
-    """Where the rows of the last batch begin: markers and rows of others stand before them."""
     outputs: tuple[PartitionOffset, ...]
+    gaps: tuple[Span, ...] = ()
+    """Behind what was written before: where rows of others stand, or aborted ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,8 +147,12 @@ def _hop(commit: Commit) -> Hop:
     return Hop(
         sequence=commit.sequence,
         inputs=commit.frontier,
-        begins=from_vector({(o.topic_id, o.partition): o.first for o in commit.outputs}),
         outputs=from_vector({(o.topic_id, o.partition): o.end for o in commit.outputs}),
+        gaps=tuple(
+            Span(topic_id=o.topic_id, partition=o.partition, start=gap.start, end=gap.end)
+            for o in commit.outputs
+            for gap in o.gaps
+        ),
     )
 
 

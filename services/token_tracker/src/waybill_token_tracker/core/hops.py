@@ -12,7 +12,7 @@ from typing import Final
 
 from waybill_shared.contract.events import from_vector, to_vector
 from waybill_shared.contract.slots import Hop
-from waybill_shared.contract.vectors import covers, meet
+from waybill_shared.contract.vectors import beyond, covers, meet, overlap
 
 HOP_OFFSETS_MAX: Final = 12_288  # per pipeline, in hops ahead of readers; some 900 kB of a slot
 HOPS_MIN: Final = 4  # per sink, ahead of readers: the two nearest, one between, and the newest
@@ -31,7 +31,8 @@ def with_hop(hops: Hops, hop: Hop) -> Hops:
     before, after = hops[:at], hops[at:]
     if before and (before[-1].inputs, before[-1].sequence) == (hop.inputs, hop.sequence):
         before, hop = before[:-1], _least(before[-1], hop)
-    return (*before[:-2], *_useful((*before[-2:], hop, *after[:2])), *after[2:])
+    near = _own_gaps((*before[-2:], hop, *after[:2]))
+    return (*before[:-2], *_useful(near), *after[2:])
 
 
 def few(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]:
@@ -57,11 +58,23 @@ def _follows(known: Hop, hop: Hop) -> bool:
 
 
 def _least(left: Hop, right: Hop) -> Hop:
+    if left.outputs == right.outputs:
+        return left
     return replace(
         left,
-        begins=from_vector(meet(to_vector(left.begins), to_vector(right.begins))),
         outputs=from_vector(meet(to_vector(left.outputs), to_vector(right.outputs))),
+        gaps=overlap(left.gaps, right.gaps),
     )
+
+
+def _own_gaps(hops: Hops) -> Hops:
+    """Each but the first without those gaps that the hop before it is past."""
+    return hops[:1] + tuple(_behind(before, hop) for before, hop in pairwise(hops))
+
+
+def _behind(before: Hop, hop: Hop) -> Hop:
+    gaps = beyond(hop.gaps, to_vector(before.outputs)) if hop.gaps else ()
+    return hop if gaps == hop.gaps else replace(hop, gaps=gaps)
 
 
 def _useful(hops: Hops) -> Hops:
@@ -115,8 +128,8 @@ def _spaced(hops: Hops, room: int, length: Callable[[Hop], float]) -> Hops:
 
 
 def _size(hops: Hops) -> int:
-    """In offsets, if all are as large as the newest; none is larger."""
+    """In offsets, if all are as large as the newest, with as many gaps as outputs."""
     if not hops:
         return 0
     newest = hops[-1]
-    return len(hops) * max(1, len(newest.inputs) + len(newest.begins) + len(newest.outputs))
+    return len(hops) * max(1, len(newest.inputs) + 2 * len(newest.outputs))

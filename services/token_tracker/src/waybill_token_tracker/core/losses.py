@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Final
 
-from waybill_shared.contract.events import InputDefinition, StageDefinition, to_vector
+from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition, to_vector
 from waybill_shared.contract.slots import (
     Hop,
     Losses,
@@ -159,7 +159,7 @@ class _Settling:
         taken: dict[str, list[Span]] = {reason: [] for reason in holes}
         last = ends(span for spans in holes.values() for span in spans)
         begun = join(self._graph.bases(writer.stage), floor)
-        before = Hop(sequence=-1, inputs=(), begins=(), outputs=())
+        before = Hop(sequence=-1, inputs=(), outputs=())
         for hop in self._graph.hops(writer.key) if holes else ():
             if covers(to_vector(before.outputs), last):
                 break
@@ -211,14 +211,10 @@ def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
 
 
 def _rows(before: Hop, hop: Hop) -> tuple[Span, ...]:
-    """Where rows of `hop` may stand that are not of `before`.
-
-    Between two that follow each other, markers and rows of others are no rows of theirs.
-    """
-    low = to_vector(before.outputs)
-    if hop.sequence == before.sequence + 1:
-        low = join(low, to_vector(hop.begins))
-    return between(low, to_vector(hop.outputs))
+    """Where rows of `hop` may stand that are not of `before`; markers and rows of others are none,
+    whichever reports are lost between the two."""
+    low = {place: end + MARKER for place, end in to_vector(before.outputs).items()}
+    return without(between(low, to_vector(hop.outputs)), hop.gaps)
 
 
 def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:

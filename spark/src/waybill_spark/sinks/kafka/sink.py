@@ -13,13 +13,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fence, Output
+from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import FENCED, said
 from waybill_shared.process.failpoints import reach
+from waybill_spark.outputs import SinkTopic, outputs_after
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.kafka.fences import newest_fence
 from waybill_spark.stopping import StageStopped
@@ -49,6 +50,7 @@ class KafkaSink:
         self.since = life.since
         self.moved = life.moved
         self._target = target
+        self._to = SinkTopic(topic=target.topic, topic_id=target.topic_id)
         self._fence_key = life.fence_key
         self._fences_topic = f"{target.topic_prefix}.fences"
         self._admin = admin
@@ -108,7 +110,7 @@ class KafkaSink:
             placed = self._produce_rows(producer, rows) if rows is not None else {}
             if rows is not None:
                 self._check_topic()
-            complete = replace(fence, outputs=self._outputs(fence.outputs, placed))
+            complete = replace(fence, outputs=outputs_after(fence.outputs, placed, self._to))
             producer.produce(self._fences_topic, key=self._fence_key, value=codec.encode(complete))
             reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
             producer.commit_transaction(TRANSACTION_TIMEOUT_S)
@@ -157,25 +159,6 @@ class KafkaSink:
             hint = "restart the pipeline with --from earliest (or latest): it writes to the new one"
             reason = LossReason.TOPIC_RECREATED if found else LossReason.TOPIC_DELETED
             raise StageStopped(reason, detail, hint)
-
-    def _outputs(
-        self, before: tuple[Output, ...], placed: dict[int, tuple[int, int]]
-    ) -> tuple[Output, ...]:
-        """Cumulative: a partition without rows in this batch keeps its end, and so does a topic
-        of that name that is gone."""
-        others = tuple(o for o in before if o.topic_id != self._target.topic_id)
-        ends = {o.partition: o.end for o in before if o.topic_id == self._target.topic_id}
-        partitions = sorted(ends.keys() | placed.keys())
-        return others + tuple(
-            Output(
-                topic=self._target.topic,
-                topic_id=self._target.topic_id,
-                partition=partition,
-                first=placed[partition][0] if partition in placed else ends[partition],
-                end=placed[partition][1] if partition in placed else ends[partition],
-            )
-            for partition in partitions
-        )
 
     def _guarded(self, action: Callable[[Producer], T]) -> T:
         """Run `action`, telling a newer driver's claim from the world's faults.

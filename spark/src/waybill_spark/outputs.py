@@ -1,0 +1,49 @@
+"""Decides what a fence says of where a Kafka sink's rows stand. Never does I/O.
+
+All of it is cumulative, so that a report that was lost is covered by any later one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waybill_shared.contract.events import MARKER, Gap, Output
+
+GAPS_MAX: Final = 4  # per partition; only where others write, or a driver's rows were aborted
+
+Placed = Mapping[int, tuple[int, int]]
+"""By partition: where the first row of a batch stands, and the end of its rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkTopic:
+    topic: str
+    topic_id: str
+
+
+def outputs_after(before: tuple[Output, ...], placed: Placed, to: SinkTopic) -> tuple[Output, ...]:
+    """A partition without rows in this batch keeps its end, and so does a topic of that name that
+    is gone."""
+    others = tuple(o for o in before if o.topic_id != to.topic_id)
+    known = {o.partition: o for o in before if o.topic_id == to.topic_id}
+    written = {
+        partition: _written(known.get(partition), partition, rows, to)
+        for partition, rows in placed.items()
+    }
+    kept = {partition: replace(output, first=output.end) for partition, output in known.items()}
+    return others + tuple(output for _, output in sorted((kept | written).items()))
+
+
+def _written(before: Output | None, partition: int, rows: tuple[int, int], to: SinkTopic) -> Output:
+    first, end = rows
+    behind, gaps = (0, ()) if before is None else (before.end + MARKER, before.gaps)
+    if behind < first:
+        gaps = (*gaps, Gap(start=behind, end=first))
+    return Output(
+        topic=to.topic,
+        topic_id=to.topic_id,
+        partition=partition,
+        first=first,
+        end=end,
+        gaps=gaps[-GAPS_MAX:],
+    )
