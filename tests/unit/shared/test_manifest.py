@@ -263,3 +263,9 @@ def test_what_stands_in_a_list_may_be_named_in_a_path() -> None:
     (counted,) = place([Problem(message="wrong", path="stages.1.sinks")], EXAMPLE)
     assert named == counted
     assert named.path == "stages.1.sinks"
+
+
+def test_a_path_into_what_is_not_there_is_kept() -> None:
+    (gone,) = place([Problem(message="wrong", path="stages.removed.sinks")], EXAMPLE)
+    assert gone.path == "stages.removed.sinks"
+    assert gone.line is not None

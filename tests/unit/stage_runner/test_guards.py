@@ -33,7 +33,10 @@ def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: Wo
     runner.act()
 
     assert world.answers[-1] == ("c2", "failed")
-    assert "plan_incompatible" in world.problems[-1].message
+    problem = world.problems[-1]
+    assert "plan_incompatible" in problem.message
+    assert problem.path == "stages.0.inputs"
+    assert problem.line is not None
     assert world.records == before
     assert not world.stopped
 

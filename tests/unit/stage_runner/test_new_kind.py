@@ -17,6 +17,7 @@ from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.tools import sink_kinds
 from waybill_shared.tools.manifest_schema import manifest_schema
+from waybill_spark.driver.planned import join
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_stage_runner.core.planning import TopicState, define, topics_of
@@ -84,9 +85,8 @@ def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
         lakehouse_folder=Path(),
     )
     admin = cast(KafkaAdmin, Admin())
-    paused, newer = (
-        open_sinks(spec, admin, manifest.stages[0], definition, schemas={})[0] for _ in range(2)
-    )
+    (planned,) = join(manifest, [definition])
+    paused, newer = (open_sinks(spec, admin, planned, schemas={})[0] for _ in range(2))
     for sink in (paused, newer):
         sink.claim()
     newer.write(ROWS, make_fence(sequence=0))

@@ -12,6 +12,7 @@ from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import sinks
+from waybill_spark.driver.planned import join
 from waybill_spark.sinks.contract import Opening, SinkLife
 from waybill_stage_runner.core.planning import TopicState, define
 
@@ -63,7 +64,8 @@ def fence_key(
         topic_prefix=prefix,
         lakehouse_folder=Path(),
     )
-    sinks.open_sinks(spec, cast(KafkaAdmin, Admin(cluster)), MANIFEST.stages[0], stage, schemas={})
+    (planned,) = join(MANIFEST, [stage])
+    sinks.open_sinks(spec, cast(KafkaAdmin, Admin(cluster)), planned, schemas={})
     return lives[-1].fence_key
 
 

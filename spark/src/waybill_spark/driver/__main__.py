@@ -38,6 +38,7 @@ from waybill_spark.driver.executors import Executors, SparkApplication
 from waybill_spark.driver.failures import StageFailed, describe
 from waybill_spark.driver.jvm import JvmOptions, start_jvm
 from waybill_spark.driver.parent import die_with_parent
+from waybill_spark.driver.planned import PlannedStage, join
 from waybill_spark.driver.session import spark_conf
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.watching import Watcher
@@ -81,7 +82,8 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         return
     spark = _open_spark(spec, stack)
     stop = stack.enter_context(shutdown_on_signals())  # after Spark, which takes SIGINT for itself
-    compiled = compile_pipeline(spark, parse_manifest(spec.manifest), allowed(spec.sql_guard))
+    manifest = parse_manifest(spec.manifest)
+    compiled = compile_pipeline(spark, manifest, allowed(spec.sql_guard))
     logger.info("pipeline is compiled", extra={"stages": len(compiled)})
     emitter = CommitEmitter(producer, commits_topic(spec), identity, clock)
     around = Surroundings(
@@ -95,7 +97,8 @@ def _run(spec: DriverSpec, stack: ExitStack) -> None:
         batch_bytes_max=spec.batch_bytes_max,
         topic_absent_s=spec.topic_absent_s,
     )
-    stages = [_stage(spec, stage, around, stack) for stage in compiled]
+    planned = {each.stage.name: each for each in join(manifest, spec.stages)}
+    stages = [_stage(spec, each, planned[each.stage.name], around, stack) for each in compiled]
     executors = _executors(spec, spark, stack)
     if executors is not None:
         executors.await_first(stop, _tell_blocked)
@@ -142,11 +145,14 @@ def _executors(spec: DriverSpec, spark: SparkSession, stack: ExitStack) -> Execu
 
 
 def _stage(
-    spec: DriverSpec, compiled: CompiledStage, around: Surroundings, stack: ExitStack
+    spec: DriverSpec,
+    compiled: CompiledStage,
+    planned: PlannedStage,
+    around: Surroundings,
+    stack: ExitStack,
 ) -> RunningStage:
-    (definition,) = [each for each in spec.stages if each.name == compiled.stage.name]
-    sinks = open_sinks(spec, around.admin, compiled.stage, definition, compiled.schemas)
-    stage = RunningStage(compiled, definition, sinks, around)
+    sinks = open_sinks(spec, around.admin, planned, compiled.schemas)
+    stage = RunningStage(compiled, planned.definition, sinks, around)
     stack.callback(stage.stop)
     return stage
 

@@ -19,6 +19,7 @@ from waybill_shared.kafka.clients import produce_and_wait
 from waybill_shared.process.clock import Clock
 from waybill_spark.commits import Identity, message_of
 from waybill_spark.driver.app import later_sinks, stage_inputs
+from waybill_spark.driver.planned import PlannedStage, join
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.ledger import Ledger, where_to_begin
 from waybill_spark.stopping import StageStopped
@@ -43,27 +44,27 @@ def report_last(
         key, value = message_of(commit, identity, clock.now_ms())
         produce_and_wait(producer, commits_topic(spec), key, value)
 
-    stages = {stage.name: stage for stage in parse_manifest(spec.manifest).stages}
-
-    def ledgers(definition: StageDefinition) -> list[Ledger]:
-        stage, later = stages[definition.name], later_sinks(definition)
+    def ledgers(planned: PlannedStage) -> list[Ledger]:
+        later = later_sinks(planned.definition)
         return [
             Ledger(
                 sink,
-                stage=stage.name,
-                inputs=stage_inputs(definition),
+                stage=planned.stage.name,
+                inputs=stage_inputs(planned.definition),
                 later=later.get(sink.name),
                 identity=identity,
                 emit=emit,
                 clock=clock,
             )
-            for sink in open_sinks(spec, admin, stage, definition, schemas={})
+            for sink in open_sinks(spec, admin, planned, schemas={})
         ]
 
-    for definition in spec.closing:
-        refuse_before_begun(ledgers(definition), ledgers(staying(definition, spec.stages)))
-    for definition in spec.closing:
-        for ledger in ledgers(definition):
+    closing = join(parse_manifest(spec.manifest), spec.closing)
+    for going in closing:
+        stays = replace(going, definition=staying(going.definition, spec.stages))
+        refuse_before_begun(ledgers(going), ledgers(stays))
+    for going in closing:
+        for ledger in ledgers(going):
             ledger.sink.claim()
             ledger.read()
             _report(ledger)

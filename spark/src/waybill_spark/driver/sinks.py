@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from waybill_shared.contract.driver import DriverSpec
-from waybill_shared.contract.events import SinkDefinition, StageDefinition
-from waybill_shared.contract.manifest.model import Stage
+from waybill_shared.contract.events import SinkDefinition
 from waybill_shared.contract.slots import sink_key
 from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_spark.driver.planned import PlannedStage
 from waybill_spark.sinks.contract import Opening, Sink, SinkLife
 from waybill_spark.sinks.opening import loader_of
 
@@ -16,18 +16,16 @@ from waybill_spark.sinks.opening import loader_of
 def open_sinks(
     spec: DriverSpec,
     admin: KafkaAdmin,
-    stage: Stage,
-    definition: StageDefinition,
+    planned: PlannedStage,
     schemas: Mapping[str, pa.Schema],
 ) -> tuple[Sink, ...]:
     """By sink name, `schemas` says what is written; a sink without one can only be read."""
-    manifests = {sink.name: sink for sink in stage.sinks}
     environment = f"{admin.cluster_id()}/{spec.topic_prefix}"
     return tuple(
         loader_of(defined.kind).open(
             Opening(
-                life=_life(spec, environment, stage.name, defined),
-                sink=manifests[defined.name],
+                life=_life(spec, environment, planned.stage.name, defined),
+                sink=planned.sink(defined.name),
                 topic_id=defined.topic_id,
                 schema=schemas.get(defined.name),
                 admin=admin,
@@ -35,7 +33,7 @@ def open_sinks(
                 lakehouse_folder=spec.lakehouse_folder,
             )
         )
-        for defined in definition.sinks
+        for defined in planned.definition.sinks
     )
 
 

@@ -21,7 +21,7 @@ from waybill_shared.contract.events import (
     Problem,
 )
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
@@ -191,7 +191,10 @@ class Runner:
         stages = define(manifest, self._topics.prepare(topics_of(manifest)), before)
         if before is None:
             return created(command, manifest.state, stages, now)
-        return changed(before, command, manifest.state, stages, now)
+        try:
+            return changed(before, command, manifest.state, stages, now)
+        except UserError as error:
+            raise UserError(place(error.problems, command.manifest)) from error
 
     def _restarted(self, command: Command, before: PipelineRecord, now: int) -> PipelineRecord:
         """What is refused creates no topic; and a topic may be created anew at any moment."""

@@ -56,15 +56,21 @@ def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
 def _counted(at: object, parts: Sequence[str]) -> tuple[str | int, ...]:
     path: list[str | int] = []
     for part in parts:
+        number: str | int = part
         if isinstance(at, list):
             names = [str(each.get("name")) for each in at if isinstance(each, dict)]
-            number = names.index(part) if part in names else int(part)
-            path.append(number)
-            at = at[number]
-        else:
-            path.append(part)
-            at = at.get(part) if isinstance(at, dict) else None
+            number = names.index(part) if part in names else int(part) if part.isdigit() else part
+        path.append(number)
+        at = _inside(at, number)
     return tuple(path)
+
+
+def _inside(at: object, part: str | int) -> object:
+    if isinstance(at, dict):
+        return at.get(part)
+    if isinstance(at, list) and isinstance(part, int) and part < len(at):
+        return at[part]
+    return None
 
 
 def _located(source: YamlSource, error: ValidationError) -> list[Problem]:
