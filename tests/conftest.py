@@ -27,6 +27,8 @@ from waybill_local.stack import (
 )
 from waybill_shared.process.failpoints import FOLDER
 
+pytest.register_assert_rewrite("contracts")
+
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")

@@ -1,4 +1,8 @@
-"""The tiers of tests: what each may take, in which order they run, and how workers share them."""
+"""The tiers of tests: what each may take, in which order they run, and how workers share them.
+
+`contracts` is no tier: it holds one suite per port, which `unit` runs on its fakes, `sim` on its
+stand-ins and `integration` on the real thing. `contract` holds schemas, documents and examples.
+"""
 
 from pathlib import Path
 

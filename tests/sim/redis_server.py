@@ -135,11 +135,11 @@ class Store:
 
     def _write(self, write: SlotWrite) -> WriteResult:
         server, key = self._server, (write.tenant, write.pipeline_uid)
-        held = server.stored.get(key)
-        valid = held is not None and held.run_id == server.run_id
-        if held is not None and valid and is_newer(held, write):
+        found = server.stored.get(key)
+        held = found if found is not None and is_valid(found, server.run_id, write) else None
+        if held is not None and is_newer(held, write):
             return WriteResult.NEWER
-        if not valid and not (write.rebuilt and server.finders.get(key) == write.writer):
+        if held is None and not (write.rebuilt and server.finders.get(key) == write.writer):
             server.finders[key] = write.writer
             return WriteResult.LOST
         if write.slot is None:
@@ -158,7 +158,7 @@ class Store:
             mark=write.mark,
             at=write.at,
             confirmed_at=server.clock.now_ms(),
-            version=held.version + 1 if held is not None else 1,
+            version=found.version + 1 if found is not None else 1,
             history=_history({} if held is None or write.rebuilt else held.history, write),
         )
         server.finders.pop(key, None)
@@ -167,16 +167,21 @@ class Store:
         return WriteResult.WRITTEN
 
 
+def is_valid(held: Stored, run_id: str, write: SlotWrite) -> bool:
+    return held.run_id == run_id and held.topic_id == write.topic_id
+
+
 def is_newer(held: Stored, write: SlotWrite) -> bool:
-    return held.topic_id == write.topic_id and held.position > write.position
+    return held.position > write.position
 
 
 def _history(
     before: dict[str, tuple[Entry, ...]], write: SlotWrite
 ) -> dict[str, tuple[Entry, ...]]:
+    """What is written again stands there once, as in a sorted set."""
     after = dict(before)
     for entry in write.history:
-        held = after.get(entry.sink, ())
+        held = tuple(each for each in after.get(entry.sink, ()) if each != entry)
         after[entry.sink] = (*held, entry)[-HISTORY_LENGTH_MAX:]
     return after
 
@@ -192,6 +197,7 @@ class Slots:
         return {key: self.reading(key) for key in pipelines}
 
     async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Stamp]:
+        self._server.check()
         return {key: self.reading(key).stamp for key in pipelines}
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
@@ -204,8 +210,11 @@ class Slots:
         found = self._entries(pipeline, sink)
         return progress_from_json(found[rank].progress) if rank < len(found) else None
 
-    def wakes(self) -> AsyncIterator[PipelineKey | None]:
-        raise AssertionError("nobody waits here")
+    async def wakes(self) -> AsyncIterator[PipelineKey | None]:
+        subscription = self._server.subscribe()
+        yield None
+        while True:
+            yield await subscription.next()
 
     def _entries(self, pipeline: PipelineKey, sink: str) -> tuple[Entry, ...]:
         self._server.check()

@@ -99,7 +99,7 @@ class TableSink:
         self._seen = self._table.fences.get(self._key)
 
     def last(self) -> Written | None:
-        return Written(fence=self._seen, version={}) if self._seen is not None else None
+        return None if self._seen is None else self._written(self._seen)
 
     def write(self, rows: Iterable[Batch] | None, fence: Fence) -> Written:
         self._edge(f"{self.name}.before_commit")
@@ -110,6 +110,9 @@ class TableSink:
         self._storage.witness.moved(self._key, held, fence, batch)
         self._edge(f"{self.name}.answer_lost")
         self._seen = fence
+        return self._written(fence)
+
+    def _written(self, fence: Fence) -> Written:
         return Written(fence=fence, version={"iceberg_snapshot_id": str(fence.sequence)})
 
     def _check_fence(self, held: Fence | None) -> None:

@@ -25,6 +25,7 @@ RULE = SnapshotRule(tail_max=5, age_ms_max=1_000_000)  # so that a save leaves s
 class Topics:
     """`waybill.commits`, `.lifecycle`, `.beats` and `.frontiers`; the group's offsets."""
 
+    commits_id: str = "commits"
     facts: list[Fact] = field(default_factory=list)
     lifecycle: list[LifecycleEvent] = field(default_factory=list)
     beats: list[Beat] = field(default_factory=list)
@@ -52,11 +53,13 @@ class TrackerProcess:
         self._edge = edge
         self._tracker = Tracker(self, self, clock, RULE)
         self._facts_at, self._lifecycle_at, self._beats_at = 0, 0, 0
+        self._commits_id = ""
         self.acquire()
 
     def acquire(self) -> None:
         """Begin with the snapshots, and where the group stood when they were taken."""
         self._topics.owner = self
+        self._commits_id = self._topics.commits_id
         self._facts_at, self._lifecycle_at = self._topics.committed
         self._beats_at = len(self._topics.beats)
         self._tracker.acquire(PARTITION, self._facts_at, self._topics.snapshots.values())
@@ -95,9 +98,11 @@ class TrackerProcess:
 
     @property
     def topic_id(self) -> str:
-        return "commits"
+        return self._commits_id
 
     def end(self, partition: int) -> int:
+        if self._commits_id != self._topics.commits_id:
+            raise Retryable("the commits topic is another one now")
         return len(self._topics.facts)
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:

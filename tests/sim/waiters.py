@@ -5,7 +5,7 @@ that answers is one of several; when it ends, its clients go to another one.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
@@ -71,12 +71,6 @@ class SlowSlots(Slots):
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
         await self._lag()
         return await super().newest(pipeline, sink, count)
-
-    async def wakes(self) -> AsyncIterator[PipelineKey | None]:
-        subscription = self._server.subscribe()
-        yield None
-        while True:
-            yield await subscription.next()
 
     async def _lag(self) -> None:
         for _ in range(self._dice.randrange(3)):

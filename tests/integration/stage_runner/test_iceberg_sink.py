@@ -1,5 +1,7 @@
 """The Iceberg sink on a real catalog: rows and fence in one commit, and nobody writes twice."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,11 +9,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from builders import make_fence
+from contracts.sink import SinkContract
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.commits import Identity
 from waybill_spark.driver.failures import describe
 from waybill_spark.ledger import Ledger
-from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, SinkUnreachable
+from waybill_spark.sinks.contract import Sink, SinkLife, SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.iceberg.lakehouse import open_catalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.stopping import StageStopped
@@ -45,6 +48,27 @@ def numbers_in(catalog: SqlCatalog, snapshot_id: int | None = None) -> list[int]
     return sorted(table.column("order_id").to_pylist())
 
 
+class TablePlace:
+    def __init__(self, catalog: SqlCatalog) -> None:
+        self._catalog = catalog
+
+    def sink(self, since: int = 1) -> Sink:
+        life = replace(LIFE, since=since, fence_key=f"{LIFE.fence_key}@{since}")
+        return IcebergSink(life, self._catalog, TABLE, schema=SCHEMA)
+
+    def rows(self, *numbers: int) -> Iterable[pa.RecordBatch]:
+        return rows(*numbers)
+
+    def read(self) -> list[int]:
+        return numbers_in(self._catalog)
+
+
+class TestIcebergSink(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: SqlCatalog) -> TablePlace:
+        return TablePlace(catalog)
+
+
 def test_the_fence_is_read_back_with_the_snapshot_that_it_came_with(catalog: SqlCatalog) -> None:
     written = opened(catalog).write(rows(1, 2), make_fence(sequence=0))
     opened(catalog).write(rows(), make_fence(sequence=1))
@@ -54,22 +78,6 @@ def test_the_fence_is_read_back_with_the_snapshot_that_it_came_with(catalog: Sql
     assert last is not None
     assert last.fence == make_fence(sequence=1)
     assert last.version["iceberg_snapshot_id"] != written.version["iceberg_snapshot_id"]
-
-
-def test_an_empty_table_has_no_fence(catalog: SqlCatalog) -> None:
-    assert opened(catalog).last() is None
-
-
-@pytest.mark.parametrize("numbers", [(3,), ()], ids=["rows", "no rows"])
-def test_a_driver_that_was_paused_is_refused(catalog: SqlCatalog, numbers: tuple[int, ...]) -> None:
-    opened(catalog).write(rows(1), make_fence(sequence=0))
-    paused, newer = opened(catalog), opened(catalog)
-
-    newer.write(rows(*numbers), make_fence(sequence=1))
-    with pytest.raises(SinkSuperseded):
-        paused.write(rows(*numbers), make_fence(sequence=1))
-
-    assert numbers_in(catalog) == [1, *numbers]
 
 
 def test_a_paused_driver_is_refused_on_a_table_that_somebody_else_made(catalog: SqlCatalog) -> None:

@@ -96,6 +96,9 @@ class FakeKafka:
     later_ends: list[dict[int, int]] = field(default_factory=list)
 
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
+        if self.topic_id is None:
+            failed = [Rejection(record.row, "there is no such topic") for record in records]
+            return Appended(delivered=[], failed=failed)
         delivered = []
         for number, record in enumerate(records):
             if record.row in self.failing or record.row in self.refusing:
@@ -132,15 +135,21 @@ class FakeKafka:
         return "cluster-1"
 
     async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        self._refuse_absent()
         return {partition: self.starts_now.get(partition, 0) for partition in partitions}
 
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         if self.ends_away:
             self.ends_away = False
             raise Retryable("kafka is away")
+        self._refuse_absent()
         if self.later_ends:
             self.ends_now = self.later_ends.pop(0)
         return {partition: self.ends_now[partition] for partition in partitions}
+
+    def _refuse_absent(self) -> None:
+        if self.topic_id is None:
+            raise Retryable("there is no such topic")
 
 
 class FakeDirectory:

@@ -63,3 +63,24 @@ def test_a_topic_that_is_not_there_yet_is_waited_for(cluster: Cluster) -> None:
         topics.id_of("w.commits")
     cluster.topics["w.commits"] = "one"
     assert topics.id_of("w.commits") == "one"
+
+
+def test_who_requires_a_topic_that_is_another_one_is_refused_and_ends_at_the_next_check(
+    cluster: Cluster,
+) -> None:
+    topics = OwnTopics(cluster, ["w.commits"], now=lambda: 0.0)
+    topics.require("w.commits")
+    cluster.topics["w.commits"] = "two"
+    topics.check()  # not due
+    with pytest.raises(Retryable, match="it had id one, now it has two"):
+        topics.require("w.commits")
+    with pytest.raises(TopicCreatedAnew):
+        topics.check()
+
+
+def test_what_kafka_does_not_tell_is_not_taken_for_granted(cluster: Cluster) -> None:
+    topics = OwnTopics(cluster, ["w.commits"])
+    topics.require("w.commits")
+    cluster.away = True
+    with pytest.raises(Retryable, match="kafka is away"):
+        topics.require("w.commits")

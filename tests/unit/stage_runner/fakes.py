@@ -48,6 +48,8 @@ class World:
     phases: list[str] = field(default_factory=list)
     beats: list[str | None] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
+    living: dict[str, int] = field(default_factory=dict)
+    """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
@@ -68,8 +70,8 @@ class World:
         return {
             plan.topic: TopicState(
                 topic_id=self.topics.setdefault(plan.topic, f"{plan.topic}#1"),
-                starts={0: STARTS[plan.starting]},
-                ends={0: STARTS["latest"]},
+                starts=dict.fromkeys(range(plan.partitions), STARTS[plan.starting]),
+                ends=dict.fromkeys(range(plan.partitions), STARTS["latest"]),
             )
             for plan in plans
         }
@@ -104,10 +106,13 @@ class World:
     ) -> None:
         (self.closing if closing else self.started).append(lease.epoch)
         self.specs.append(record)
+        self.living[record.pipeline_uid] = lease.epoch
         self.closed = closing
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
         self.stopped.append(pipeline_uid)
+        if force:
+            self.living.pop(pipeline_uid, None)
 
     def now_ms(self) -> int:
         return self.now

@@ -242,7 +242,8 @@ class FakeStore:
     """`SlotStore` in memory; counts the questions, and can be away."""
 
     readings: dict[PipelineKey, Reading] = field(default_factory=dict)
-    histories: dict[str, list[Progress]] = field(default_factory=dict)
+    histories: dict[tuple[PipelineKey, str], list[Progress]] = field(default_factory=dict)
+    server: str = "server"
     away: bool = False
     histories_away: bool = False
     reads: int = 0
@@ -254,7 +255,8 @@ class FakeStore:
     ) -> None:
         self.readings[KEY] = reading(content, version=version, age_ms=age_ms, mark=mark)
         for key, state in content.sinks.items():
-            self.histories[key] = [progress(version, *to_vector(state.reached).values(), sink=key)]
+            batch = progress(version, *to_vector(state.reached).values(), sink=key)
+            self.histories[KEY, key] = [batch]
         if wake:
             self.changes.put_nowait(KEY)
 
@@ -271,27 +273,36 @@ class FakeStore:
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
         self.history_reads += 1
-        return self._history(sink)[-count:]
+        return self._history(pipeline, sink)[-count:]
 
     async def count(self, pipeline: PipelineKey, sink: str) -> int:
-        return len(self._history(sink))
+        return len(self._history(pipeline, sink))
 
     async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
         self.history_reads += 1
-        known = self._history(sink)
+        known = self._history(pipeline, sink)
         return known[rank] if rank < len(known) else None
 
     async def wakes(self) -> AsyncIterator[PipelineKey | None]:
+        self._check()
         yield None
         while True:
             yield await self.changes.get()
 
     def _one(self, key: PipelineKey) -> Reading:
+        self._check()
+        known = self.readings.get(key)
+        if known is None:
+            stamp = Stamp(server_run_id=self.server, run_id=None, version=0, at=0, age_ms=None)
+            return reading_of(stamp, None)
+        return replace(known, stamp=replace(known.stamp, server_run_id=self.server))
+
+    def _history(self, pipeline: PipelineKey, sink: str) -> list[Progress]:
+        self._check()
+        if self.histories_away:
+            raise Retryable("redis does not answer")
+        return self.histories.get((pipeline, sink), [])
+
+    def _check(self) -> None:
         if self.away:
             raise Retryable("redis does not answer")
-        return self.readings.get(key, reading(None, run_id=None, version=0))
-
-    def _history(self, sink: str) -> list[Progress]:
-        if self.away or self.histories_away:
-            raise Retryable("redis does not answer")
-        return self.histories.get(sink, [])

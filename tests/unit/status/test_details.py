@@ -36,7 +36,7 @@ def store_of(first: int, last: int) -> FakeStore:
     batches = [
         progress(number, 10 * (number + 1), before=10 * number) for number in range(first, last + 1)
     ]
-    return FakeStore(histories={LOAD: batches})
+    return FakeStore(histories={(KEY, LOAD): batches})
 
 
 @pytest.mark.parametrize("last", [0, 3, NEWEST - 1, NEWEST, NEWEST + 1, 500])
@@ -61,7 +61,7 @@ def test_what_was_forgotten_is_not_guessed() -> None:
 @pytest.mark.parametrize("later", [0, 2 * NEWEST])
 def test_the_batch_that_closed_a_topic_brought_what_nobody_named(later: int) -> None:
     store = store_of(0, 1)
-    store.histories[LOAD] += [
+    store.histories[KEY, LOAD] += [
         progress(number, ENDLESS, before=20 if number == 2 else ENDLESS)
         for number in range(2, later + 3)
     ]

@@ -45,7 +45,7 @@ class Growing(FakeStore):
     def commit(self, content: Slot, *, version: int) -> None:
         kept = self.histories
         for key, state in content.sinks.items():
-            batches, ends = kept.setdefault(key, []), [*to_vector(state.reached).values()]
+            batches, ends = kept.setdefault((KEY, key), []), [*to_vector(state.reached).values()]
             if not batches or ends != [*to_vector(batches[-1].reached).values()]:
                 batches.append(progress(version, *ends, sink=key))
         self.histories = {}
@@ -174,7 +174,7 @@ def test_a_fault_of_ours_is_told_to_all_who_wait_for_that_token() -> None:
         readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(3)]
         await quiet()
         w.store.put(DONE, version=2)
-        w.store.histories[LOAD] = [cast(Progress, None)]
+        w.store.histories[KEY, LOAD] = [cast(Progress, None)]
         found = await asyncio.gather(*(r.task for r in readers), return_exceptions=True)
         assert [type(each) for each in found] == [AttributeError] * 3
         w.store.put(DONE, version=3)
@@ -197,7 +197,7 @@ def test_a_failure_that_nobody_waits_for_any_more_is_forgotten() -> None:
         await settled()
         store.put(DONE, version=1)
         store.histories_away = False
-        assert await feed.newest(LOAD) == store.histories[LOAD]
+        assert await feed.newest(LOAD) == store.histories[KEY, LOAD]
         gc.collect()
         assert faults == []
 

@@ -25,17 +25,20 @@ class StoredSlot:
     slot: Slot
     position: int
     at: int
-    topic_id: str = ""
+    topic_id: str = "commits"
     mark: str = ""
+    server: str = "one"
     history: list[Progress] = field(default_factory=list)
 
 
 @dataclass
 class FakeStore:
-    """`slots` by uid; forgetting them is what a flushed Redis looks like."""
+    """`slots` by uid; forgetting them is what a flushed Redis looks like, another `server` what one
+    looks like that was put in its place."""
 
     slots: dict[str, StoredSlot] = field(default_factory=dict)
-    finders: dict[str, str] = field(default_factory=dict)
+    finders: dict[str, tuple[str, str]] = field(default_factory=dict)
+    server: str = "one"
     away: bool = False
 
     def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
@@ -44,13 +47,14 @@ class FakeStore:
         return [self._write(write) for write in writes]
 
     def _write(self, write: SlotWrite) -> WriteResult:
-        held = self.slots.get(write.pipeline_uid)
-        same = held is not None and held.topic_id == write.topic_id
-        if held is not None and same and held.position > write.position:
+        uid, finder = write.pipeline_uid, (write.writer, self.server)
+        held = self.slots.get(uid)
+        if held is not None and (held.server, held.topic_id) != (self.server, write.topic_id):
+            held = None
+        if held is not None and held.position > write.position:
             return WriteResult.NEWER
-        found = write.rebuilt and self.finders.get(write.pipeline_uid) == write.writer
-        if held is None and not found:
-            self.finders[write.pipeline_uid] = write.writer
+        if held is None and not (write.rebuilt and self.finders.get(uid) == finder):
+            self.finders[uid] = finder
             return WriteResult.LOST
         if write.slot is None:
             assert held is not None
@@ -58,34 +62,47 @@ class FakeStore:
                 return WriteResult.STALE
             held.position, held.at = write.position, write.at
             return WriteResult.WRITTEN
-        self.finders.pop(write.pipeline_uid, None)
-        history = [] if held is None or write.rebuilt else held.history
-        self.slots[write.pipeline_uid] = StoredSlot(
+        self.finders.pop(uid, None)
+        added = [unpacked(entry) for entry in write.history]
+        before = [] if held is None or write.rebuilt else held.history
+        history = [*(each for each in before if each not in added), *added]
+        self.slots[uid] = StoredSlot(
             slot=write.slot,
             topic_id=write.topic_id,
             position=write.position,
             at=write.at,
             mark=write.mark,
-            history=[*history, *map(unpacked, write.history)][-HISTORY_LENGTH_MAX:],
+            server=self.server,
+            history=history[-HISTORY_LENGTH_MAX:],
         )
         return WriteResult.WRITTEN
 
 
 @dataclass
 class FakeJournal:
+    """`now_id` is that of the topic which stands there now; `replaced`: the group knows another."""
+
     topic_id: str = "commits"
+    now_id: str = "commits"
     ends: dict[int, int] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
     saves: list[str] = field(default_factory=list)
     away: bool = False
+    replaced: bool = False
 
     def end(self, partition: int) -> int:
+        if self.away:
+            raise Retryable("kafka is away")
+        if self.now_id != self.topic_id:
+            raise Retryable("it is another topic now")
         return self.ends.get(partition, 0)
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
         if self.away:
             raise Retryable("kafka is away")
+        if self.replaced:
+            raise Retryable("the group knows this process no more")
         for snapshot in snapshots:
             self.snapshots[snapshot.pipeline_uid] = snapshot
             self.saves.append(f"snapshot {snapshot.pipeline_uid}")

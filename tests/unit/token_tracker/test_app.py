@@ -1,5 +1,6 @@
 """The tracker keeps Redis in step with the facts, and rebuilds what Redis has lost."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,12 @@ from builders import (
     ORDERS_ID,
     TENANT,
     UID,
+    make_definition,
+    make_fact,
     make_lifecycle,
     make_snapshot,
 )
+from unit.token_tracker.fakes import FakeJournal
 from unit.token_tracker.line import Bench, commit
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import from_vector
@@ -86,6 +90,47 @@ def test_lost_slot_is_written_whole_only_behind_the_end_seen_after_the_loss(benc
     bench.tracker.flush()
     assert bench.reached() == 7
     assert [p.sequence for p in bench.store.slots[UID].history] == [0, 1, 2]
+
+
+def test_lost_slot_waits_until_it_is_known_how_far_the_facts_go(bench: Bench) -> None:
+    bench.store.slots.clear()
+    bench.append(commit(5, sequence=1), commit(7, sequence=2))
+    bench.feed(1)
+    bench.journal.away = True
+    for _ in range(3):
+        with suppress(Retryable):
+            bench.tracker.flush()
+    assert bench.store.slots == {}
+    bench.journal.away = False
+    bench.tracker.flush()
+    assert bench.store.slots == {}
+    bench.feed()
+    bench.tracker.flush()
+    assert bench.reached() == 7
+
+
+def test_tracker_that_stood_still_leaves_the_slot_of_a_topic_that_was_created_anew(
+    bench: Bench,
+) -> None:
+    """Offsets begin again there, so its own position is the greater one."""
+    bench.append(*(commit(n, sequence=n) for n in range(2, 9)))
+    bench.feed()
+    bench.journal.now_id = "anew"
+    after = Bench(store=bench.store, journal=FakeJournal(topic_id="anew", now_id="anew"))
+    after.append(make_fact(make_definition()), commit(20, sequence=20))
+    after.feed()
+    after.tracker.flush()
+    after.tracker.flush()
+    assert after.reached() == 20
+
+    for _ in range(3):
+        with suppress(Retryable):
+            bench.tracker.flush()
+        with suppress(Retryable):
+            bench.tracker.confirm()
+        assert after.reached() == 20
+    after.applied(commit(21, sequence=21))
+    assert after.reached() == 21
 
 
 def test_loss_is_found_while_nothing_changes(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import Identity
 from waybill_spark.fencing import LaterSink, StageInput
 from waybill_spark.pieces import Ranges, in_pieces
-from waybill_spark.sinks.contract import Written
+from waybill_spark.sinks.contract import SinkSuperseded, Written
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stage import TrackedStage
 from waybill_spark.stopping import StageStopped
@@ -30,7 +30,7 @@ class ListSink:
 
     name: str
     fences: list[Fence] = field(default_factory=list)
-    rows: int = 0
+    numbers: list[int] = field(default_factory=list)
     failing: set[int] = field(default_factory=set)
     hidden: bool = False
     gone: StageStopped | None = None
@@ -41,14 +41,16 @@ class ListSink:
         pass
 
     def last(self) -> Written | None:
-        return Written(fence=self.fences[-1], version={}) if self.fences else None
+        version = {"v": str(len(self.fences))}
+        return Written(fence=self.fences[-1], version=version) if self.fences else None
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         if fence.sequence in self.failing:
             self.failing.remove(fence.sequence)
             raise Retryable("the sink is away")
         self.fences.append(fence)
-        self.rows += sum(batch.num_rows for batch in rows or ())
+        for batch in rows or ():
+            self.numbers += batch.column("n").to_pylist()
         return Written(fence=fence, version={"v": str(len(self.fences))})
 
     def await_visible(self, fence: Fence) -> bool:
@@ -60,12 +62,48 @@ class ListSink:
         pass
 
     @property
+    def rows(self) -> int:
+        return len(self.numbers)
+
+    @property
     def ranges(self) -> list[tuple[int, int]]:
         return [(run.start, run.end) for fence in self.fences for run in fence.inputs]
 
     @property
     def end(self) -> int:
         return self.fences[-1].frontier[0].offset
+
+
+@dataclass
+class ListWriter:
+    """One driver's hand on a sink: refused, as by a table, when another has moved the fence."""
+
+    sink: ListSink
+    seen: int = 0
+
+    def __post_init__(self) -> None:
+        self.name, self.since, self.moved = self.sink.name, self.sink.since, self.sink.moved
+
+    def claim(self) -> None:
+        self.sink.claim()
+        self.seen = len(self.sink.fences)
+
+    def last(self) -> Written | None:
+        self.seen = len(self.sink.fences)
+        return self.sink.last()
+
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
+        if self.seen != len(self.sink.fences):
+            raise SinkSuperseded(f"sink {self.name}: its fence was moved by another")
+        written = self.sink.write(rows, fence)
+        self.seen += 1
+        return written
+
+    def await_visible(self, fence: Fence) -> bool:
+        return self.sink.await_visible(fence)
+
+    def close(self) -> None:
+        self.sink.close()
 
 
 @dataclass
@@ -112,7 +150,7 @@ class Bench:
             "load",
             identity=identity or self.claim(),
             inputs=(source,),
-            sinks=tuple(s for s in (self.first, self.second) if s.name in self.sinks),
+            sinks=tuple(ListWriter(s) for s in (self.first, self.second) if s.name in self.sinks),
             later=self.later,
             checkpoint=Checkpoint(self.folder),
             source=self,

@@ -37,6 +37,13 @@ class OwnTopics:
             self._ids = {**found, **self._ids}
         return self._ids[name]
 
+    def require(self, name: str) -> None:
+        """Retryable unless it is still that one; if it is another, the next `check` says so."""
+        known, found = self.id_of(name), self._asked().get(name)
+        if found != known:
+            self._check_at = self._now()
+            raise Retryable(f"topic {name}: it had id {known}, now it has {found or 'none'}")
+
     def check(self) -> None:
         """Now and then ask again. TopicCreatedAnew when one is another."""
         if self._now() < self._check_at:

@@ -53,7 +53,9 @@ class KafkaJournal:
         return self.topics.id_of(self._commits)
 
     def end(self, partition: int) -> int:
-        return self._admin.stable_ends(self._commits, [partition])[partition]
+        found = self._admin.stable_ends(self._commits, [partition])[partition]
+        self.topics.require(self._commits)  # behind it: else it may be the end of another one
+        return found
 
     def joined(self) -> None:
         """What is saved from now on is said by this member, in this generation.

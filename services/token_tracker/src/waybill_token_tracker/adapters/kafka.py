@@ -148,6 +148,7 @@ class FactStream:
         self._membership.joined()
 
     def _take_over(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        self._topics.check()
         try:
             committed = consumer.committed(
                 [at for at in assigned if at.topic != self._beats], timeout=ANSWER_TIMEOUT_S

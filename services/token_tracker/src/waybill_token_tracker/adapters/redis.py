@@ -3,11 +3,11 @@
 A write counts only on the very server that it was made on: the script compares the server's run id
 with the one in the slot, so a restored dump or a promoted replica is seen as lost. An older copy of
 a slot in the same server has another mark than what was written last. A position counts in one
-commits topic: when that was created anew, the old one hides nothing. The server's own clock says
-when, so that a reader with another clock than the tracker's judges its age alike.
+commits topic: a slot of another one is lost, too. The server's own clock says when, so that a
+reader with another clock than the tracker's judges its age alike.
 
-Who finds a slot missing leaves its name, and may then replace it. One that stood still since, while
-others wrote it and the server forgot it again, does not find its name.
+Who finds a slot lost leaves its name, and may then replace it. One that stood still since, while
+others wrote it and it was lost again, does not find its name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,8 +25,8 @@ local partition, position, at, slot, rebuilt = ARGV[1], tonumber(ARGV[2]), ARGV[
 local wake, limit, mark, topic = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local finder = ARGV[10] .. '@' .. run_id
 local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark', 'topic', 'finder')
-local valid = held[1] == run_id
-if valid and held[4] == topic and tonumber(held[2]) > position then return 'newer' end
+local valid = held[1] == run_id and held[4] == topic
+if valid and tonumber(held[2]) > position then return 'newer' end
 if not valid and (rebuilt == '0' or held[5] ~= finder) then
   redis.call('HSET', KEYS[1], 'finder', finder)
   return 'lost'

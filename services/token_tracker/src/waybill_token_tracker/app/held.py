@@ -35,10 +35,14 @@ class Held:
 @dataclass(slots=True)
 class Partition:
     position: int
-    rebuild_from: int
-    """A lost slot may be written anew once `position` has come here."""
+    rebuild_from: int | None
+    """A lost slot may be written anew once `position` has come here; None: that is to be asked."""
     pipelines: dict[str, Held] = field(default_factory=dict)
     saved_position: int = -1
+
+    @property
+    def whole(self) -> bool:
+        return self.rebuild_from is not None and self.position >= self.rebuild_from
 
     def due(self, now_ms: int, rule: SnapshotRule | None) -> tuple[list[Held], list[Unsaved]]:
         """The pipelines to snapshot now, and what is unsaved of those that may wait. Without a rule

@@ -17,7 +17,7 @@ Offsets = Mapping[tuple[str, int], int]
 class WriteResult(StrEnum):
     WRITTEN = "written"
     NEWER = "newer"  # another tracker has come further: leave it
-    LOST = "lost"  # the slot is missing or of another server: rebuild it from what is said by now
+    LOST = "lost"  # missing, or of another server or topic: rebuild it from what is said by now
     STALE = "stale"  # a slot, but not the one that this tracker wrote last: rebuild
 
 
@@ -25,9 +25,9 @@ class WriteResult(StrEnum):
 class SlotWrite:
     """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one.
 
-    `position` counts in the commits topic of that id: in another one it says nothing. `writer` is
-    the tracker: a missing slot is replaced by the one that was the last to find it missing, and
-    only while the server has not lost that, too.
+    `position` counts in the commits topic of that id: a slot of another one is as good as missing.
+    `writer` is the tracker: a missing slot is replaced by the one that was the last to find it
+    missing, and only while the server has not lost that, too.
     """
 
     tenant: str
@@ -55,7 +55,7 @@ class Journal(Protocol):
 
     def end(self, partition: int) -> int:
         """Below this stands every commit that anybody could have read till now; and a reader comes
-        there. Raises Retryable."""
+        there. Raises Retryable, also when the topic is not the one of `topic_id` any more."""
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
         """Store the snapshots, then the positions from which a restart reads. Raises Retryable."""

@@ -109,11 +109,12 @@ class Tracker:
     def flush(self) -> None:
         """Write every slot that has changed, and every lost one that may be written again."""
         for number, partition in self._partitions.items():
-            rebuildable = partition.position >= partition.rebuild_from
+            if partition.rebuild_from is None:
+                partition.rebuild_from = self._journal.end(number)
             pending = [
                 held
                 for held in partition.pipelines.values()
-                if (held.changed and not held.lost) or (held.lost and rebuildable)
+                if (held.changed and not held.lost) or (held.lost and partition.whole)
             ]
             self._write(number, partition, pending, confirm=False)
 
@@ -155,7 +156,7 @@ class Tracker:
         return tuple(
             held.slot
             for partition in self._partitions.values()
-            if partition.position >= partition.rebuild_from
+            if partition.whole
             for held in partition.pipelines.values()
         )
 
@@ -188,7 +189,7 @@ class Tracker:
                 held.changed = held.lost = False
                 held.mark = write.mark
         if lost:
-            partition.rebuild_from = self._journal.end(number)
+            partition.rebuild_from = None
             logger.info(
                 "slots are missing and will be written whole",
                 extra={"partition": number, "slots": lost},

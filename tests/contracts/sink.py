@@ -1,0 +1,126 @@
+"""A `Sink`: rows and fence take effect together and once, whoever else is at work."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pytest
+
+from builders import make_fence
+from waybill_shared.contract.events import Fence
+from waybill_spark.sinks.contract import Sink, SinkSuperseded, Written
+
+FIRST: Final = make_fence(sequence=0)
+LOOKS: Final = 15
+
+
+class Place(Protocol):
+    """A table or topic of its own, which is empty at first."""
+
+    def sink(self, since: int = 1) -> Sink:
+        """One more driver's hand on it, or on a later life of the sink; not claimed yet."""
+
+    def rows(self, *numbers: int) -> Iterable[pa.RecordBatch]: ...
+
+    def read(self) -> list[int]:
+        """The numbers of all rows that a reader finds now, in their order."""
+
+
+class SinkContract:
+    """A subclass, or its module, gives the `place`, as a fixture."""
+
+    def test_where_nothing_was_written_there_is_no_fence(self, place: Place) -> None:
+        assert opened(place).last() is None
+        assert place.read() == []
+
+    def test_the_next_driver_finds_rows_and_fence(self, place: Place) -> None:
+        written = wrote(opened(place), FIRST, place.rows(1, 2))
+        assert place.read() == [1, 2]
+        assert opened(place).last() == written
+        assert as_asked(written.fence) == FIRST
+
+    def test_fence_moves_without_rows_too(self, place: Place) -> None:
+        sink = opened(place)
+        first = wrote(sink, FIRST, place.rows(1))
+        second = wrote(sink, after(first), None)
+        assert place.read() == [1]
+        assert opened(place).last() == second
+        assert second.fence.sequence == 1
+
+    def test_next_driver_goes_on_behind_the_one_before(self, place: Place) -> None:
+        wrote(opened(place), FIRST, place.rows(1))
+        sink = opened(place)
+        last = sink.last()
+        assert last is not None
+        wrote(sink, after(last), place.rows(2))
+        assert place.read() == [1, 2]
+
+    @pytest.mark.parametrize("numbers", [(2,), None], ids=["rows", "no rows"])
+    def test_driver_that_was_paused_is_refused(
+        self, place: Place, numbers: tuple[int, ...] | None
+    ) -> None:
+        paused = opened(place)
+        first = wrote(paused, FIRST, place.rows(1))
+        newer = opened(place)
+        wrote(newer, after(first), None if numbers is None else place.rows(*numbers))
+        with pytest.raises(SinkSuperseded):
+            paused.write(None if numbers is None else place.rows(*numbers), after(first))
+        assert place.read() == [1, *(numbers or ())]
+
+    def test_driver_that_was_paused_before_its_first_batch_is_refused(self, place: Place) -> None:
+        paused, newer = opened(place), opened(place)
+        wrote(newer, FIRST, place.rows(1))
+        with pytest.raises(SinkSuperseded):
+            paused.write(place.rows(1), FIRST)
+        assert place.read() == [1]
+
+    def test_who_claims_again_goes_on_behind_what_stands_there(self, place: Place) -> None:
+        sink, other = opened(place), opened(place)
+        first = wrote(other, FIRST, place.rows(1))
+        sink.claim()
+        assert sink.last() == first
+        wrote(sink, after(first), place.rows(2))
+        with pytest.raises(SinkSuperseded):
+            other.write(place.rows(2), after(first))
+        assert place.read() == [1, 2]
+
+    def test_another_life_of_the_name_has_a_fence_of_its_own(self, place: Place) -> None:
+        earlier = opened(place)
+        first = wrote(earlier, FIRST, place.rows(1))
+        later = place.sink(since=2)
+        later.claim()
+        assert (later.since, later.last()) == (2, None)
+        wrote(later, FIRST, place.rows(2))
+        wrote(earlier, after(first), place.rows(3))
+        assert place.read() == [1, 2, 3]
+
+    def test_closed_sink_is_done_with(self, place: Place) -> None:
+        sink = opened(place)
+        written = wrote(sink, FIRST, place.rows(1))
+        sink.close()
+        assert opened(place).last() == written
+
+
+def opened(place: Place) -> Sink:
+    sink = place.sink()
+    sink.claim()
+    sink.last()
+    return sink
+
+
+def wrote(sink: Sink, fence: Fence, rows: Iterable[pa.RecordBatch] | None) -> Written:
+    """And every reader can see it: each look waits for a second."""
+    written = sink.write(rows, fence)
+    assert any(sink.await_visible(written.fence) for _ in range(LOOKS))
+    return written
+
+
+def after(written: Written) -> Fence:
+    """The next fence, as a stage makes it before the sink writes."""
+    return make_fence(sequence=written.fence.sequence + 1, outputs=written.fence.outputs)
+
+
+def as_asked(fence: Fence) -> Fence:
+    """Without what only the sink knows."""
+    return replace(fence, outputs=())
