@@ -10,8 +10,15 @@ from pyspark.sql import DataFrame
 
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_spark.sinks.contract import Loader, Opening, Sink, SinkLife, SinkSuperseded, Taken
-from waybill_spark.sinks.contract import Written as WrittenFence
+from waybill_spark.sinks.contract import (
+    Loader,
+    Opening,
+    Sink,
+    SinkLife,
+    SinkSuperseded,
+    Taken,
+    Written,
+)
 from waybill_spark.sinks.rows import all_columns
 
 
@@ -34,21 +41,24 @@ class MemorySink:
     def claim(self) -> None:
         self._seen = self._shelf.fences.get(self._key)
 
-    def last(self) -> WrittenFence | None:
-        return None if self._seen is None else WrittenFence(fence=self._seen, version={})
+    def last(self) -> Written | None:
+        return None if self._seen is None else self._written(self._seen)
 
-    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> WrittenFence:
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         if self._shelf.fences.get(self._key) != self._seen:
             raise SinkSuperseded(f"sink {self.name}: its fence was moved by another")
         self._shelf.rows += rows or ()
         self._seen = self._shelf.fences[self._key] = fence
-        return WrittenFence(fence=fence, version={"rows": str(len(self._shelf.rows))})
+        return self._written(fence)
 
     def await_visible(self, fence: Fence) -> bool:
         return True
 
     def close(self) -> None:
         pass
+
+    def _written(self, fence: Fence) -> Written:
+        return Written(fence=fence, version={"batches": str(len(self._shelf.rows))})
 
 
 class MemoryLoader:

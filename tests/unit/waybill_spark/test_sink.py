@@ -1,4 +1,4 @@
-"""The sink in memory does what a real one must do."""
+"""Sinks that tests have do what real ones must do: the fake of stages, and a kind of its own."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from contracts.sink import SinkContract
+from memory_sink.loader import SHELVES, MemorySink
 from unit.waybill_spark.bench import ListSink, ListWriter
-from waybill_spark.sinks.contract import Sink
+from waybill_spark.sinks.contract import Sink, SinkLife
 
 
 class Fake:
@@ -28,3 +29,22 @@ class TestListSink(SinkContract):
     @pytest.fixture
     def place(self) -> Fake:
         return Fake()
+
+
+class Shelves:
+    def sink(self, since: int = 1) -> Sink:
+        life = SinkLife(name="kept", since=since, fence_key=f"kept@{since}")
+        return MemorySink(life, SHELVES["top"])
+
+    def rows(self, *numbers: int) -> Iterator[pa.RecordBatch]:
+        yield from pa.table({"n": [*numbers]}).to_batches()
+
+    def read(self) -> list[int]:
+        return sorted(n for batch in SHELVES["top"].rows for n in batch.column("n").to_pylist())
+
+
+class TestMemorySink(SinkContract):
+    @pytest.fixture
+    def place(self) -> Iterator[Shelves]:
+        yield Shelves()
+        SHELVES.clear()
