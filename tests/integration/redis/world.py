@@ -27,6 +27,7 @@ from integration.redis.servers import Switch
 from integration.waiting import eventually
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
+from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Definition, pipeline_key
 from waybill_shared.contract.tokens import (
     Part,
@@ -127,10 +128,19 @@ class Pipeline:
         self.produce("commits", encode(make_fact(body, uid=self.uid)))
 
     def produce(self, topic: str, value: bytes) -> None:
+        """A fact may stand there twice. Who found no broker in time may find none again."""
         around = self.world.surroundings
-        producer = make_producer(around.kafka)
         key = pipeline_key(DEFAULT_TENANT, self.uid)
-        produce_and_wait(producer, f"{around.prefix}.{topic}", key, value)
+
+        def acknowledged() -> bool:
+            try:
+                producer = make_producer(around.kafka)
+                produce_and_wait(producer, f"{around.prefix}.{topic}", key, value)
+            except Retryable:
+                return False
+            return True
+
+        eventually(acknowledged, within_s=60.0)
 
 
 class Asker:
