@@ -1,4 +1,4 @@
-"""The use cases over a Kafka in memory: what a token covers, and when there is none."""
+"""What a token covers, and when there is none."""
 
 import asyncio
 from dataclasses import replace
@@ -8,62 +8,21 @@ import pytest
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
-    OLD_ID,
-    FakeDirectory,
     FakeKafka,
-    FakeMint,
     offset,
     pipeline,
     source,
     span,
 )
-from waybill_ingress.app.commands import Beginning, Commands
+from unit.ingress.world import World, position
 from waybill_ingress.app.floors import FLOOR_AGE_MS_MAX
-from waybill_ingress.app.records import Receipt, Records
-from waybill_ingress.app.registry import APPLIED_AGE_MS_MAX, Registry
-from waybill_ingress.app.tokens import END_RETRY_MS, Tokens
+from waybill_ingress.app.registry import APPLIED_AGE_MS_MAX
+from waybill_ingress.app.tokens import END_RETRY_MS
 from waybill_ingress.core.births import Position
-from waybill_ingress.core.rows import Rejection, RowLimits
+from waybill_ingress.core.rows import Rejection
 from waybill_shared.access.authentication import ANYONE
-from waybill_shared.contract.codec import decode
-from waybill_shared.contract.errors import Refusal, Retryable, UserError
-from waybill_shared.contract.events import Command, PipelineRecord
-from waybill_shared.contract.operations import OperationId, read_operation
-from waybill_shared.contract.vectors import Span
-from waybill_shared.contract.words import Action
-
-OTHER = replace(ANYONE, tenant="other")
-LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
-THREE = b'{"id": 1}\n{"id": 2}\n{"id": 3}'
-
-
-class World:
-    def __init__(self, *records: PipelineRecord, kafka: FakeKafka | None = None) -> None:
-        self.kafka = kafka or FakeKafka()
-        self.mint = FakeMint()
-        self.directory = FakeDirectory(*records)
-        self.registry = Registry(self.directory, self.directory, self.kafka, self.mint)
-        self.records = Records(self.registry, self.kafka, self.kafka, self.mint, LIMITS)
-        self.tokens = Tokens(self.registry, self.kafka, self.mint)
-        self.commands = Commands(self.registry, self.kafka, self.mint, "waybill")
-
-    def write(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Receipt:
-        return asyncio.run(self.records.write(ANYONE, name, to, body, "ndjson"))
-
-    def refusal(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Refusal:
-        with pytest.raises(Refusal) as refused:
-            self.write(body, name=name, to=to)
-        return refused.value
-
-    def for_positions(self, *positions: Position) -> tuple[Span, ...]:
-        asyncio.run(self.tokens.for_positions(ANYONE, "orders", positions))
-        (part,) = self.mint.parts
-        return part.spans
-
-
-def position(partition: int, start: int, end: int, **fields: str | None) -> Position:
-    given = {"topic": "orders.in", "topic_id": OLD_ID, **fields}
-    return Position(partition=partition, start=start, end=end, **given)  # type: ignore[arg-type]
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.events import PipelineRecord
 
 
 def test_a_token_covers_what_was_delivered() -> None:
@@ -223,110 +182,6 @@ def test_a_pipeline_applied_just_now_is_not_called_unknown() -> None:
     assert world.refusal().slug == "pipeline_not_ready"
     world.mint.now += APPLIED_AGE_MS_MAX
     assert world.refusal().slug == "pipeline_not_found"
-
-
-def test_a_command_goes_to_the_pipelines_own_key() -> None:
-    world = World()
-    operation = asyncio.run(world.commands.apply(ANYONE, "orders", MANIFEST, "request-1"))
-    assert str(operation) == f"apply.orders.{'ab' * 16}"
-    (record,) = world.kafka.written
-    assert (world.kafka.topics, record.key) == (["waybill.commands"], b"default/next-orders")
-    command = decode(Command, record.value)
-    assert (command.id, command.action, command.request_id) == (
-        str(operation),
-        "apply",
-        "request-1",
-    )
-    assert command.manifest == MANIFEST
-
-
-@pytest.mark.parametrize(("key_id", "actor"), [("3f9c", "3f9c"), (None, "anonymous")])
-def test_a_command_says_who_sent_it_and_of_which_tenant(key_id: str | None, actor: str) -> None:
-    world, caller = World(), replace(OTHER, key_id=key_id)
-    asyncio.run(world.commands.apply(caller, "orders", MANIFEST, "r"))
-    (record,) = world.kafka.written
-    command = decode(Command, record.value)
-    assert (command.tenant, command.actor) == ("other", actor)
-    assert record.key == b"other/next-orders"
-
-
-def test_pipelines_of_another_tenant_are_not_there() -> None:
-    """Nor is what it applied a moment ago known to any other."""
-    world = World(pipeline(source()))
-    asyncio.run(
-        world.commands.apply(ANYONE, "late", MANIFEST.replace("name: orders", "name: late", 1), "r")
-    )
-    for asking in (
-        world.records.write(OTHER, "orders", "orders", THREE, "ndjson"),
-        world.tokens.for_input(OTHER, "late", "orders"),
-        world.tokens.for_positions(OTHER, "orders", [position(0, 0, 1)]),
-        world.commands.act(OTHER, "orders", Action.STOP, "r"),
-        world.commands.restart(OTHER, "orders", None, "r"),
-    ):
-        with pytest.raises(Refusal) as refused:
-            asyncio.run(asking)
-        assert (refused.value.slug, refused.value.members["known"]) == ("pipeline_not_found", [])
-
-
-def test_a_token_is_sealed_for_the_tenant_that_asks() -> None:
-    world = World(replace(pipeline(source()), tenant="other"))
-    asyncio.run(world.records.write(OTHER, "orders", "orders", THREE, "ndjson"))
-    asyncio.run(world.tokens.for_input(OTHER, "orders", "orders"))
-    asyncio.run(world.tokens.for_positions(OTHER, "orders", [position(0, 0, 1)]))
-    assert world.mint.tenants == ["other"] * 3
-
-
-@pytest.mark.parametrize("action", Action)
-def test_every_action_makes_an_operation_that_can_be_asked_for(action: Action) -> None:
-    operation = OperationId(action=action, pipeline="orders", nonce="ab" * 16)
-    assert read_operation(str(operation)) == operation
-
-
-def test_a_manifest_of_another_name_is_refused_with_both() -> None:
-    world = World()
-    with pytest.raises(UserError, match="called 'orders', the address says 'other'"):
-        asyncio.run(world.commands.apply(ANYONE, "other", MANIFEST, "r"))
-    assert world.kafka.written == []
-
-
-def test_what_is_not_there_cannot_be_stopped() -> None:
-    world = World()
-    with pytest.raises(Refusal) as refused:
-        asyncio.run(world.commands.act(ANYONE, "orders", Action.STOP, "r"))
-    assert refused.value.slug == "pipeline_not_found"
-
-
-@pytest.mark.parametrize(
-    ("start_from", "options"), [(None, {}), ("earliest", {"from": "earliest"})]
-)
-def test_a_restart_says_where_to_begin(
-    start_from: Beginning | None, options: dict[str, str]
-) -> None:
-    world = World(pipeline(source()))
-    operation = asyncio.run(world.commands.restart(ANYONE, "orders", start_from, "r"))
-    command = decode(Command, world.kafka.written[0].value)
-    assert (operation.action, command.action, command.options) == ("restart", "restart", options)
-    assert command.manifest is None
-
-
-def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
-    """As soon as its record is known; the topic was looked at before, under its old id."""
-    world = World(pipeline(source()))
-    world.write()
-    world.kafka.topic_id = NEW_ID
-    assert world.refusal().slug == "topic_recreated"
-    anew = replace(source(), topic_id=NEW_ID, bases=(offset(0, 0, NEW_ID), offset(1, 0, NEW_ID)))
-    world.directory.records["orders"] = replace(pipeline(anew), generation=3)
-    assert world.write().accepted == 3
-    (part,) = world.mint.parts
-    assert part.generation == 3
-    assert {span.topic_id for span in part.spans} == {NEW_ID}
-
-
-def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
-    world = World(pipeline(source()), kafka=FakeKafka(failing={0: "not acknowledged by kafka: x"}))
-    with pytest.raises(Retryable, match="stop of orders was not taken"):
-        asyncio.run(world.commands.act(ANYONE, "orders", Action.STOP, "r"))
 
 
 def test_a_token_for_an_input_holds_all_until_now() -> None:
