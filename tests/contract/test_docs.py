@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("client", "docs", "examples", "infra", "schemas", "services", "shared", "spark", "tests")
-SOURCES = [ROOT / "shared/src", ROOT / "client/src", ROOT / "infra/local/src"]
+SOURCES = [ROOT / f"{member}/src" for member in ("shared", "spark", "client", "infra/local")]
 SOURCES += sorted((ROOT / "services").glob("*/src"))
 PACKAGES = {package.name: package for source in SOURCES for package in source.iterdir()}
 TOPICS = {f"waybill.{path.stem}" for path in (ROOT / "schemas/topics").glob("*.yaml")}
@@ -21,6 +21,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"[\w./-]+\.(py|yaml|yml|avsc|md|toml|lock|in|properties|html)")
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
+LINES_MAX = {"README.md": 120, "ARCHITECTURE.md": 200}
 STATUS = re.compile(r"(Accepted|Superseded by \[\d+\]\(\S+\)), \d{4}-\d\d-\d\d\.")
 SYMBOL = re.compile(r"(\w+(?:\.\w+)+)(?:\(\))?")
 
@@ -58,6 +59,12 @@ def test_every_decision_has_its_status_and_its_three_parts() -> None:
         assert STATUS.fullmatch(text.splitlines()[2]), document.name
         headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
         assert headings == ["Context", "Decision", "Consequences"], document.name
+
+
+@pytest.mark.parametrize(("name", "lines_max"), LINES_MAX.items())
+def test_what_newcomers_read_first_is_short(name: str, lines_max: int) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= lines_max, f"{name}: move details to a page in docs/"
 
 
 @pytest.mark.parametrize("folder", ["docs", "docs/adr"])
