@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from pyiceberg.catalog.sql import SqlCatalog
@@ -19,7 +20,7 @@ from waybill_shared.kafka.clients import make_producer
 
 WAIT_S = 60.0
 DELIVERY_S = 10.0
-PAGE = Path(__file__).parents[2] / "docs" / "sdk.md"
+DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 Produce = Callable[[str, dict[str, object]], Position]
 
@@ -173,18 +174,48 @@ def test_the_page_about_the_sdk_runs_as_it_stands(
 ) -> None:
     monkeypatch.setenv("WAYBILL_URL", stack.url)
     monkeypatch.setenv("WAYBILL_KAFKA", stack.kafka)
-    page = PAGE.read_text(encoding="utf-8")
-    for written, here in (
+
+    names = run_page(
+        DOCS / "sdk.md",
         ('("orders", "orders"', f'("{orders.name}", "orders"'),
         ('pipeline="orders"', f'pipeline="{orders.name}"'),
         ('"orders.in"', f'"{orders.topic}"'),
-    ):
-        assert written in page
-        page = page.replace(written, here)
-
-    names: dict[str, object] = {"__name__": "page"}
-    for block in BLOCK.findall(page):
-        exec(compile(block, str(PAGE), "exec"), names)
+    )
 
     assert str(names["stored"]).startswith("wb1.")
     assert getattr(names["outcome"], "complete", False)
+
+
+def test_the_page_about_kafka_runs_as_it_stands(
+    stack: StackState,
+    orders: Pipeline,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("WAYBILL_URL", stack.url)
+    monkeypatch.setenv("WAYBILL_KAFKA", stack.kafka)
+
+    names = run_page(
+        DOCS / "kafka.md",
+        ('token_for("orders"', f'token_for("{orders.name}"'),
+        ('"orders.in"', f'"{orders.topic}"'),
+        ("sqlite:///.waybill", f"sqlite:///{stack.folder}"),
+        ('"raw.orders"', f'"{orders.table}"'),
+    )
+
+    assert capsys.readouterr().out == "complete\n"
+    rows = names["rows"]
+    assert isinstance(rows, pa.Table)
+    assert 7 in rows["order_id"].to_pylist()
+
+
+def run_page(page: Path, *names_here: tuple[str, str]) -> dict[str, object]:
+    """What the examples of a page leave behind, run with the names of this stack."""
+    text = page.read_text(encoding="utf-8")
+    for written, here in names_here:
+        assert written in text
+        text = text.replace(written, here)
+    names: dict[str, object] = {"__name__": "page"}
+    for block in BLOCK.findall(text):
+        exec(compile(block, str(page), "exec"), names)
+    return names
