@@ -23,6 +23,7 @@ FILE = re.compile(r"[\w./-]+\.(py|yaml|yml|avsc|md|toml|lock|in|properties|html)
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
 LINES_MAX = {"README.md": 120, "ARCHITECTURE.md": 200}
 STATUS = re.compile(r"(Accepted|Superseded by \[\d+\]\(\S+\)), \d{4}-\d\d-\d\d\.")
+LAYER = re.compile(r"\b(adapters|app|core) \(([^)]+)\)")
 SYMBOL = re.compile(r"(\w+(?:\.\w+)+)(?:\(\))?")
 
 
@@ -65,6 +66,17 @@ def test_every_decision_has_its_status_and_its_three_parts() -> None:
 def test_what_newcomers_read_first_is_short(name: str, lines_max: int) -> None:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= lines_max, f"{name}: move details to a page in docs/"
+
+
+@pytest.mark.parametrize("service", sorted(path.name for path in (ROOT / "services").iterdir()))
+def test_the_page_of_a_service_names_all_its_modules(service: str) -> None:
+    page = (ROOT / f"services/{service}/README.md").read_text(encoding="utf-8")
+    named = {layer: sorted(modules.split(", ")) for layer, modules in LAYER.findall(page)}
+
+    package = PACKAGES[f"waybill_{service}"]
+    for layer in ("adapters", "app", "core"):
+        there = sorted(path.stem for path in (package / layer).glob("[!_]*.py"))
+        assert named[layer] == there
 
 
 @pytest.mark.parametrize("folder", ["docs", "docs/adr"])
