@@ -70,7 +70,7 @@ ATTACKS = {
     "SELECT * FROM IDENTIFIER('or' || 'ders')": "IDENTIFIER",
     "SELECT repeat(customer, 1000000) AS a FROM orders": "10000",
     "SELECT rlike(customer, customer) AS a FROM orders": "constant",
-    "SELECT current_user() AS a FROM orders": "it tells of the machine",
+    "SELECT current_user() AS a FROM orders": "it depends on the machine",
     "SELECT rand() AS a FROM orders": "when a batch is run again",
     "SELECT raise_error(customer) AS a FROM orders": "it ends the pipeline",
 }

@@ -62,8 +62,8 @@ def _transactions(begins: str, what: str) -> KafkaGrant:
 
 READER: Final = "waybill-reader"
 FOLLOWER: Final = "waybill-follower"
-NEVER_JOINED: Final = "clients name a group also where they read by themselves"
-CREATION: Final = "topics of new pipelines; that one is gone is asked by way of it (below)"
+NEVER_JOINED: Final = "clients name a group even when they read without one"
+CREATION: Final = "topics of new pipelines; also to find out whether a topic is gone (below)"
 
 KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
     "setup": (
@@ -72,7 +72,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
             resource="topic",
             name=f"{PREFIX}.",
             prefixed=True,
-            why="makes Waybill's topics, or checks those that are there",
+            why="makes Waybill's topics, or checks those that exist",
         ),
     ),
     "ingress": (
@@ -84,7 +84,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
     "token_tracker": (
         _grant("Read", topic=f"{PREFIX}.commits", why="facts"),
         _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
-        _grant("Read", topic=f"{PREFIX}.beats", why="that runners live"),
+        _grant("Read", topic=f"{PREFIX}.beats", why="that runners are alive"),
         _grant("Read", "Write", topic=f"{PREFIX}.frontiers", why="its own snapshots"),
         _group(f"{PREFIX}.token_tracker", "Read", "its share of the partitions"),
         _transactions(f"{PREFIX}/token_tracker/", "snapshots with their offsets"),
@@ -108,19 +108,19 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Write", topic=f"{PREFIX}.commits", why="a forged one completes tokens"),
         _grant("Read", "Write", topic=f"{PREFIX}.fences", why="what Kafka sinks hold"),
         _grant("Write", topic=f"{PREFIX}.lifecycle", why="phases"),
-        _grant("Write", topic=f"{PREFIX}.beats", why="that it lives"),
+        _grant("Write", topic=f"{PREFIX}.beats", why="that it is alive"),
         _grant("Read", "Write", topic=f"{PREFIX}.replies", why="answers to commands"),
         KafkaGrant(
             operations=("Describe", "DescribeConfigs"),
             resource="topic",
             name=f"{PREFIX}.",
             prefixed=True,
-            why="that topics made by others keep what they must",
+            why="whether topics made by others have the right configuration",
         ),
         _group(f"{PREFIX}.stage_runner", "Read", "its share of the partitions"),
         _group(READER, "Describe", NEVER_JOINED),
         _grant("Read", topic=INPUTS, why="stages"),
-        _grant("Read", "Write", topic=OUTPUTS, why="sinks, and stages behind them"),
+        _grant("Read", "Write", topic=OUTPUTS, why="sinks, and stages that read them"),
         _transactions(f"{PREFIX}/", "a batch with its fence, a change with its definition"),
         _grant("Create", topic=INPUTS, why=CREATION, need="to create topics"),
         _grant("Create", topic=OUTPUTS, why=CREATION, need="to create topics"),

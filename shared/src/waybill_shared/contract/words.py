@@ -30,11 +30,11 @@ class OutcomeKind(Word):
     COMPLETE = "complete", "all of it is committed in every sink at the end of the pipeline; final"
     DEAD_LETTERED = (
         "dead_lettered",
-        "reserved for records that go to a dead-letter topic: nobody says it yet; final",
+        "reserved for records that go to a dead-letter topic: not used yet; final",
     )
     LOST = "lost", "some of it will never be processed; `lost` says which offsets, and why; final"
     IN_PROGRESS = "in_progress", "not all of it has arrived; `stages` says what is still to come"
-    UNKNOWN = "unknown", "nobody can judge it now, `reason` says why; ask again"
+    UNKNOWN = "unknown", "it cannot be known now, `reason` says why; ask again"
 
 
 class UnknownReason(Word):
@@ -48,10 +48,10 @@ class UnknownReason(Word):
         "slot_missing",
         "Redis holds nothing of the pipeline that was written since Redis started",
     )
-    NO_DEFINITION = "no_definition", "the tracker has not heard yet what the pipeline consists of"
+    NO_DEFINITION = "no_definition", "the tracker has not read yet what the pipeline consists of"
     GENERATION_BEHIND = (
         "generation_behind",
-        "the token is of a later generation of the pipeline than the tracker has heard of",
+        "the token is of a later generation of the pipeline than the tracker has read",
     )
     TRACKER_SILENT = (
         "tracker_silent",
@@ -63,7 +63,7 @@ class UnknownReason(Word):
     )
     PIPELINE_NOT_KNOWN_YET = (
         "pipeline_not_known_yet",
-        "this process of status has not read yet of which pipeline the token is",
+        "this process of status does not know the pipeline of the token yet",
     )
 
 
@@ -79,13 +79,13 @@ class LossReason(Word):
     )
     TOPIC_RECREATED = (
         "topic_recreated",
-        "their topic was deleted and created anew before they were read",
+        "their topic was deleted and created again before they were read",
     )
     TOPIC_DELETED = "topic_deleted", "their topic was deleted before they were read"
     RETENTION_PASSED = "retention_passed", "retention removed them before they were read"
     SINK_TOPIC_RECREATED = (
         "sink_topic_recreated",
-        "a sink's topic was deleted or created anew, and no stage had read there what they became",
+        "a sink's topic was deleted or created again, and no stage had read their rows there",
     )
     SINK_REMOVED = (
         "sink_removed",
@@ -126,20 +126,20 @@ class Obstacle(Word):
 
 
 class StateInStage(Word):
-    """How a token stands in a stage.
+    """The state of a token in a stage.
 
     `state` in `stages` of an outcome.
     """
 
     DONE = "done", "every sink of the stage has all of it"
     WAITING = "waiting", "some of it is still to come"
-    BLOCKED = "blocked", "some of it is still to come, and `blocked_by` holds that up"
+    BLOCKED = "blocked", "some of it is still to come, and `blocked_by` says what prevents it"
     LOST = "lost", "some of it never comes to a sink of the stage"
-    REMOVED = "removed", "the pipeline has the stage no longer"
+    REMOVED = "removed", "the stage was removed from the pipeline"
 
 
 class StateInSink(Word):
-    """How a token stands in a sink.
+    """The state of a token in a sink.
 
     `state` in `sinks` of an outcome.
     """
@@ -147,20 +147,20 @@ class StateInSink(Word):
     COMMITTED = "committed", "the sink has all of it, and its readers can see it"
     WAITING = "waiting", "some of it is still to come"
     LOST = "lost", "some of it never comes to the sink"
-    REMOVED = "removed", "the pipeline has the sink no longer"
+    REMOVED = "removed", "the sink was removed from the pipeline"
 
 
 class BatchDetail(Word):
-    """What more is said of the batch that brought a token to a sink.
+    """What else is known of the batch that brought a token to a sink.
 
     `detail` in `sinks` of an outcome.
     """
 
-    EXPIRED = "expired", "all of it is committed, by a batch that is too old to be remembered"
+    EXPIRED = "expired", "all of it is committed, by a batch too old for its details to be kept"
 
 
 class Action(Word):
-    """What people want of a pipeline.
+    """What people can do with a pipeline.
 
     `action` of an operation.
     """
@@ -168,18 +168,18 @@ class Action(Word):
     APPLY = "apply", "make the pipeline, or change it to this manifest"
     START = "start", "run a stopped pipeline, from where it stopped"
     STOP = "stop", "stop it; what it has not processed waits"
-    RESTART = "restart", "run it with a new driver, also on topics that were created anew"
+    RESTART = "restart", "run it with a new driver, also on topics that were created again"
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
 
 
 class OperationState(Word):
-    """How a change of a pipeline stands.
+    """The state of a change of a pipeline.
 
     `state` of an operation.
     """
 
-    PENDING = "pending", "nobody has said yet how it ended"
-    DONE = "done", "what was asked for is so"
+    PENDING = "pending", "it has not ended yet"
+    DONE = "done", "it was carried out"
     FAILED = "failed", "it was refused, or did not succeed; `errors` says why"
 
 

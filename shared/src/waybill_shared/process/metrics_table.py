@@ -86,25 +86,25 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     ),
     "waybill_loop_retries_total": Metric(
         services=(*TRACKER, *RUNNER),
-        says="Turns of the main loop that Kafka or Redis made fail; each is tried again.",
+        says="Rounds of the main loop that failed because of Kafka or Redis; each is tried again.",
         worry="When it keeps growing.",
     ),
     "waybill_messages_skipped_total": Metric(
         services=SERVICES,
         labels=("topic",),
-        says="Messages of our own topics that could not be read and were passed over.",
+        says="Messages of our own topics that could not be read and were skipped.",
         worry="Always: somebody else writes there, or a newer version does. The log has the place.",
     ),
     "waybill_http_requests_total": Metric(
         services=HTTP,
         labels=("route", "method", "status"),
-        says="Requests answered.",
-        worry="A share of 5xx above a percent; 503 of a token is the outcome `unknown`.",
+        says="Requests that were answered.",
+        worry="More than one percent with 5xx; 503 of a token is the outcome `unknown`.",
     ),
     "waybill_http_request_seconds": Metric(
         services=HTTP,
         labels=("route", "method"),
-        says="From a request to the start of its answer, without those that ask to be held.",
+        says="From a request to the start of its answer, without requests that wait.",
         worry="p99 above a second: Kafka or Redis is slow.",
     ),
     "waybill_records_accepted_total": Metric(
@@ -117,7 +117,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         services=("ingress",),
         labels=("pipeline", "input"),
         says="Records over HTTP that the schema of their input refuses.",
-        worry="A jump: a producer and a manifest disagree.",
+        worry="A sudden increase: a producer and a manifest do not fit together.",
     ),
     "waybill_tokens_issued_total": Metric(
         services=("ingress",),
@@ -128,25 +128,25 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_outcomes_total": Metric(
         services=("status",),
         labels=("outcome",),
-        says="Outcomes answered; a token that is asked twice counts twice.",
+        says="Outcomes that were answered; a token that is asked twice counts twice.",
         worry="`lost`: records will never be processed. `unknown`: Redis or the tracker is away.",
     ),
     "waybill_waiters": Metric(
         services=("status",),
         says="Open long polls and event streams.",
-        worry="Near WAYBILL_STATUS_WAITERS_MAX: further ones get 429.",
+        worry="Near WAYBILL_STATUS_WAITERS_MAX: above it, requests get 429.",
     ),
     "waybill_held_request_seconds": Metric(
         services=("status",),
         labels=("outcome",),
-        says="How long long polls were held, by the outcome that they ended with.",
+        says="How long long polls waited, by the outcome that they ended with.",
         worry="p95 of `complete` above what your users accept; `in_progress` is a time-out.",
         buckets=LONG,
     ),
     "waybill_facts_applied_total": Metric(
         services=TRACKER,
         labels=("kind",),
-        says="What the tracker has heard: definitions, commits, and each beat of a runner.",
+        says="What the tracker has read: definitions, commits, and each beat of a runner.",
         worry="No growth while pipelines run: outcomes are then `unknown` or late.",
     ),
     "waybill_apply_delay_seconds": Metric(
@@ -156,25 +156,25 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     ),
     "waybill_slot_rebuilds_total": Metric(
         services=TRACKER,
-        says="Slots that Redis had lost or held an old copy of; each is written whole.",
+        says="Slots that Redis had lost, or of which it had an old copy; each is written again.",
         worry="Growth without a restart of Redis: it evicts keys, or two environments share it.",
     ),
     "waybill_group_failures_total": Metric(
         services=TRACKER,
-        says="Consumer groups that could not be written or deleted. Batches do not notice.",
+        says="Consumer groups that could not be written or deleted. Batches are not affected.",
         worry="When it keeps growing: Kafka's own tools show too much lag. The log says why.",
     ),
     "waybill_lag_failures_total": Metric(
         services=TRACKER,
-        says="Looks at the ends of topics that failed; there is one a second.",
-        worry="When it keeps growing: lag has no series meanwhile. The log says why.",
+        says="Failed attempts to read where topics end; there is one attempt a second.",
+        worry="When it keeps growing: until it works again, lag has no series. The log says why.",
     ),
     "waybill_lag_offsets": Metric(
         services=TRACKER,
         labels=SINK,
         says="How many offsets of its input topics a stage has still to bring into this sink."
         " No series where a topic does not answer or is gone.",
-        worry="Growth; or above 0 while commits stand still.",
+        worry="Growth; or above 0 while there are no commits.",
     ),
     "waybill_last_commit_timestamp_seconds": Metric(
         services=TRACKER,
@@ -185,8 +185,8 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_set_aside_ranges": Metric(
         services=TRACKER,
         labels=(*SINK, "reason"),
-        says="Runs of offsets that will never be processed: their tokens end `lost`.",
-        worry="Any growth: retention, or topics that were deleted or created anew.",
+        says="Ranges of offsets that will never be processed: their tokens end as `lost`.",
+        worry="Any growth: retention, or topics that were deleted or created again.",
     ),
     "waybill_batches_total": Metric(
         services=TRACKER,
@@ -204,12 +204,12 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         services=TRACKER,
         labels=SINK,
         says="From the start of a batch to its commit in this sink.",
-        worry="Above the trigger's interval: the stage cannot keep its pace.",
+        worry="Above the trigger's interval: the stage is too slow for its trigger.",
         buckets=LONG,
     ),
     "waybill_pipelines": Metric(
         services=RUNNER,
-        says="Pipelines that this runner holds.",
+        says="Pipelines that this runner is responsible for.",
         worry="0 in all runners while pipelines exist.",
     ),
     "waybill_sql_guard_trusted": Metric(
@@ -232,7 +232,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_driver_attempts": Metric(
         services=RUNNER,
         labels=("pipeline",),
-        says="Failed starts in a row; 0 again after two healthy minutes. 20 crashes end it.",
+        says="Failed starts in a row; 0 again after two healthy minutes. 20 crashes: Failed.",
         worry="Above 3.",
     ),
     "waybill_driver_starts_total": Metric(
@@ -244,7 +244,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_driver_failures_total": Metric(
         services=RUNNER,
         labels=("pipeline", "domain"),
-        says="Drivers that ended by a failure, by whose it is (user, external, internal).",
+        says="Drivers that ended with a failure, by its cause (user, external, internal).",
         worry="`user`: the pipeline has stopped and somebody must act.",
     ),
     "waybill_driver_start_seconds": Metric(
@@ -256,7 +256,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_commands_total": Metric(
         services=RUNNER,
         labels=("action", "state"),
-        says="Commands answered (apply, start, stop, …), done or failed.",
-        worry="`failed` that nobody knows of.",
+        says="Commands (apply, start, stop, …) that ended, done or failed.",
+        worry="`failed` that nobody expects.",
     ),
 }

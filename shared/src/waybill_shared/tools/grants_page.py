@@ -26,7 +26,7 @@ def _kafka() -> Iterator[Sequence[str]]:
     for service, grants in KAFKA_GRANTS.items():
         for grant in grants:
             place = f"{grant.resource} `{grant.name}`"
-            place += " and all that begins so" if grant.prefixed else ""
+            place += " and all names that begin with it" if grant.prefixed else ""
             yield f"`{service}`", ", ".join(grant.operations), place, grant.why, grant.need
 
 

@@ -10,19 +10,21 @@ INTRODUCTION = f"""# The life of a pipeline
 <!-- Made by `python -m waybill_shared.tools.lifecycle_diagram > docs/lifecycle.md`. Change
      `TRANSITIONS` in `waybill_shared.contract.lifecycle`, not this file. -->
 
-What a person wants (`running`, `stopped`, `deleted`) stands in `waybill.pipelines`. The phase says
-what is so. `stage_runner` alone decides it, in `core.supervision.decide`, and writes every move to
-`waybill.lifecycle`. `{Phase.UNKNOWN}` is never entered: readers say it when the runner has been
-silent for {HEARTBEAT_AGE_MS_MAX // 1000} s. A pipeline that is to be deleted, or of which a stage
-or sink is to be removed, is `{Phase.STOPPING}` until what goes has been asked a last time what it
-holds; only then the change is said. If that cannot be, the change is refused, and the pipeline goes
-on as it was.
+`waybill.pipelines` holds what a person wants: `running`, `stopped` or `deleted`. The phase says
+what the pipeline really does. Only `stage_runner` decides it, in `core.supervision.decide`, and it
+writes every change of phase to `waybill.lifecycle`. `{Phase.UNKNOWN}` is not written there: readers
+show it when the runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
 
-A driver that failed is started again after 0.5 s, doubling to 60 s, and anew after two healthy
-minutes. Where the outside world was the cause (Kafka, a catalog, a Spark cluster) that has no end:
-everything goes on by itself when it is back. Other failures are tried 20 times, and what a person
-must mend not once: then the pipeline is `{Phase.FAILED}`. The same holds for the driver that closes
-what goes, but that a deletion is finished after 20 crashes, with an error in the runner's log.
+When a pipeline is to be deleted, or a stage or sink is to be removed, the pipeline is first
+`{Phase.STOPPING}`: the sinks that will be removed report a last time what they hold, and only then
+the change is reported. If they cannot, the change is refused, and the pipeline continues as before.
+
+A driver that failed is started again after 0.5 s; each further time it takes twice as long, up to
+60 s. After it has run well for two minutes, this begins again. If the cause was outside (Kafka, a
+catalog, a Spark cluster), this has no end: everything continues by itself when the cause is gone.
+After other failures there are 20 attempts, and none if a person must repair something: then the
+pipeline is `{Phase.FAILED}`. The same is true of the driver that closes sinks, with one exception:
+after 20 crashes a deletion is finished all the same, with an error in the log of the runner.
 """
 
 

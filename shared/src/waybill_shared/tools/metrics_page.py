@@ -10,11 +10,11 @@ INTRODUCTION: Final = """# Metrics
 <!-- Made by `python -m waybill_shared.tools.metrics_page > docs/metrics.md`. Change the table
      `waybill_shared.process.metrics_table.METRICS`, not this file. -->
 
-Each service shows its own at `/metrics` on its port, and behind the gateway at `/metrics/SERVICE`;
-beside them those of its process (`process_…`, `python_…`). The only labels are those named here: no
-token, no request id, and nothing more of a pipeline once it is deleted. Lag, commits and batches of
-all stages come from `token_tracker`, which hears every commit; drivers have no port of their own.
-Where a service runs as several processes, each shows its part: sum them.
+Each service shows its own metrics, and those of its process (`process_…`, `python_…`), at
+`/metrics` on its port, and behind the gateway at `/metrics/SERVICE`. The only labels are those
+named here: there is no token and no request id in them, and a pipeline has no series after its
+deletion. Lag, commits and batches of all stages come from `token_tracker`, which reads every
+commit; drivers have no port. If a service runs as several processes, each shows its part: add them.
 
 A histogram NAME also has NAME_bucket, NAME_sum and NAME_count. What to watch, and what to do:
 [operations.md](operations.md).

@@ -9,7 +9,7 @@ INTRODUCTION: Final = """# Problems
 <!-- Made by `python -m waybill_shared.tools.problems_page > docs/problems.md`. Change the table
      `waybill_shared.contract.problems.Slug`, not this file. -->
 
-What Waybill refuses over HTTP it answers with a problem document (RFC 9457,
+When Waybill refuses a request, its answer is a problem document (RFC 9457,
 `application/problem+json`):
 
 ```json
@@ -24,9 +24,9 @@ What Waybill refuses over HTTP it answers with a problem document (RFC 9457,
 }
 ```
 
-Programs decide by the last word of `type`, which never changes; `detail` and `hint` are for people
-and may. Other members are named in the table. What is refused as a matter of moments was not begun:
-send the same request again, as the SDK does by itself.
+Programs should look at the last word of `type`, which never changes. `detail` and `hint` are for
+people, and their text may change. The table names the other members. Where it says "try again in a
+moment", nothing of the request was done: send the same request again, as the SDK does by itself.
 """
 
 

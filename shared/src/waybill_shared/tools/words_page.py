@@ -10,9 +10,10 @@ INTRODUCTION: Final = """# Words
 <!-- Made by `python -m waybill_shared.tools.words_page > docs/words.md`. Change
      `waybill_shared.contract.words`, not this file. -->
 
-What Waybill says in one word, and what it means by it. Programs may compare these words: they
-stay as they are. New ones may come; do not fail at a word that you do not know. The phases of a
-pipeline are in [lifecycle.md](lifecycle.md), metrics in [metrics.md](metrics.md).
+The words that Waybill uses in its answers, and what they mean. Programs can compare these words:
+they do not change. New words may be added, so a program must not fail when it meets a word that it
+does not know. The phases of a pipeline are in [lifecycle.md](lifecycle.md), metrics in
+[metrics.md](metrics.md).
 """
 
 

@@ -25,13 +25,13 @@ HEAD = """\
 Made by `python -m waybill_spark.guard.page` from the lists in
 `waybill_spark/guard/allowed.yaml`.
 
-A step is one query. It reads the inputs and the steps of its stage by their names, and what it
-names itself with `WITH`; nothing else. A stage looks at one row at a time: what needs several
-(`GROUP BY`, `JOIN`, `ORDER BY`, `LIMIT`, windows) is not taken yet.
+A step is one query. It reads the inputs and the steps of its stage by their names, and the names
+that it defines itself with `WITH`; nothing else. A stage looks at one row at a time: SQL that needs
+several rows (`GROUP BY`, `JOIN`, `ORDER BY`, `LIMIT`, windows) is not accepted yet.
 
-SQL comes from whoever may apply a manifest, and Spark's SQL can run Java, start processes, and read
-and write files. So Waybill takes what is on a list and refuses all else, before Spark sees anything
-of it. An error names the thing and its place; where there is another way, it says which.
+Everybody who may apply a manifest can write SQL, and Spark's SQL can run Java, start processes, and
+read and write files. So Waybill accepts only what is on a list, and refuses everything else before
+Spark sees it. The error names what is refused and its place, and another way if there is one.
 
 ## What is refused, and what to write instead
 
@@ -44,12 +44,12 @@ RULES = (
     ("``csv.`/path` ``, `catalog.schema.table`, `IDENTIFIER(…)`", "a query reads its inputs",
      "an input of the manifest"),
     ("`TRANSFORM … USING`", "it starts a process", "a function below"),
-    ("`TABLESAMPLE`", "it takes other rows when a batch is run again",
+    ("`TABLESAMPLE`", "it chooses other rows when a batch is run again",
      "`WHERE crc32(column) % 10 = 0`"),
     ("hints, `/*+ … */`", "they are for Spark's planner", ""),
     ("parameters, `:name` and `?`; `${…}` stays as it is", "a manifest has no values for them",
      "write the value"),
-    ("a regular expression or a format that is no constant", "its cost would be in the data",
+    ("a regular expression or a format that is not a constant", "the data would decide its cost",
      "write it as text"),
 )  # fmt: skip
 BOUNDS = f"""
@@ -58,29 +58,29 @@ BOUNDS = f"""
 {TEXT_CHARACTERS_MAX:,} characters, {NODES_MAX} nodes, {EXPRESSIONS_MAX:,} expressions,
 {DEPTH_MAX} levels, {JOINS_MAX} joins, {UNIONS_MAX} unions and {EXPLODES_MAX} explodes in a step.
 
-Functions that make as much as an argument says (`repeat`, `sequence`, `space`, `lpad`, `rpad`,
-`array_repeat`, `array_insert`, `stack`, `format_string`, `format_number`) take constants there, and
-these together, multiplied, are {SIZE_MAX:,} at most. A regular expression has
-{PATTERN_CHARACTERS_MAX:,} characters at most.
+Some functions have an argument that says how much they produce (`repeat`, `sequence`, `space`,
+`lpad`, `rpad`, `array_repeat`, `array_insert`, `stack`, `format_string`, `format_number`). This
+argument must be a constant, and the product of all of them is {SIZE_MAX:,} at most. A regular
+expression has {PATTERN_CHARACTERS_MAX:,} characters at most.
 
-What a query makes of the data itself has no limit: `explode` beside a large column may make
-gigabytes of one record. That ends the driver of this pipeline, and of no other. A value that a
-query cannot take (a sum that overflows, a text that is no number) fails its pipeline with an error
-that names it; `try_add`, `try_cast` and others like them give NULL instead.
+What a query produces from the data has no limit: `explode` with a large column can make gigabytes
+from one record. That ends the driver of this pipeline, and of no other. When a value is wrong for a
+query (a sum that overflows, a text that is not a number), the pipeline fails with an error that
+names it; `try_add`, `try_cast` and similar functions give NULL instead.
 
 ## Time
 
-`current_timestamp()`, `current_date()`, `localtimestamp()` and `now()` tell the time of the batch,
-which is the same when Spark runs it again. What a sink gets later than the others of its stage, or
-in pieces because the batch is large, tells the time at which that was done.
+`current_timestamp()`, `current_date()`, `localtimestamp()` and `now()` give the time of the batch,
+which is the same when Spark runs the batch again. For rows that a sink gets later than the other
+sinks of its stage, or in pieces because the batch is large, they give the time of that moment.
 """
 TRUST = """
 ## Where everybody is trusted
 
-With `WAYBILL_STAGE_RUNNER_SQL_GUARD=trusted` the operator of a stage runner takes every query that
-is no command: no lists, no limits, and no promise that a batch which runs again gives the same
-rows. Whoever applies a manifest can then do there what the runner can do. `waybill describe`, the
-events of a pipeline and the metric `waybill_sql_guard_trusted` tell it.
+With `WAYBILL_STAGE_RUNNER_SQL_GUARD=trusted`, a stage runner accepts every query that is not a
+command: there are no lists, no limits, and no promise that a batch which runs again gives the same
+rows. Everybody who may apply a manifest can then do there what the runner can do. `waybill
+describe`, the events of a pipeline and the metric `waybill_sql_guard_trusted` show this setting.
 """
 
 
@@ -94,7 +94,7 @@ def render() -> str:
         BOUNDS,
         "\n## Functions\n\n",
         *_words(name for name in lists.functions.allowed if name.isidentifier()),
-        "\nIn `LATERAL VIEW`, and where a table stands:\n\n",
+        "\nIn `LATERAL VIEW`, and in place of a table:\n\n",
         *_words(lists.tables.allowed),
         TRUST,
     ))  # fmt: skip
