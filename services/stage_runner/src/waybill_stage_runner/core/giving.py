@@ -1,0 +1,196 @@
+"""Gives drivers to those who wait, and keeps the spare ones. No I/O, no clock.
+
+It does all that can be done now: `placement` calls it after each event. The line is served from its
+head, but nobody waits behind one who cannot take what is there.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from waybill_stage_runner.core.placing import (
+    Ask,
+    CheckAsk,
+    Driver,
+    DriverState,
+    EndProcess,
+    GiveCheck,
+    GiveRun,
+    KillProcess,
+    Placement,
+    PlacementMove,
+    RunAsk,
+    StartProcess,
+    TellWaits,
+)
+
+IDLE_MS: Final = 10_000  # the next one who wants a driver may come at once
+
+Decision = tuple[Placement, tuple[PlacementMove, ...]]
+
+
+def give(placement: Placement, now: int) -> Decision:
+    moves: tuple[PlacementMove, ...] = ()
+    for step in (_give_closing, _serve, _start_missing, _end_idle):
+        placement, more = step(placement, now)
+        moves += more
+    return placement, moves
+
+
+def in_order(line: tuple[Ask, ...]) -> tuple[Ask, ...]:
+    """Urgent runs, checks, other runs; those of one sort as they stand."""
+    return tuple(sorted(line, key=_rank))
+
+
+def _rank(ask: Ask) -> int:
+    if isinstance(ask, CheckAsk):
+        return 1
+    return 0 if ask.urgent else 2
+
+
+def start(placement: Placement, now: int, *, closes: str | None = None) -> Decision:
+    """`closes`: the pipeline that it only closes, for which it needs no Spark."""
+    spark = closes is None
+    driver = Driver(
+        id=f"{placement.next_id}",
+        state=DriverState.STARTING,
+        since=now,
+        spark=spark,
+        pipeline_uid=closes,
+    )
+    started = replace(placement.having(driver), next_id=placement.next_id + 1)
+    return started, (StartProcess(driver_id=driver.id, spark=spark),)
+
+
+def end(placement: Placement, driver: Driver, now: int) -> Decision:
+    return placement.having(_ending(driver, now)), (EndProcess(driver_id=driver.id),)
+
+
+def kill(placement: Placement, driver: Driver, now: int) -> Decision:
+    return placement.having(_ending(driver, now)), (KillProcess(driver_id=driver.id),)
+
+
+def emptied(driver: Driver, state: DriverState, now: int) -> Driver:
+    """In another state, with no run or check, and kept for nobody."""
+    return replace(
+        driver,
+        state=state,
+        since=now,
+        pipeline_uid=None,
+        check_id=None,
+        again=False,
+        kept_for=None,
+        kept_until=0,
+    )
+
+
+def _ending(driver: Driver, now: int) -> Driver:
+    """A run is over when the driver is gone; of its check nothing is said any more."""
+    uid = driver.pipeline_uid if driver.check_id is None else None
+    return replace(emptied(driver, DriverState.ENDING, now), pipeline_uid=uid)
+
+
+def servable(placement: Placement) -> tuple[Ask, ...]:
+    """Those in line whom a driver would help: not the run whose last driver is not gone yet."""
+    return tuple(
+        ask
+        for ask in placement.line
+        if isinstance(ask, CheckAsk) or not _has_run(placement, ask.pipeline_uid)
+    )
+
+
+def _has_run(placement: Placement, pipeline_uid: str) -> bool:
+    return any(d.has_run(pipeline_uid) for d in placement.drivers.values())
+
+
+def places(before: Placement, after: Placement) -> tuple[TellWaits, ...]:
+    """What has changed for the runs that wait, or that waited and have a driver now."""
+    had, have = _places(before), _places(after)
+    given = {uid: 0 for uid in had if uid not in have and _has_run(after, uid)}
+    changed = {uid: place for uid, place in have.items() if had.get(uid) != place}
+    told = given | changed
+    return tuple(TellWaits(pipeline_uid=uid, place=place) for uid, place in told.items())
+
+
+def _places(placement: Placement) -> dict[str, int]:
+    line = enumerate(placement.line, start=1)
+    return {ask.pipeline_uid: place for place, ask in line if isinstance(ask, RunAsk)}
+
+
+def _give_closing(placement: Placement, now: int) -> Decision:
+    moves: tuple[PlacementMove, ...] = ()
+    for driver in placement.drivers.values():
+        uid = driver.pipeline_uid
+        if driver.spark or driver.state is not DriverState.READY or uid is None:
+            continue
+        if not _has_run(placement.without(driver), uid):
+            placement, given = _give_run(placement, driver, uid, now)
+            moves += given
+    return placement, moves
+
+
+def _serve(placement: Placement, now: int) -> Decision:
+    moves: tuple[PlacementMove, ...] = ()
+    for ask in servable(placement):
+        driver = _driver_for(placement, ask, now)
+        if driver is None:
+            continue
+        placement = replace(placement, line=tuple(a for a in placement.line if a != ask))
+        if isinstance(ask, RunAsk):
+            placement, given = _give_run(placement, driver, ask.pipeline_uid, now)
+        else:
+            placement, given = _give_check(placement, driver, ask, now)
+        moves += given
+    return placement, moves
+
+
+def _driver_for(placement: Placement, ask: Ask, now: int) -> Driver | None:
+    """The one that holds what was compiled last, else the oldest that anybody may take."""
+    kept = [d for d in placement.drivers.values() if d.kept_for == ask.pipeline_uid]
+    if kept:
+        return max(kept, key=lambda driver: driver.kept_until)
+    return next(iter(placement.free(now)), None)
+
+
+def _give_run(placement: Placement, driver: Driver, pipeline_uid: str, now: int) -> Decision:
+    running = replace(
+        emptied(driver, DriverState.RUNNING, now), pipeline_uid=pipeline_uid, runs=driver.runs + 1
+    )
+    return placement.having(running), (GiveRun(driver_id=driver.id, pipeline_uid=pipeline_uid),)
+
+
+def _give_check(placement: Placement, driver: Driver, ask: CheckAsk, now: int) -> Decision:
+    checking = replace(
+        emptied(driver, DriverState.CHECKING, now),
+        pipeline_uid=ask.pipeline_uid,
+        check_id=ask.check_id,
+        again=ask.again,
+    )
+    return placement.having(checking), (GiveCheck(driver_id=driver.id, check_id=ask.check_id),)
+
+
+def _start_missing(placement: Placement, now: int) -> Decision:
+    """One that was killed because it was late counts as starting until it is gone."""
+    starting = sum(d.spark and not d.was_ready for d in placement.drivers.values())
+    spares = missing_spares(placement, now) if now >= placement.spare_at else 0
+    wanted = min(placement.limits.starts, len(placement.line) + spares)
+    moves: tuple[PlacementMove, ...] = ()
+    for _ in range(starting, wanted):
+        placement, started = start(placement, now)
+        moves += started
+    return placement, moves
+
+
+def missing_spares(placement: Placement, now: int) -> int:
+    return max(0, placement.limits.spares - len(placement.free(now)))
+
+
+def _end_idle(placement: Placement, now: int) -> Decision:
+    moves: tuple[PlacementMove, ...] = ()
+    if placement.line:
+        return placement, moves
+    free = placement.free(now)
+    idle = [d for d in free if now - max(d.since, d.kept_until) >= IDLE_MS]
+    for driver in idle[: max(0, len(free) - placement.limits.spares)]:
+        placement, ended = end(placement, driver, now)
+        moves += ended
+    return placement, moves

@@ -1,0 +1,180 @@
+"""Decides which driver takes which run or check. Never does I/O, never reads the clock.
+
+Some drivers are kept ready. Who finds none waits in line: urgent runs first, then checks, then
+other runs. A pipeline never has two runs at once: where it is wanted anew, the driver that has it
+is killed, and the new run is not given before that driver is gone.
+"""
+
+from dataclasses import replace
+from typing import Final, assert_never
+
+from waybill_stage_runner.core.giving import (
+    Decision,
+    emptied,
+    end,
+    give,
+    in_order,
+    kill,
+    missing_spares,
+    places,
+    servable,
+)
+from waybill_stage_runner.core.moves import Tick
+from waybill_stage_runner.core.placing import (
+    CheckAsk,
+    CheckDone,
+    CheckUnwanted,
+    CheckWanted,
+    DriverGone,
+    DriverReady,
+    DriverState,
+    EndAll,
+    Placement,
+    PlacementEvent,
+    PlacementMove,
+    RunAsk,
+    RunDone,
+    RunUnwanted,
+    RunWanted,
+    StopRun,
+    TellCheckFailed,
+    TellRunOver,
+)
+from waybill_stage_runner.core.wishes import NOT_CLOSED, follow
+
+KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
+RUNS_MAX: Final = 20  # what piles up in the memory of a driver goes with it
+PATIENCE_MS: Final = {
+    DriverState.STARTING: 180_000,  # a cold JVM on a loaded machine takes 20 s
+    DriverState.CHECKING: 30_000,  # somebody waits for the answer
+    DriverState.ENDING: 30_000,
+}
+BACKOFF_MS_FIRST: Final = 1_000
+BACKOFF_MS_MAX: Final = 60_000
+DOUBLINGS_MAX: Final = 6  # enough to come to the longest wait
+
+
+def decide(placement: Placement, event: PlacementEvent, now: int) -> Decision:
+    after, moves = _react(placement, event, now)
+    if not after.ended:
+        after, given = give(after, now)
+        moves += given
+    return after, moves + places(placement, after)
+
+
+def _react(placement: Placement, event: PlacementEvent, now: int) -> Decision:
+    match event:
+        case RunWanted() | RunUnwanted() | CheckWanted() | CheckUnwanted():
+            return follow(placement, event, now)
+        case DriverReady():
+            return _ready(placement, event, now), ()
+        case CheckDone():
+            return _check_done(placement, event, now), ()
+        case RunDone():
+            return _run_done(placement, event, now)
+        case DriverGone():
+            return _gone(placement, event, now)
+        case Tick():
+            return _kill_overdue(placement, now)
+        case EndAll():
+            return _end_all(placement, now)
+        case _:
+            assert_never(event)
+
+
+def _ready(placement: Placement, event: DriverReady, now: int) -> Placement:
+    driver = placement.in_state(event.driver_id, DriverState.STARTING)
+    if driver is None:
+        return placement  # it was late, and has been killed
+    ready = placement.having(replace(driver, state=DriverState.READY, was_ready=True, since=now))
+    return replace(ready, failures=0, spare_at=0) if driver.spark else ready
+
+
+def _check_done(placement: Placement, event: CheckDone, now: int) -> Placement:
+    driver = placement.in_state(event.driver_id, DriverState.CHECKING)
+    if driver is None or driver.check_id != event.check_id:
+        return placement
+    ready = emptied(driver, DriverState.READY, now)
+    if event.keep:
+        ready = replace(ready, kept_for=driver.pipeline_uid, kept_until=now + KEPT_MS)
+    return placement.having(ready)
+
+
+def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
+    driver = placement.in_state(event.driver_id, DriverState.RUNNING)
+    if driver is None or driver.pipeline_uid is None:
+        return placement, ()  # it was killed, and its run is over when it is gone
+    over = TellRunOver(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
+    wanted = bool(servable(placement)) or missing_spares(placement, now) > 0
+    driver = emptied(driver, DriverState.READY, now)
+    if driver.spark and driver.runs < RUNS_MAX and wanted and not placement.ended:
+        return placement.having(driver), (over,)
+    placement, ended = end(placement, driver, now)
+    return placement, (over, *ended)
+
+
+def _gone(placement: Placement, event: DriverGone, now: int) -> Decision:
+    driver = placement.drivers.get(event.driver_id)
+    if driver is None:
+        return placement, ()
+    left = placement.without(driver)
+    uid, check_id = driver.pipeline_uid, driver.check_id
+    if uid is None:
+        return (left, ()) if driver.was_ready else _failed_start(left, event, now)
+    if check_id is not None:
+        ask = CheckAsk(check_id=check_id, pipeline_uid=uid, again=driver.again)
+        return _once_more(left, ask)
+    if driver.replaced:
+        return left, ()
+    code = event.exit_code if driver.runs else event.exit_code or NOT_CLOSED
+    return left, (TellRunOver(pipeline_uid=uid, exit_code=code, driver_id=driver.id),)
+
+
+def _failed_start(placement: Placement, event: DriverGone, now: int) -> Decision:
+    """The first in line is charged with it, so that nothing starts in vain without end."""
+    if not placement.line:
+        wait = min(BACKOFF_MS_FIRST * 2 ** min(placement.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
+        return replace(placement, failures=placement.failures + 1, spare_at=now + wait), ()
+    first, *others = placement.line
+    placement = replace(placement, line=tuple(others))
+    if isinstance(first, CheckAsk):
+        return _once_more(placement, first)
+    over = TellRunOver(
+        pipeline_uid=first.pipeline_uid, exit_code=event.exit_code, driver_id=event.driver_id
+    )
+    return placement, (over,)
+
+
+def _once_more(placement: Placement, ask: CheckAsk) -> Decision:
+    """At the head of the checks, but only once: it may be what ends the drivers."""
+    if ask.again:
+        return placement, (TellCheckFailed(check_id=ask.check_id, why="gone"),)
+    return replace(placement, line=in_order((replace(ask, again=True), *placement.line))), ()
+
+
+def _kill_overdue(placement: Placement, now: int) -> Decision:
+    moves: tuple[PlacementMove, ...] = ()
+    for driver in placement.drivers.values():
+        patience = PATIENCE_MS.get(driver.state)
+        if patience is None or now - driver.since < patience:
+            continue
+        placement, killed = kill(placement, driver, now)
+        moves += killed
+        if driver.check_id is not None:
+            moves += (TellCheckFailed(check_id=driver.check_id, why="deadline"),)
+    return placement, moves
+
+
+def _end_all(placement: Placement, now: int) -> Decision:
+    moves: tuple[PlacementMove, ...] = tuple(
+        TellRunOver(pipeline_uid=ask.pipeline_uid, exit_code=0, driver_id=None)
+        for ask in placement.line
+        if isinstance(ask, RunAsk)
+    )
+    for driver in placement.drivers.values():
+        if driver.state is DriverState.RUNNING and driver.pipeline_uid is not None:
+            moves += (StopRun(driver_id=driver.id, pipeline_uid=driver.pipeline_uid),)
+        elif driver.state is not DriverState.ENDING:
+            placement, ended = end(placement, driver, now)
+            moves += ended
+    return replace(placement, line=(), ended=True), moves

@@ -1,0 +1,325 @@
+"""Any sequence of wishes and of what processes do: one run each, nobody forgotten or told twice."""
+
+from dataclasses import dataclass
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from builders import NOW
+from strategies import patiently
+from waybill_stage_runner.core.moves import Tick
+from waybill_stage_runner.core.placement import decide
+from waybill_stage_runner.core.placing import (
+    CheckDone,
+    CheckUnwanted,
+    CheckWanted,
+    DriverGone,
+    DriverReady,
+    DriverState,
+    EndAll,
+    EndProcess,
+    GiveCheck,
+    GiveRun,
+    KillProcess,
+    Limits,
+    Placement,
+    PlacementEvent,
+    PlacementMove,
+    RunAsk,
+    RunDone,
+    RunUnwanted,
+    RunWanted,
+    StartProcess,
+    StopRun,
+    TellCheckFailed,
+    TellRunOver,
+    TellWaits,
+)
+
+PIPELINES = ("a", "b", "c")
+
+
+@dataclass
+class Process:
+    """What is true of it, whatever `decide` believes."""
+
+    id: str
+    spark: bool
+    ready: bool = False
+    asked_to_end: bool = False
+    killed: bool = False
+    runs: str | None = None
+    checks: str | None = None
+    kept_for: str | None = None
+    kept_until: int = 0
+
+    def serves(self, pipeline_uid: str, now: int) -> bool:
+        """Whether a run or check of this pipeline may be given to it."""
+        idle = self.ready and self.runs is None and self.checks is None
+        kept = self.kept_for not in (None, pipeline_uid) and now < self.kept_until
+        return idle and not kept and not self.asked_to_end and not self.killed
+
+
+class Placing(RuleBasedStateMachine):
+    """The world around `decide`: processes that do what they like, and people who ask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.placement = Placement(limits=Limits(spares=0, starts=1))
+        self.now = NOW
+        self.ended = self.broken = False
+        self.processes: dict[str, Process] = {}
+        self.wanted: dict[str, RunWanted] = {}  # runs that are not over
+        self.checks: dict[str, str] = {}  # those that are not answered, and their pipelines
+        self.checks_wanted = 0
+        self.given: list[str] = []  # checks
+        self.places: dict[str, int] = {}
+
+    @initialize(spares=st.integers(0, 2), starts=st.integers(1, 3))
+    def begins(self, spares: int, starts: int) -> None:
+        self.placement = Placement(limits=Limits(spares=spares, starts=starts))
+        self.on(Tick())
+
+    def on(self, event: PlacementEvent) -> None:
+        self.broken = True
+        self.placement, moves = decide(self.placement, event, self.now)
+        for move in moves:
+            self.does(move)
+        self.broken = False
+
+    def does(self, move: PlacementMove) -> None:
+        match move:
+            case StartProcess(driver_id=driver_id, spark=spark):
+                assert not self.ended
+                assert driver_id not in self.processes
+                self.processes[driver_id] = Process(driver_id, spark)
+            case GiveRun(driver_id=driver_id, pipeline_uid=uid):
+                self.gives_run(self.processes[driver_id], uid)
+            case GiveCheck(driver_id=driver_id, check_id=check_id):
+                self.gives_check(self.processes[driver_id], check_id)
+            case StopRun(driver_id=driver_id, pipeline_uid=uid):
+                assert self.processes[driver_id].runs == uid
+            case EndProcess(driver_id=driver_id):
+                assert self.processes[driver_id].runs is None
+                assert not self.processes[driver_id].asked_to_end
+                self.processes[driver_id].asked_to_end = True
+            case KillProcess(driver_id=driver_id):
+                self.processes[driver_id].killed = True
+            case TellWaits(pipeline_uid=uid, place=place):
+                assert self.places.get(uid) != place
+                self.places[uid] = place
+            case TellRunOver(pipeline_uid=uid):
+                del self.wanted[uid]  # it is not told twice
+                self.places.pop(uid, None)
+            case TellCheckFailed(check_id=check_id):
+                del self.checks[check_id]
+
+    def gives_run(self, process: Process, uid: str) -> None:
+        wish = self.wanted[uid]
+        assert not self.ended
+        assert process.serves(uid, self.now)
+        assert process.spark is not wish.closing
+        assert not self.has_run(uid), "two runs of one pipeline"
+        if not wish.urgent and not wish.closing and process.kept_for != uid:
+            urgent = [wish.pipeline_uid for wish in self.wanted.values() if wish.urgent]
+            assert not any(self.could_run(each) for each in urgent)
+        process.runs, process.kept_for = uid, None
+
+    def gives_check(self, process: Process, check_id: str) -> None:
+        assert not self.ended
+        assert process.spark
+        assert process.serves(self.checks[check_id], self.now)
+        assert self.given.count(check_id) <= 1, "repeated more than once"
+        self.given.append(check_id)
+        process.checks, process.kept_for = check_id, None
+
+    def has_run(self, uid: str) -> bool:
+        return any(process.runs == uid for process in self.processes.values())
+
+    def could_run(self, uid: str) -> bool:
+        """A driver that was killed may still have it; so may a closing one that never began."""
+        return not any(driver.has_run(uid) for driver in self.placement.drivers.values())
+
+    @rule(uid=st.sampled_from(PIPELINES), urgent=st.booleans(), closing=st.sampled_from((0, 0, 1)))
+    def run_wanted(self, uid: str, urgent: bool, closing: int) -> None:
+        self.wanted[uid] = RunWanted(pipeline_uid=uid, urgent=urgent, closing=bool(closing))
+        self.on(self.wanted[uid])
+
+    @precondition(lambda self: self.wanted)
+    @rule(uid=st.sampled_from(PIPELINES), force=st.booleans())
+    def run_unwanted(self, uid: str, force: bool) -> None:
+        self.on(RunUnwanted(pipeline_uid=uid, force=force))
+
+    @rule(uid=st.sampled_from(PIPELINES))
+    def check_wanted(self, uid: str) -> None:
+        self.checks_wanted += 1
+        check_id = f"check {self.checks_wanted}"
+        if not self.ended:
+            self.checks[check_id] = uid
+        self.on(CheckWanted(check_id=check_id, pipeline_uid=uid))
+
+    @precondition(lambda self: self.checks)
+    @rule(data=st.data())
+    def check_unwanted(self, data: st.DataObject) -> None:
+        check_id = data.draw(st.sampled_from(sorted(self.checks)))
+        del self.checks[check_id]
+        self.on(CheckUnwanted(check_id=check_id))
+
+    @precondition(lambda self: self.starting())
+    @rule(data=st.data())
+    def driver_is_ready(self, data: st.DataObject) -> None:
+        self.gets_ready(self.one_of(self.starting(), data))
+
+    @precondition(lambda self: self.starting())
+    @rule()
+    def all_drivers_are_ready(self) -> None:
+        for process in self.starting():
+            self.gets_ready(process)
+
+    @precondition(lambda self: self.checking())
+    @rule(data=st.data(), keep=st.booleans())
+    def check_is_done(self, data: st.DataObject, keep: bool) -> None:
+        """It may be too late: then somebody has killed the driver, and the answer is not heard."""
+        process = self.one_of(self.checking(), data)
+        assert process.checks is not None
+        check_id, process.checks = process.checks, None
+        if not process.killed and not process.asked_to_end:
+            uid = self.checks.pop(check_id)
+            process.kept_for = uid if keep else None
+            process.kept_until = self.now + 90_000
+        self.on(CheckDone(driver_id=process.id, check_id=check_id, keep=keep))
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data())
+    def run_is_done(self, data: st.DataObject) -> None:
+        self.finishes(self.one_of(self.running(), data))
+
+    @precondition(lambda self: self.processes)
+    @rule(data=st.data(), exit_code=st.sampled_from([0, 1, 137]))
+    def driver_is_gone(self, data: st.DataObject, exit_code: int) -> None:
+        self.goes(self.one_of([*self.processes.values()], data).id, exit_code)
+
+    @rule(milliseconds=st.sampled_from([1, 1_000, 10_000, 30_000, 90_000, 180_000]))
+    def time_passes(self, milliseconds: int) -> None:
+        self.now += milliseconds
+        self.on(Tick())
+
+    @rule(really=st.integers(0, 19))
+    def all_ends(self, really: int) -> None:
+        if really == 19:
+            self.ends_all()
+
+    def one_of(self, processes: list[Process], data: st.DataObject) -> Process:
+        return self.processes[data.draw(st.sampled_from([process.id for process in processes]))]
+
+    def gets_ready(self, process: Process) -> None:
+        process.ready = not process.killed and not process.asked_to_end  # else it is too late
+        self.on(DriverReady(driver_id=process.id))
+
+    def finishes(self, process: Process) -> None:
+        """One that is killed has its run, for all that anybody knows, until it is gone."""
+        process.runs = process.runs if process.killed else None
+        self.on(RunDone(driver_id=process.id))
+
+    def goes(self, driver_id: str, exit_code: int) -> None:
+        del self.processes[driver_id]
+        self.on(DriverGone(driver_id=driver_id, exit_code=exit_code))
+
+    def ends_all(self) -> None:
+        self.ended = True
+        self.checks.clear()
+        self.on(EndAll())
+
+    def starting(self) -> list[Process]:
+        return [process for process in self.processes.values() if not process.ready]
+
+    def checking(self) -> list[Process]:
+        return [process for process in self.processes.values() if process.checks is not None]
+
+    def running(self) -> list[Process]:
+        return [process for process in self.processes.values() if process.runs is not None]
+
+    @invariant()
+    def starts_are_limited_but_not_delayed(self) -> None:
+        starting = sum(process.spark for process in self.starting())
+        assert starting <= self.placement.limits.starts
+        if not self.ended:
+            assert starting >= min(self.placement.limits.starts, len(self.placement.line))
+
+    @invariant()
+    def every_run_that_is_wanted_waits_or_has_a_driver(self) -> None:
+        """And none besides."""
+        waits = [ask.pipeline_uid for ask in self.placement.line if isinstance(ask, RunAsk)]
+        drivers = self.placement.drivers.values()
+        have = [d.pipeline_uid for d in drivers if d.check_id is None and not d.replaced]
+        assert sorted([*waits, *filter(None, have)]) == sorted(self.wanted)
+
+    @invariant()
+    def every_check_that_is_wanted_waits_or_has_a_driver(self) -> None:
+        waits = [ask.check_id for ask in self.placement.line if not isinstance(ask, RunAsk)]
+        have = [driver.check_id for driver in self.placement.drivers.values()]
+        assert sorted([*waits, *filter(None, have)]) == sorted(self.checks)
+
+    @invariant()
+    def nobody_waits_where_a_driver_would_serve(self) -> None:
+        drivers = [process for process in self.processes.values() if process.spark]
+        for ask in self.placement.line:
+            if not isinstance(ask, RunAsk) or self.could_run(ask.pipeline_uid):
+                assert not any(d.serves(ask.pipeline_uid, self.now) for d in drivers)
+
+    @invariant()
+    def everybody_knows_his_place(self) -> None:
+        for place, ask in enumerate(self.placement.line, start=1):
+            if isinstance(ask, RunAsk):
+                assert self.places.pop(ask.pipeline_uid) == place
+        assert set(self.places.values()) <= {0}
+        self.places |= {
+            ask.pipeline_uid: place
+            for place, ask in enumerate(self.placement.line, start=1)
+            if isinstance(ask, RunAsk)
+        }
+
+    @invariant()
+    def knows_which_processes_live(self) -> None:
+        assert set(self.placement.drivers) == set(self.processes)
+
+    def teardown(self) -> None:
+        """Whatever has happened: when nobody asks, the spares are there; then all ends."""
+        if self.broken:
+            return  # what broke is what is to be seen
+        if not self.ended:
+            self.comes_to_rest()
+            self.has_only_spares()
+            self.ends_all()
+        for uid in PIPELINES:
+            self.run_wanted(uid, True, 0)
+            self.run_unwanted(uid, True)
+        for driver_id in sorted(self.processes):
+            self.goes(driver_id, 137)
+        self.time_passes(180_000)
+        assert not self.processes
+        assert not self.wanted
+
+    def comes_to_rest(self) -> None:
+        for uid in PIPELINES:
+            self.run_unwanted(uid, True)
+        for check_id in sorted(self.checks):
+            self.checks.pop(check_id)
+            self.on(CheckUnwanted(check_id=check_id))
+        for _ in range(4):
+            self.time_passes(90_000)
+            for process in list(self.processes.values()):
+                if process.killed or process.asked_to_end:
+                    self.goes(process.id, 137)
+            while starting := self.starting():
+                self.gets_ready(starting[0])
+
+    def has_only_spares(self) -> None:
+        states = [driver.state for driver in self.placement.drivers.values()]
+        assert states == [DriverState.READY] * self.placement.limits.spares
+        assert not self.wanted
+
+
+TestPlacing = Placing.TestCase
+TestPlacing.settings = settings(patiently, stateful_step_count=40)
