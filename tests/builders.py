@@ -250,7 +250,9 @@ def make_problem(message: str = "a step is wrong") -> Problem:
     return Problem(message=message, line=3, column=5, path="stages.0", hint="mend it")
 
 
-def make_reply(state: str = "done", *, id: str = "c1") -> Reply:
+def make_reply(
+    state: str = "done", *, id: str = "c1", problem: str | None = None, result: str | None = None
+) -> Reply:
     return Reply(
         tenant=TENANT,
         pipeline_uid=UID,
@@ -263,6 +265,8 @@ def make_reply(state: str = "done", *, id: str = "c1") -> Reply:
         errors=(make_problem(),) if state == "failed" else (),
         warnings=(),
         at=NOW,
+        problem=problem,
+        result=result,
     )
 
 

@@ -12,6 +12,7 @@ from waybill_shared.contract.events import (
     Problem,
     StageDefinition,
 )
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app.ports import Lease
@@ -45,6 +46,7 @@ class World:
     answers: list[tuple[str, str]] = field(default_factory=list)
     generations: list[int | None] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    reasons: list[Slug | None] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
     beats: list[str | None] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
@@ -100,6 +102,7 @@ class World:
         self.answers.append((answer.command.id, answer.state))
         self.generations.append(generation)
         self.problems += answer.errors
+        self.reasons.append(answer.problem)
 
     def start(
         self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()

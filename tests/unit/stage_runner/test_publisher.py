@@ -12,6 +12,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Reply,
 )
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.transactions import Outgoing
@@ -106,3 +107,14 @@ def test_an_answer_names_command_and_generation() -> None:
     reply = codec.decode(Reply, answer.value)
     assert (reply.id, reply.state, reply.generation) == ("c9", "done", 4)
     assert (reply.warnings, reply.actor) == (("slow",), "ada")
+
+
+def test_an_answer_says_why_a_command_has_failed() -> None:
+    producer = Producer()
+    refused = Answer(
+        command=make_command(), state=OperationState.FAILED, problem=Slug.PLAN_INCOMPATIBLE
+    )
+    publisher(producer).answer(refused, None, ())
+    ((answer,),) = producer.sent
+    reply = codec.decode(Reply, answer.value)
+    assert (reply.problem, reply.result) == ("plan_incompatible", None)

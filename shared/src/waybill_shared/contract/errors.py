@@ -36,11 +36,12 @@ class Retryable(ContractError):
 
 
 class UserError(ContractError):
-    """A manifest, a query or a request that must be changed by who wrote it."""
+    """A manifest, a query or a request that must be changed by who wrote it; `slug` says why."""
 
-    def __init__(self, problems: Sequence["Problem"]) -> None:
+    def __init__(self, problems: Sequence["Problem"], slug: Slug = Slug.INVALID) -> None:
         super().__init__("; ".join(problem.message for problem in problems))
         self.problems = tuple(problems)
+        self.slug = slug
 
 
 class Refusal(ContractError):

@@ -196,6 +196,8 @@ class Reply:
     errors: tuple[Problem, ...]
     warnings: tuple[str, ...]
     at: int
+    problem: str | None = None  # why it failed: a Slug
+    result: str | None = None  # what a check has found: JSON, at most 256 kB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,12 @@ class Slug(StrEnum):
         "not a token of this Waybill: forged, shortened and foreign ones get the same answer")
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, Acts.CALLER,
         "this path accepts other methods")
+    BEGINNING_NEEDED = ("beginning_needed", 409, Acts.CALLER,
+        "topics that the pipeline reads were deleted and created again: restart it with `?from=`")
+    PIPELINE_GONE = ("pipeline_gone", 409, Acts.CALLER,
+        "the pipeline was deleted before this command was carried out")
+    SUPERSEDED = ("superseded", 409, Acts.CALLER,
+        "a later command for the same pipeline replaced this one before it was done")
     TOKEN_EXPIRED = ("token_expired", 410, Acts.CALLER,
         "a genuine token that is too old")
     BODY_TOO_LARGE = ("body_too_large", 413, Acts.CALLER,
@@ -102,6 +108,8 @@ class Slug(StrEnum):
         "a manifest, a body or a parameter is wrong; `errors` say where and how to correct it")
     NO_RECORDS = ("no_records", 422, Acts.CALLER,
         "the body holds no record")
+    PLAN_INCOMPATIBLE = ("plan_incompatible", 422, Acts.CALLER,
+        "the pipeline cannot be changed in this way; `errors` say why, and what is possible")
     RECORDS_REFUSED_BY_KAFKA = ("records_refused_by_kafka", 422, Acts.CALLER,
         "Kafka accepts none of these records: for example, they have no key in a compacted topic")
     RECORDS_REJECTED = ("records_rejected", 422, Acts.CALLER,
@@ -112,6 +120,8 @@ class Slug(StrEnum):
         "a fault of the service, whose log has the reason")
     SERVICE_UNREACHABLE = ("service_unreachable", 502, Acts.OPERATOR,
         "the service behind the gateway cannot be reached")
+    COMMAND_GIVEN_UP = ("command_given_up", 503, Acts.LATER,
+        "the command was tried for too long: something is missing in Kafka or in a sink")
     INPUT_NOT_READY = ("input_not_ready", 503, Acts.MOMENTS,
         "the input is being set up, and nothing was written")
     NOT_AVAILABLE_NOW = ("not_available_now", 503, Acts.LATER,

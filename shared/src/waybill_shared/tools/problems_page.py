@@ -27,6 +27,10 @@ When Waybill refuses a request, its answer is a problem document (RFC 9457,
 Programs should look at the last word of `type`, which never changes. `detail` and `hint` are for
 people, and their text may change. The table names the other members. Where it says "try again in a
 moment", nothing of the request was done: send the same request again, as the SDK does by itself.
+
+A command for a pipeline may be refused after it was accepted. The problem then has the members of
+the failed operation too, as `GET /v1/operations/{id}` shows it: its `id`, its `errors`, and as
+`problem` the word that `type` ends with.
 """
 
 

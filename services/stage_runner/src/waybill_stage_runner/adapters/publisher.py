@@ -101,6 +101,7 @@ class KafkaPublisher:
             errors=answer.errors,
             warnings=warnings,
             at=self._clock.now_ms(),
+            problem=answer.problem,
         )
         self._producer.send([self._to("replies", reply)])
 

@@ -22,6 +22,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
@@ -118,9 +119,7 @@ class Runner:
         try:
             record = before if again else self._asked_for(command, before)
         except UserError as error:
-            self._answer(
-                Answer(command=command, state=OperationState.FAILED, errors=error.problems)
-            )
+            self._answer(_failed(command, error.problems, error.slug))
             return
         assert record is not None
         record = replace(record, commanded_at=offset)
@@ -140,7 +139,7 @@ class Runner:
     def refuse(self, command: Command, reason: str) -> None:
         """A command that `handle` could not take for too long: nothing of it is written."""
         problem = Problem(message=reason, hint="send the command again when that is mended")
-        self._answer(Answer(command=command, state=OperationState.FAILED, errors=(problem,)))
+        self._answer(_failed(command, (problem,), Slug.COMMAND_GIVEN_UP))
 
     def tick(self) -> None:
         for uid in list(self._states):
@@ -194,7 +193,7 @@ class Runner:
         try:
             return changed(before, command, manifest.state, stages, now)
         except UserError as error:
-            raise UserError(place(error.problems, command.manifest)) from error
+            raise UserError(place(error.problems, command.manifest), error.slug) from error
 
     def _restarted(self, command: Command, before: PipelineRecord, now: int) -> PipelineRecord:
         """What is refused creates no topic; and a topic may be created anew at any moment."""
@@ -278,6 +277,10 @@ class Runner:
 
 def _definition(record: PipelineRecord) -> Definition:
     return Definition(name=record.name, deleted=record.desired == "deleted", stages=record.stages)
+
+
+def _failed(command: Command, errors: tuple[Problem, ...], problem: Slug) -> Answer:
+    return Answer(command=command, state=OperationState.FAILED, errors=errors, problem=problem)
 
 
 def _warnings(command: Command) -> tuple[str, ...]:

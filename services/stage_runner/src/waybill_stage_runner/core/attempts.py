@@ -1,9 +1,11 @@
 """How often a driver is started again, and when. Never does I/O, never reads the clock."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from waybill_shared.contract.events import LifecycleError, Problem
+from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.core.moves import DriverEnded
 from waybill_stage_runner.core.states import PipelineState
 
@@ -11,6 +13,12 @@ BACKOFF_MS_FIRST: Final = 500
 BACKOFF_MS_MAX: Final = 60_000
 DOUBLINGS_MAX: Final = 7  # enough to come to the longest wait
 CRASHES_MAX: Final = 20
+PROBLEM_OF: Final[Mapping[str, Slug]] = {
+    "user": Slug.INVALID,
+    "external": Slug.COMMAND_GIVEN_UP,
+    "internal": Slug.INTERNAL,
+}
+"""What a command has failed of whose driver ended with an error of that domain."""
 
 
 def crash(event: DriverEnded) -> LifecycleError:

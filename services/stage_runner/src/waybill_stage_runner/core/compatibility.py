@@ -14,6 +14,7 @@ from waybill_shared.contract.events import (
     SinkDefinition,
     StageDefinition,
 )
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import LossReason
 
 NEW_NAME_HINT: Final = (
@@ -37,7 +38,7 @@ def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
         if ids.get(topic) != was
     ]
     if problems:
-        raise UserError(problems)
+        raise UserError(problems, Slug.BEGINNING_NEEDED)
 
 
 def _recreation(topic: str, was: str, now: str | None) -> str:
@@ -136,8 +137,9 @@ def _hint(before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str,
 
 
 def _incompatible(stage: str, changed: str, path: str, hint: str) -> UserError:
-    message = f"plan_incompatible: stage {stage} {changed}"
-    return UserError([Problem(message=message, path=f"stages.{stage}.{path}", hint=hint)])
+    slug = Slug.PLAN_INCOMPATIBLE
+    message = f"{slug}: stage {stage} {changed}"
+    return UserError([Problem(message=message, path=f"stages.{stage}.{path}", hint=hint)], slug)
 
 
 def _topics(stage: StageDefinition) -> set[tuple[str, str]]:

@@ -9,6 +9,7 @@ from waybill_shared.contract.events import (
     Problem,
 )
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
 
 
@@ -97,9 +98,12 @@ class EndFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
+    """`problem` is why a command has failed."""
+
     command: Command
     state: OperationState
     errors: tuple[Problem, ...] = ()
+    problem: Slug | None = None
 
 
 Move = Say | StartDriver | StopDriver | Announce | BeatNow | EndFacts | Answer

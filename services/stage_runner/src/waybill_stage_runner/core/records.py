@@ -10,6 +10,7 @@ from waybill_shared.contract.events import (
     Problem,
     StageDefinition,
 )
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.compatibility import refuse_incompatible
 
@@ -87,7 +88,8 @@ def refuse_gone(command: Command, before: PipelineRecord | None, *, deleted: boo
     ended = before is not None and before.desired == "deleted"
     if deleted or (ended and command.action is not Action.DELETE):
         message = f"pipeline {command.pipeline} was deleted while this command was on its way"
-        raise UserError([Problem(message=message, hint="send it again: it makes a new one")])
+        hint = "send it again: it makes a new one"
+        raise UserError([Problem(message=message, hint=hint)], Slug.PIPELINE_GONE)
     if before is None and command.action is not Action.APPLY:
         message = f"pipeline {command.pipeline} does not exist any more"
-        raise UserError([Problem(message=message, hint="apply it anew")])
+        raise UserError([Problem(message=message, hint="apply it anew")], Slug.PIPELINE_GONE)

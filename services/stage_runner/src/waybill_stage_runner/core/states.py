@@ -16,6 +16,7 @@ from waybill_shared.contract.events import (
     SqlGuard,
 )
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.moves import Announce, Answer, Move
 
@@ -89,7 +90,12 @@ def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision
 
 
 def answer_all(
-    state: PipelineState, result: OperationState, errors: tuple[Problem, ...] = ()
+    state: PipelineState,
+    result: OperationState,
+    errors: tuple[Problem, ...] = (),
+    problem: Slug | None = None,
 ) -> Decision:
-    answers = tuple(Answer(command=c, state=result, errors=errors) for c in state.pending)
+    answers = tuple(
+        Answer(command=c, state=result, errors=errors, problem=problem) for c in state.pending
+    )
     return replace(state, pending=()), answers

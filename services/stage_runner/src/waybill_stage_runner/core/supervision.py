@@ -15,8 +15,10 @@ from waybill_shared.contract.events import (
     Problem,
 )
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.attempts import (
+    PROBLEM_OF,
     anew,
     as_problems,
     crash,
@@ -75,7 +77,12 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
     """What removes something waits as `next`; any other record is in force, and said, at once."""
     record = event.record
     superseded = tuple(
-        Answer(command=c, state=OperationState.FAILED, errors=(_superseded(state, c, record),))
+        Answer(
+            command=c,
+            state=OperationState.FAILED,
+            errors=(_superseded(state, c, record),),
+            problem=Slug.SUPERSEDED,
+        )
         for c in state.pending
         if event.command is not None and event.command.id != c.id
     )
@@ -171,8 +178,9 @@ def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
     if worth_another(state, error):
         return enter(later(state, error, now), Phase.RECOVERING, now, error.message)
     failed, actions = enter(state, Phase.FAILED, now, error.message)
-    errors = as_problems(state, error)
-    answered, answers = answer_all(replace(failed, problems=()), OperationState.FAILED, errors)
+    errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
+    failed = replace(failed, problems=())
+    answered, answers = answer_all(failed, OperationState.FAILED, errors, problem)
     return answered, actions + answers
 
 
@@ -215,7 +223,8 @@ def _removed(state: PipelineState, now: int) -> Decision:
 
 def _kept(state: PipelineState, error: LifecycleError, now: int) -> Decision:
     """What cannot be closed is not removed: the change is refused, and all goes on as it was."""
-    refused, answers = answer_all(state, OperationState.FAILED, as_problems(state, error))
+    errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
+    refused, answers = answer_all(state, OperationState.FAILED, errors, problem)
     after, actions = _go_on(anew(replace(refused, next=None)), now, "a change was refused")
     return after, (*answers, *actions)
 
