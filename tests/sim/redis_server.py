@@ -16,7 +16,7 @@ from waybill_shared.contract.slots import (
     progress_from_json,
 )
 from waybill_shared.process.clock import Clock
-from waybill_status.app.signal import Signal
+from waybill_shared.process.signal import Signal
 from waybill_status.core.views import (
     PipelineKey,
     Reading,

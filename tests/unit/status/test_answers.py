@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from pydantic import BaseModel
 
 from unit.status.fakes import (
     COPY,
@@ -25,13 +26,12 @@ from unit.status.fakes import (
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_shared.http.operations import OPERATION, OperationAnswer
 from waybill_status.adapters import examples
 from waybill_status.adapters.models import (
-    OperationAnswer,
     OutcomeAnswer,
     PipelineAnswer,
     PipelinesAnswer,
-    _Answer,
 )
 from waybill_status.core.judge import judge
 from waybill_status.core.outcomes import Judgement, Outcome, accepted, describe, kind_of
@@ -186,11 +186,11 @@ def test_the_graph_joins_stages_by_the_topics_between_them() -> None:
         (OutcomeAnswer, examples.COMPLETE),
         (PipelinesAnswer, examples.PIPELINES),
         (PipelineAnswer, examples.PIPELINE),
-        (OperationAnswer, examples.OPERATION),
+        (OperationAnswer, OPERATION),
     ],
 )
 def test_examples_have_the_members_of_their_models(
-    model: type[_Answer], example: dict[str, object]
+    model: type[BaseModel], example: dict[str, object]
 ) -> None:
     optional = {name for name, field in model.model_fields.items() if field.exclude_if}
     assert set(example) == set(model.model_fields) - optional

@@ -28,6 +28,7 @@ from waybill_shared.contract.events import Reply
 from waybill_shared.contract.tokens import LIFE_MS, Token, seal
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.http.app import create_app
+from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
 from waybill_status.adapters.http import (
     PATH_TOKEN_CHARACTERS_MAX,
@@ -36,12 +37,19 @@ from waybill_status.adapters.http import (
     tokens_router,
 )
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
-from waybill_status.app import operations
 from waybill_status.app.events import Events
 from waybill_status.app.hub import Hub
-from waybill_status.app.operations import Replies
 from waybill_status.app.pipelines import Pipelines
 from waybill_status.app.tokens import Tokens
+
+
+class Silent(FakeOwners):
+    """Kafka does not say what there is to know."""
+
+    async def heard(self) -> bool:
+        await asyncio.Event().wait()
+        return True
+
 
 OPERATION = f"stop.orders.{'0f' * 16}"
 
@@ -70,7 +78,7 @@ def events() -> Events:
 def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iterator[TestClient]:
     clock, owners = FixedClock(), FakeOwners(record())
     tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
-    pipelines = Pipelines(owners.directory, store)
+    pipelines = Pipelines(owners.directory, owners, store)
     routers = [
         tokens_router(tokens, query_bytes_max=300_000),
         pipelines_router(pipelines),
@@ -217,6 +225,38 @@ def test_an_unknown_pipeline_is_told_with_the_known_ones(client: TestClient) -> 
     assert answer.json()["known"] == ["orders"]
 
 
+def test_whoever_was_told_of_a_change_finds_the_pipeline_as_it_is_now(store: FakeStore) -> None:
+    """Also by an ingress that knew of it sooner."""
+    owners = FakeOwners(record())
+    owners.late = replace(record(), generation=7)
+    pipelines = Pipelines(owners.directory, owners, store)
+    assert asyncio.run(pipelines.one(ANYONE, "orders")).generation == 7
+    (listed,) = asyncio.run(pipelines.all(ANYONE))
+    assert listed.generation == 7
+
+
+def test_where_kafka_is_away_what_is_known_is_told(
+    store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waybill_status.app.pipelines.NEWS_WAIT_S", 0.01)
+    owners = Silent(record())
+    pipelines = Pipelines(owners.directory, owners, store)
+    assert asyncio.run(pipelines.one(ANYONE, "orders")).name == "orders"
+    assert len(asyncio.run(pipelines.all(ANYONE))) == 1
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(pipelines.one(ANYONE, "others"))
+    assert refused.value.slug == "pipeline_not_ready"
+
+
+def test_a_pipeline_is_not_called_unknown_by_who_cannot_know(store: FakeStore) -> None:
+    owners = FakeOwners()
+    owners.known = False
+    pipelines = Pipelines(owners.directory, owners, store)
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(pipelines.one(ANYONE, "orders"))
+    assert refused.value.slug == "pipeline_not_ready"
+
+
 def reply(id: str, at: int = NOW) -> Reply:
     return Reply(
         tenant=DEFAULT_TENANT,
@@ -260,11 +300,12 @@ def test_what_is_of_another_tenant_is_not_there(replies: Replies, store: FakeSto
     replies.take(reply(OPERATION))
     assert replies.get(ANYONE, OPERATION)
     assert replies.get(other, OPERATION) is None
-    pipelines = Pipelines(FakeOwners(record()).directory, store)
+    owners = FakeOwners(record())
+    pipelines = Pipelines(owners.directory, owners, store)
     assert asyncio.run(pipelines.all(other)) == []
     for ask in (
         lambda: asyncio.run(pipelines.one(other, "orders")),
-        lambda: pipelines.key_of(other, "orders"),
+        lambda: asyncio.run(pipelines.key_of(other, "orders")),
     ):
         with pytest.raises(Refusal) as refused:
             ask()
@@ -288,8 +329,19 @@ def test_an_answer_is_told_whatever_the_runners_clock_shows(
     assert client.get(f"/v1/operations/{OPERATION}").json()["state"] == "done"
 
 
+def test_an_operation_says_why_it_failed_and_what_a_check_has_found(
+    client: TestClient, replies: Replies
+) -> None:
+    failed = replace(reply(OPERATION), state=OperationState.FAILED, problem="superseded")
+    client.portal.call(replies.take, failed)  # type: ignore[union-attr]
+    assert client.get(f"/v1/operations/{OPERATION}").json()["problem"] == "superseded"
+    found = replace(reply(OPERATION), result='{"graph": []}')
+    client.portal.call(replies.take, found)  # type: ignore[union-attr]
+    assert client.get(f"/v1/operations/{OPERATION}").json()["result"] == {"graph": []}
+
+
 def test_the_oldest_answers_make_room(replies: Replies, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "KEPT_MAX", 2)
+    monkeypatch.setattr("waybill_shared.kafka.replies.KEPT_MAX", 2)
     ids = [f"stop.orders.{number:032x}" for number in range(3)]
     for each in ids:
         replies.take(reply(each))

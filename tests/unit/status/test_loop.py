@@ -9,10 +9,10 @@ from fastapi import FastAPI
 
 from unit.status.fakes import FakeOwners, FakeStore, FixedClock, record
 from unit.status.test_tokens import RING
+from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.followers import Hearers
 from waybill_status.app.events import Events
 from waybill_status.app.hub import Hub
-from waybill_status.app.operations import Replies
 from waybill_status.app.tokens import Tokens
 from waybill_status.loop import Loop
 

@@ -10,11 +10,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.followers import Followers, Hearers
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.app.events import Events
 from waybill_status.app.hub import Hub
-from waybill_status.app.operations import Replies
 from waybill_status.app.tokens import Tokens
 
 logger = logging.getLogger(__name__)

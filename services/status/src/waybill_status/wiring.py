@@ -11,6 +11,7 @@ from waybill_shared.contract.tokens import load_key_ring
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.news import News
+from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_status.adapters.followers import Followers
@@ -20,7 +21,6 @@ from waybill_status.adapters.pipelines_http import events_router, pipelines_rout
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.app.events import KEPT_MS, Events
 from waybill_status.app.hub import Hub
-from waybill_status.app.operations import Replies
 from waybill_status.app.pipelines import Pipelines
 from waybill_status.app.tokens import Tokens
 from waybill_status.loop import Loop
@@ -39,12 +39,13 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
     events, directory = Events(streams_max=waiters_max), PipelineDirectory()
     since_ms = clock.now_ms() - KEPT_MS
     followers = Followers(kafka, prefix, directory, events_since_ms=since_ms)
-    owners = FollowedOwners(directory, News(followers.pipelines))
+    news = News(followers.pipelines)
+    owners = FollowedOwners(directory, news)
     tokens = Tokens(owners=owners, store=slots, hub=hub, ring=ring, clock=clock)
     loop = Loop(
         slots=slots, followers=followers, hub=hub, tokens=tokens, replies=replies, events=events
     )
-    pipelines = Pipelines(directory, slots)
+    pipelines = Pipelines(directory, news, slots)
     routers = [
         tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
         pipelines_router(pipelines),

@@ -3,8 +3,6 @@
 from typing import Any, Final
 
 from waybill_shared.contract.words import (
-    Action,
-    OperationState,
     OutcomeKind,
     StateInSink,
     StateInStage,
@@ -135,17 +133,4 @@ EVENTS: Final[JsonObject] = {
             "sql_guard": "strict",
         }
     ]
-}
-OPERATION: Final[JsonObject] = {
-    "id": f"{Action.APPLY}.orders.8f14e45fceea167a5a36dedd4bea2543",
-    "pipeline": "orders",
-    "action": Action.APPLY,
-    "actor": "3f9c0a1b2c3d",
-    "pipeline_uid": "0d4f7a52-6f0e-5c0e-9d5b-0a7b6c1c5e11",
-    "state": OperationState.DONE,
-    "generation": 2,
-    "at": "2026-11-21T08:59:20.412Z",
-    "errors": [],
-    "warnings": [],
-    "result": None,
 }

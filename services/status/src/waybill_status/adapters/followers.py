@@ -1,20 +1,15 @@
 """Follows the topics that status tells of, each in a thread, and hands messages to the loop."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
-
-logger = logging.getLogger(__name__)
-
-RECORD_TIMEOUT_S = 5.0
+from waybill_shared.kafka.replies import follow_replies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +31,7 @@ class Followers:
         self.pipelines = TopicFollower(
             kafka, f"{prefix}.pipelines", PipelineRecord, self._accept_record
         )
-        self.replies = TopicFollower(kafka, f"{prefix}.replies", Reply, self._accept_reply)
+        self.replies = follow_replies(kafka, prefix, self.pipelines, self._accept_reply)
         self.lifecycle = TopicFollower(
             kafka,
             f"{prefix}.lifecycle",
@@ -65,11 +60,5 @@ class Followers:
         self._loop.call_soon_threadsafe(self._hearers.event, event)
 
     def _accept_reply(self, reply: Reply) -> None:
-        """Whoever hears it may ask for the pipeline next, whose record came before it."""
-        if self.replies.caught_up.is_set():
-            try:
-                self.pipelines.await_now(RECORD_TIMEOUT_S)
-            except Retryable as error:
-                logger.warning("a reply came before its record", extra={"reason": str(error)})
         assert self._loop is not None and self._hearers is not None
         self._loop.call_soon_threadsafe(self._hearers.reply, reply)

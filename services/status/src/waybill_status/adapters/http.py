@@ -19,15 +19,11 @@ from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
 from waybill_shared.contract.words import OperationState, OutcomeKind
 from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
-from waybill_status.adapters.models import (
-    OperationAnswer,
-    OutcomeAnswer,
-    QueryAnswer,
-    QueryBody,
-)
+from waybill_shared.http.operations import OperationAnswer
+from waybill_shared.kafka.replies import Replies
+from waybill_status.adapters.models import OutcomeAnswer, QueryAnswer, QueryBody
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
 from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
-from waybill_status.app.operations import Replies
 from waybill_status.app.question import Change
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome

@@ -1,44 +1,28 @@
 """Answers of status as types: they turn the values of `core` into JSON and document it."""
 
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_shared.contract.words import (
-    Action,
     BatchDetail,
     LossReason,
     Obstacle,
-    OperationState,
     OutcomeKind,
     StateInSink,
     StateInStage,
     UnknownReason,
     meanings,
 )
+from waybill_shared.http.operations import ACTOR, Moment
 from waybill_status.adapters.examples import (
     COMPLETE,
     EVENTS,
-    OPERATION,
     PIPELINE,
     PIPELINES,
 )
 
-ACTOR = "the id of the API key that wanted it; anonymous where no keys are in use"
 SQL_GUARD = "strict | trusted, which takes any query; by the runner that spoke last"
-
-
-def _moment(ms: int) -> str:
-    moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-Moment = Annotated[
-    int,
-    PlainSerializer(_moment, return_type=str),
-    Field(json_schema_extra={"type": "string", "format": "date-time"}),
-]
 
 
 class _Answer(BaseModel):
@@ -221,31 +205,3 @@ class EventsAnswer(_Answer):
     model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": EVENTS})
 
     items: list[EventAnswer] = Field(description="oldest first")
-
-
-class PlacedError(_Answer):
-    message: str
-    line: int | None
-    column: int | None
-    path: str
-    hint: str
-
-
-class OperationAnswer(_Answer):
-    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": OPERATION})
-
-    id: str
-    pipeline: str
-    pipeline_uid: str | None = Field(
-        default=None, description="of the life of the pipeline that was changed"
-    )
-    action: str = Field(description=meanings(Action))
-    actor: str | None = Field(default=None, description=f"{ACTOR}; null while it is pending")
-    state: str = Field(description=meanings(OperationState))
-    generation: int | None = Field(
-        default=None, description="of the pipeline after the change, if there is a pipeline"
-    )
-    at: Moment | None = None
-    errors: list[PlacedError] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
-    result: dict[str, Any] | None = None

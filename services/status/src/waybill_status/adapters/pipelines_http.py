@@ -47,7 +47,7 @@ def events_router(
         response_model=EventsAnswer,
     )
     async def get_events(request: Request, pipeline: str) -> Response:
-        key = pipelines.key_of(caller(request), pipeline)
+        key = await pipelines.key_of(caller(request), pipeline)
         if not caught_up():
             raise Retryable("what happened is still being read: this process has just started")
         if EVENT_STREAM in request.headers.get("accept", ""):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import LifecycleEvent
 from waybill_shared.contract.problems import Slug
-from waybill_status.app.signal import Signal
+from waybill_shared.process.signal import Signal
 from waybill_status.core.views import PipelineKey
 
 KEPT_MS = 24 * 3_600_000  # of the topic's 30 days

@@ -1,11 +1,17 @@
-"""Tells of pipelines: what is wanted of them, and what the newest life sign says."""
+"""Tells of pipelines: what is wanted of them, and what the newest life sign says.
 
+Whoever was told by ingress that a change is done finds the pipeline as it is now: what was told of
+pipelines before a question is awaited for a moment.
+"""
+
+import asyncio
 from typing import Protocol
 
 from waybill_shared.contract.callers import Caller
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.pipelines import no_pipeline
+from waybill_shared.contract.problems import Slug
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.pipelines import (
     Detail,
@@ -14,6 +20,8 @@ from waybill_status.core.pipelines import (
     summary_of,
 )
 from waybill_status.core.views import PipelineKey, Reading
+
+NEWS_WAIT_S = 1.0  # milliseconds; where Kafka is away, what is known is told all the same
 
 
 class Records(Protocol):
@@ -24,30 +32,51 @@ class Records(Protocol):
     def living(self, tenant: str) -> list[PipelineRecord]: ...
 
 
+class News(Protocol):
+    """How far the records have come."""
+
+    async def heard(self) -> bool:
+        """Wait until all is known that was told before this call; False: that takes too long."""
+        ...
+
+
 class Pipelines:
-    def __init__(self, records: Records, store: SlotStore) -> None:
+    def __init__(self, records: Records, news: News, store: SlotStore) -> None:
         self._records = records
+        self._news = news
         self._store = store
 
     async def all(self, caller: Caller) -> list[Summary]:
+        await self._heard()
         records = self._records.living(caller.tenant)
         readings = await self._read(records)
         return [summary_of(record, readings.get(_key(record))) for record in records]
 
     async def one(self, caller: Caller, name: str) -> Detail:
-        record = self._found(caller, name)
+        record = await self._found(caller, name)
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)))
 
-    def key_of(self, caller: Caller, name: str) -> PipelineKey:
-        return _key(self._found(caller, name))
+    async def key_of(self, caller: Caller, name: str) -> PipelineKey:
+        return _key(await self._found(caller, name))
 
-    def _found(self, caller: Caller, name: str) -> PipelineRecord:
+    async def _found(self, caller: Caller, name: str) -> PipelineRecord:
+        heard = await self._heard()
         record = self._records.by_name(caller.tenant, name)
-        if record is None:
-            known = self._records.living(caller.tenant)
-            raise no_pipeline(name, [each.name for each in known])
-        return record
+        if record is not None:
+            return record
+        if not heard:
+            detail = "this status does not know all pipelines yet, or cannot ask kafka: try again"
+            raise Refusal(Slug.PIPELINE_NOT_READY, detail)
+        known = self._records.living(caller.tenant)
+        raise no_pipeline(name, [each.name for each in known])
+
+    async def _heard(self) -> bool:
+        try:
+            async with asyncio.timeout(NEWS_WAIT_S):
+                return await self._news.heard()
+        except TimeoutError:
+            return False
 
     async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, Reading]:
         """Without Redis what is wanted is known all the same."""

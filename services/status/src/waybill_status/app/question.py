@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
+from waybill_shared.process.signal import Signal
 from waybill_status.app.answers import described, judged
 from waybill_status.app.feeds import Feed
 from waybill_status.app.ports import SlotStore
-from waybill_status.app.signal import Signal
 from waybill_status.core.judge import Claim
 from waybill_status.core.outcomes import Outcome, kind_of
 from waybill_status.core.views import PipelineKey, View

@@ -19,12 +19,12 @@ from waybill_shared.contract.tokens import (
 )
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
+from waybill_shared.process.signal import Signal
 from waybill_status.app.answers import described, judged
 from waybill_status.app.details import NEWEST
 from waybill_status.app.hub import Hub
 from waybill_status.app.ports import Owners, Sight, SlotStore
 from waybill_status.app.question import Change
-from waybill_status.app.signal import Signal
 from waybill_status.core.judge import Claim
 from waybill_status.core.outcomes import Outcome, unknown
 from waybill_status.core.views import PipelineKey, View, view_of

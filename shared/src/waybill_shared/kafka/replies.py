@@ -1,17 +1,25 @@
-"""Remembers the newest answers to commands, and lets requests wait for them.
+"""Answers to commands: follows their topic, remembers the newest, lets requests wait for them.
 
 How old they are is not looked at: their times are by the clocks of runners, and the topic keeps an
 hour.
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
+from collections.abc import Callable
 
 from waybill_shared.contract.callers import Caller
-from waybill_shared.contract.events import Reply
-from waybill_status.app.signal import Signal
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import PipelineRecord, Reply
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.process.signal import Signal
+
+logger = logging.getLogger(__name__)
 
 KEPT_MAX = 10_000  # some MB
+RECORD_TIMEOUT_S = 5.0
 
 
 class Replies:
@@ -46,3 +54,26 @@ class Replies:
         """Let every waiting request answer what it knows."""
         self._closing = True
         self._changed.notify()
+
+
+def follow_replies(
+    kafka: Kafka,
+    prefix: str,
+    pipelines: TopicFollower[PipelineRecord],
+    accept: Callable[[Reply], None],
+    *,
+    since_ms: int | None = None,
+) -> TopicFollower[Reply]:
+    """Whoever hears a reply may ask for the pipeline next, whose record came before it: that is
+    known to the follower of `pipelines` by then. `since_ms`: as of any follower."""
+
+    def hear(reply: Reply) -> None:
+        if replies.caught_up.is_set():
+            try:
+                pipelines.await_now(RECORD_TIMEOUT_S)
+            except Retryable as error:
+                logger.warning("a reply came before its record", extra={"reason": str(error)})
+        accept(reply)
+
+    replies = TopicFollower(kafka, f"{prefix}.replies", Reply, hear, since_ms=since_ms)
+    return replies

@@ -1,0 +1,77 @@
+"""An operation as it is told over HTTP, by whoever knows how it went."""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from waybill_shared.contract.words import Action, OperationState, meanings
+
+ACTOR: Final = "the id of the API key that wanted it; anonymous where no keys are in use"
+OPERATION: Final[dict[str, Any]] = {
+    "id": f"{Action.APPLY}.orders.8f14e45fceea167a5a36dedd4bea2543",
+    "pipeline": "orders",
+    "action": Action.APPLY,
+    "actor": "3f9c0a1b2c3d",
+    "pipeline_uid": "0d4f7a52-6f0e-5c0e-9d5b-0a7b6c1c5e11",
+    "state": OperationState.DONE,
+    "generation": 2,
+    "at": "2026-11-21T08:59:20.412Z",
+    "problem": None,
+    "errors": [],
+    "warnings": [],
+    "result": None,
+}
+"""As the documentation shows it; a test holds it against the model."""
+
+
+def moment(ms: int) -> str:
+    said = datetime.fromtimestamp(ms / 1000, tz=UTC)
+    return said.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Moment = Annotated[
+    int,
+    PlainSerializer(moment, return_type=str),
+    Field(json_schema_extra={"type": "string", "format": "date-time"}),
+]
+
+
+def _parsed(result: object) -> object:
+    return json.loads(result) if isinstance(result, str) else result
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class PlacedError(_Answer):
+    message: str
+    line: int | None
+    column: int | None
+    path: str
+    hint: str
+
+
+class OperationAnswer(_Answer):
+    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": OPERATION})
+
+    id: str
+    pipeline: str
+    pipeline_uid: str | None = Field(
+        default=None, description="of the life of the pipeline that was changed"
+    )
+    action: str = Field(description=meanings(Action))
+    actor: str | None = Field(default=None, description=f"{ACTOR}; null while it is pending")
+    state: str = Field(description=meanings(OperationState))
+    generation: int | None = Field(
+        default=None, description="of the pipeline after the change, if there is a pipeline"
+    )
+    at: Moment | None = None
+    problem: str | None = Field(
+        default=None, description="why it failed: the last word of a problem's `type`"
+    )
+    errors: list[PlacedError] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    result: Annotated[dict[str, Any] | None, BeforeValidator(_parsed)] = None
