@@ -74,7 +74,7 @@ def waybill(around: Surroundings) -> Iterator[Waybill]:
         manifest = MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=QUERY)
         with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
             path = f"/v1/pipelines/{name}"
-            started = ingress.ask("PUT", path, manifest.encode(), "application/yaml")
+            started = ingress.ask("PUT", f"{path}?wait=0", manifest.encode(), "application/yaml")
             assert isinstance(started, dict)
             await_done(status, started["operation"])
         way = Way(source=f"{name}.in", target=f"{name}.out")

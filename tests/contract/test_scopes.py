@@ -9,6 +9,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
 import waybill_ingress.adapters.http as of_ingress
+import waybill_ingress.adapters.pipelines_http as of_changes
 import waybill_status.adapters.http as of_status
 import waybill_status.adapters.pipelines_http as of_pipelines
 from waybill_shared.access.api_keys import add_key
@@ -38,7 +39,7 @@ def routers(service: str) -> list[APIRouter]:
     return [
         of_ingress.records_router(NOBODY, body_bytes_max=1),
         of_ingress.tokens_router(NOBODY, NOBODY, body_bytes_max=1),
-        of_ingress.pipelines_router(NOBODY),
+        of_changes.pipelines_router(NOBODY, NOBODY),
     ]
 
 

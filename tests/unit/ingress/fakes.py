@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.access.authentication import DEFAULT_TENANT
+from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     InputDefinition,
     PartitionOffset,
     PipelineRecord,
+    Reply,
     StageDefinition,
 )
+from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.tokens import (
     KeyRing,
@@ -233,3 +236,15 @@ def sealed_token(
 
 def unsealed(text: str) -> Token:
     return open_token(text, RING, tenant=DEFAULT_TENANT, now_ms=NOW)
+
+
+@dataclass
+class FakeAnswers:
+    """`Answers`: `reply` is what becomes of each command, as far as that is known in time."""
+
+    reply: Reply | None = None
+    waited: list[tuple[str, float]] = field(default_factory=list)
+
+    async def within(self, caller: Caller, operation: OperationId, wait_s: float) -> Reply | None:
+        self.waited.append((str(operation), wait_s))
+        return self.reply

@@ -13,6 +13,7 @@ from unit.ingress.fakes import (
     NEW_ID,
     OLD_ID,
     RING,
+    FakeAnswers,
     FakeDirectory,
     FakeKafka,
     FakeMint,
@@ -23,8 +24,9 @@ from unit.ingress.fakes import (
     span,
     unsealed,
 )
-from waybill_ingress.adapters.http import pipelines_router, records_router, tokens_router
+from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.records import Records
@@ -56,7 +58,9 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
         yield client
 
 
-def make_app(kafka: FakeKafka, keys: KeysInForce | None = None) -> FastAPI:
+def make_app(
+    kafka: FakeKafka, keys: KeysInForce | None = None, answers: FakeAnswers | None = None
+) -> FastAPI:
     mint = FakeMint()
     directory = FakeDirectory(pipeline(source()))
     known = Registry(directory, directory, kafka, mint)
@@ -69,7 +73,7 @@ def make_app(kafka: FakeKafka, keys: KeysInForce | None = None) -> FastAPI:
             Merges(RandomMint(RING, FixedClock())),
             body_bytes_max=BODY_BYTES_MAX,
         ),
-        pipelines_router(Commands(known, kafka, mint, "waybill")),
+        pipelines_router(Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()),
     ]
     return create_app("ingress", routers, Health(), keys=keys)
 
@@ -314,9 +318,9 @@ def test_the_documentation_names_answers_and_bodies(client: TestClient) -> None:
     (start_from,) = (
         parameter
         for parameter in paths["/v1/pipelines/{pipeline}/restart"]["post"]["parameters"]
-        if parameter["in"] == "query"
+        if parameter["name"] == "from"
     )
-    assert (start_from["name"], start_from["required"]) == ("from", False)
+    assert (start_from["in"], start_from["required"]) == ("query", False)
     assert start_from["description"]
     assert "requestBody" in paths["/v1/tokens"]["post"]
 

@@ -20,13 +20,14 @@ def main() -> int:
     logs.configure("ingress", settings.log_format)
     logger.info("starting", extra={"version": VERSION, "port": settings.ingress_port})
     with ExitStack() as stack:
-        app, ending = build(settings, stack)
+        app, ending, answers = build(settings, stack)
         stack.enter_context(shutdown_on_signals())
         up = serve(
             app,
             host=settings.host,
             port=settings.ingress_port,
             on_server=ending.servers.append,
+            on_stop=answers.close,
         )
     return 0 if up and ending.reason is None else 1
 

@@ -6,13 +6,11 @@ from contextlib import ExitStack
 import uvicorn
 from fastapi import FastAPI
 
-from waybill_ingress.adapters.http import (
-    pipelines_router,
-    records_router,
-    tokens_router,
-)
+from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.adapters.pipelines_http import pipelines_router
+from waybill_ingress.adapters.replies import FollowedAnswers
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
@@ -49,9 +47,12 @@ class Ending:
             server.should_exit = True
 
 
-def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Ending]:
-    """The application, and what ends its server. `stack` ends what is started here."""
-    ending, directory = Ending(), PipelineDirectory()
+def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Ending, FollowedAnswers]:
+    """The application, what ends its server, and what its held requests wait for.
+
+    `stack` ends what is started here.
+    """
+    ending, directory, clock = Ending(), PipelineDirectory(), SystemClock()
     ring = load_key_ring(settings.token_keys_file)
     keys = keys_in_force(settings.api_keys_file)
     kafka = settings.kafka_cluster()
@@ -67,15 +68,17 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Ending]:
     follower = stack.enter_context(
         TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
     )
-    topics, mint = AdminTopics(admin), RandomMint(ring, SystemClock())
+    prefix = settings.topic_prefix
+    answers = FollowedAnswers(kafka, prefix, follower, since_ms=clock.now_ms())
+    topics, mint = AdminTopics(admin), RandomMint(ring, clock)
     registry = Registry(directory, News(follower), topics, mint)
     records = Records(registry, log, topics, mint, settings.row_limits)
-    commands = Commands(registry, log, mint, settings.topic_prefix)
+    commands = Commands(registry, log, mint, prefix)
     bytes_max = settings.ingress_body_bytes_max
     routers = [
         records_router(records, body_bytes_max=bytes_max),
         tokens_router(Tokens(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
-        pipelines_router(commands),
+        pipelines_router(commands, answers),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})
-    return create_app("ingress", routers, health, keys=keys), ending
+    return create_app("ingress", routers, health, answers.run, keys), ending, answers

@@ -78,6 +78,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
     "ingress": (
         _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
         _grant("Write", topic=f"{PREFIX}.commands", why="what people want of pipelines"),
+        _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
         _grant("Write", topic=INPUTS, why="records over HTTP"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
     ),

@@ -81,6 +81,11 @@ def caller(request: Request) -> Caller:
     return asking
 
 
+def hold(request: Request) -> None:
+    """This request waits for something to happen: how long it takes says nothing of the service."""
+    request.scope["waybill.held"] = True
+
+
 async def read_body(request: Request, *, bytes_max: int) -> bytes:
     """The whole body; 413 as soon as it is known to be larger, with or without a Content-Length."""
     declared = request.headers.get("content-length", "")
@@ -133,7 +138,7 @@ def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
     known = scope["method"] in (getattr(matched, "methods", None) or ())
     method = scope["method"] if known else "other"
     metrics.count("waybill_http_requests_total", route=route, method=method, status=str(status))
-    if b"wait=" not in scope["query_string"]:
+    if b"wait=" not in scope["query_string"] and "waybill.held" not in scope:
         metrics.observe("waybill_http_request_seconds", elapsed_s, route=route, method=method)
 
 
@@ -198,7 +203,7 @@ def _refusal_of(request: Request, error: Exception) -> Refusal:
             return error
         case UserError():
             errors = [asdict(problem) for problem in error.problems]
-            return Refusal(Slug.INVALID, str(error), errors=errors)
+            return Refusal(error.slug, str(error), errors=errors)
         case Retryable():
             return Refusal(Slug.NOT_AVAILABLE_NOW, str(error))
         case HTTPException():

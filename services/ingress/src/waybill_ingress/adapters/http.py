@@ -1,19 +1,16 @@
-"""Routes of ingress: HTTP in, use case, HTTP out. Decides nothing."""
+"""Routes of ingress about records and tokens: HTTP in, use case, HTTP out. Decides nothing."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.models import (
-    OperationAnswer,
     RecordsAnswer,
     TokenAnswer,
     TokenRequest,
 )
-from waybill_ingress.app.commands import Beginning, Commands
 from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Sealed
@@ -22,12 +19,10 @@ from waybill_ingress.app.tokens import Tokens
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
-from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action
 from waybill_shared.http.app import caller, read_body, request_id
 from waybill_shared.http.bodies import body_of
+from waybill_shared.http.operations import moment
 from waybill_shared.http.plain_routes import PlainRoute
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -66,20 +61,6 @@ TOKEN_BODY: Final[dict[str, Any]] = {
         "content": {"application/json": {"schema": TokenRequest.model_json_schema()}},
     },
 }
-MANIFEST_BODY: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/yaml": {"schema": {"type": "string"}}},
-    }
-}
-StartFrom = Annotated[
-    Beginning | None,
-    Query(
-        alias="from",
-        description="where stages begin in topics that were deleted and created again: needed if"
-        " they read any, of no effect on other topics",
-    ),
-]
 
 
 def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
@@ -131,7 +112,7 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
             {
                 "token": sealed.token,
                 "pipeline": wanted.pipeline,
-                "issued_at": _moment(sealed.issued_at),
+                "issued_at": moment(sealed.issued_at),
                 "request_id": request_id(request),
             }
         )
@@ -156,52 +137,6 @@ async def _born(
     return "positions", sealed
 
 
-def pipelines_router(commands: Commands) -> APIRouter:
-    router = APIRouter(
-        prefix="/v1/pipelines/{pipeline}",
-        tags=["pipelines"],
-        responses={202: {"model": OperationAnswer}},
-    )
-
-    @router.put(
-        "",
-        summary="Create or change a pipeline by its manifest",
-        status_code=202,
-        openapi_extra=MANIFEST_BODY,
-    )
-    async def apply(request: Request, pipeline: str) -> Response:
-        raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
-        try:
-            manifest = raw.decode()
-        except UnicodeDecodeError as error:
-            raise Refusal(Slug.INVALID, f"byte {error.start + 1} is not UTF-8") from error
-        asking, own = caller(request), request_id(request)
-        return _accepted(await commands.apply(asking, pipeline, manifest, own))
-
-    def add(action: Action, method: str, path: str, summary: str) -> None:
-        @router.api_route(
-            path, methods=[method], status_code=202, summary=summary, name=f"{action}_pipeline"
-        )
-        async def act(request: Request, pipeline: str) -> Response:
-            asking, own = caller(request), request_id(request)
-            return _accepted(await commands.act(asking, pipeline, action, own))
-
-    add(Action.START, "POST", "/start", "Start a stopped pipeline from its checkpoint")
-    add(Action.STOP, "POST", "/stop", "Stop a pipeline; what it has not processed waits")
-
-    @router.post(
-        "/restart",
-        status_code=202,
-        summary="Run a pipeline with a new driver, also on topics that were created anew",
-    )
-    async def restart(request: Request, pipeline: str, start_from: StartFrom = None) -> Response:
-        asking, own = caller(request), request_id(request)
-        return _accepted(await commands.restart(asking, pipeline, start_from, own))
-
-    add(Action.DELETE, "DELETE", "", "Delete a pipeline; what it has not processed ends lost")
-    return router
-
-
 def _format_of(request: Request) -> Format:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
@@ -213,20 +148,3 @@ def _format_of(request: Request) -> Format:
         detail = f"content type {named!r} is not taken: send {' or '.join(FORMATS)}"
         raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMATS))
     return form
-
-
-def _accepted(operation: OperationId) -> Response:
-    return JSONResponse(
-        {
-            "operation": str(operation),
-            "pipeline": operation.pipeline,
-            "action": operation.action,
-        },
-        status_code=202,
-        headers={"Location": f"/v1/operations/{operation}"},
-    )
-
-
-def _moment(ms: int) -> str:
-    moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -121,7 +121,7 @@ class TokenAnswer(BaseModel):
     request_id: str
 
 
-class OperationAnswer(BaseModel):
+class AcceptedAnswer(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "example": {

@@ -1,5 +1,5 @@
 """Takes what people want of pipelines. Promise: a command that was answered with an id is in Kafka
-and will be answered once; ingress itself changes no pipeline."""
+and will be answered once; ingress itself changes no pipeline, and says no more than was replied."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -10,12 +10,18 @@ from waybill_ingress.app.registry import Registry
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Command, Problem, pipeline_key
+from waybill_shared.contract.events import Command, Problem, Reply, pipeline_key
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 
 Beginning = Literal["earliest", "latest"]
+
+
+def refused_for(reply: Reply) -> Slug:
+    """Why a command has failed; a runner of a later version may have reasons of its own."""
+    return next((slug for slug in Slug if slug == reply.problem), Slug.INTERNAL)
 
 
 class Commands:

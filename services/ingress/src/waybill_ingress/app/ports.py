@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from waybill_ingress.core.rows import Record, Rejection
-from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.events import PipelineRecord, Reply
+from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.kafka.admin import TopicIdentity
@@ -94,6 +96,14 @@ class Mint(Protocol):
 
     def nonce(self) -> str:
         """32 hexadecimal digits that were never given before."""
+        ...
+
+
+class Answers(Protocol):
+    """What became of commands, as far as it is known here."""
+
+    async def within(self, caller: Caller, operation: OperationId, wait_s: float) -> Reply | None:
+        """The answer as soon as it is there; None: not in time, or this process lags behind."""
         ...
 
 

@@ -1,0 +1,125 @@
+"""Routes of ingress about pipelines: HTTP in, a command, and its answer if that comes in time."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from waybill_ingress.adapters.examples import REFUSALS
+from waybill_ingress.adapters.models import AcceptedAnswer
+from waybill_ingress.app.commands import Beginning, Commands, refused_for
+from waybill_ingress.app.ports import Answers
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
+from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import Action, OperationState
+from waybill_shared.http.app import caller, hold, read_body, request_id
+from waybill_shared.http.operations import OperationAnswer
+
+WAIT_S: Final = 1.0  # what needs no driver is done by then
+WAIT_S_MAX: Final = 10
+MANIFEST_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/yaml": {"schema": {"type": "string"}}},
+    }
+}
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"model": OperationAnswer, "description": "it is done"},
+    202: {
+        "model": AcceptedAnswer,
+        "description": "it was taken, and goes on: `GET /v1/operations/{id}` tells how it went",
+    },
+    **REFUSALS,
+}
+StartFrom = Annotated[
+    Beginning | None,
+    Query(
+        alias="from",
+        description="where stages begin in topics that were deleted and created again: needed if"
+        " they read any, of no effect on other topics",
+    ),
+]
+Wait = Annotated[
+    float,
+    Query(
+        ge=0,
+        le=WAIT_S_MAX,
+        allow_inf_nan=False,
+        description="seconds to wait for it to be done or refused; 0: answer as soon as it is"
+        " taken",
+    ),
+]
+
+
+def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
+
+    async def answered(request: Request, operation: OperationId, wait: float) -> Response:
+        if wait == 0:
+            return _accepted(operation)
+        hold(request)
+        reply = await answers.within(caller(request), operation, wait)
+        if reply is None:
+            return _accepted(operation)
+        told = OperationAnswer.model_validate(reply).model_dump(mode="json")
+        if reply.state is OperationState.DONE:
+            return JSONResponse(told)
+        said = "; ".join(error.message for error in reply.errors)
+        raise Refusal(refused_for(reply), said or f"{reply.action} failed", **told)
+
+    @router.put(
+        "",
+        summary="Create or change a pipeline by its manifest",
+        status_code=202,
+        openapi_extra=MANIFEST_BODY,
+    )
+    async def apply(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
+        try:
+            manifest = raw.decode()
+        except UnicodeDecodeError as error:
+            raise Refusal(Slug.INVALID, f"byte {error.start + 1} is not UTF-8") from error
+        asking, own = caller(request), request_id(request)
+        operation = await commands.apply(asking, pipeline, manifest, own)
+        return await answered(request, operation, wait)
+
+    def add(action: Action, method: str, path: str, summary: str) -> None:
+        @router.api_route(
+            path, methods=[method], status_code=202, summary=summary, name=f"{action}_pipeline"
+        )
+        async def act(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+            asking, own = caller(request), request_id(request)
+            operation = await commands.act(asking, pipeline, action, own)
+            return await answered(request, operation, wait)
+
+    add(Action.START, "POST", "/start", "Start a stopped pipeline from its checkpoint")
+    add(Action.STOP, "POST", "/stop", "Stop a pipeline; what it has not processed waits")
+
+    @router.post(
+        "/restart",
+        status_code=202,
+        summary="Run a pipeline with a new driver, also on topics that were created anew",
+    )
+    async def restart(
+        request: Request, pipeline: str, start_from: StartFrom = None, wait: Wait = WAIT_S
+    ) -> Response:
+        asking, own = caller(request), request_id(request)
+        operation = await commands.restart(asking, pipeline, start_from, own)
+        return await answered(request, operation, wait)
+
+    add(Action.DELETE, "DELETE", "", "Delete a pipeline; what it has not processed ends lost")
+    return router
+
+
+def _accepted(operation: OperationId) -> Response:
+    return JSONResponse(
+        {
+            "operation": str(operation),
+            "pipeline": operation.pipeline,
+            "action": operation.action,
+        },
+        status_code=202,
+        headers={"Location": f"/v1/operations/{operation}"},
+    )

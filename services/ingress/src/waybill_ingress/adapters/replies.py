@@ -1,0 +1,57 @@
+"""Answers to commands, followed in a thread and handed to the loop. Fulfils `Answers`.
+
+Each process follows all of them, in no group: whichever has taken a command hears its answer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.events import PipelineRecord, Reply
+from waybill_shared.contract.operations import OperationId
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.replies import Replies, follow_replies
+
+
+class FollowedAnswers:
+    """Those that are told from `since_ms` on: nobody waits here for older ones."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        prefix: str,
+        pipelines: TopicFollower[PipelineRecord],
+        *,
+        since_ms: int,
+    ) -> None:
+        self._follower = follow_replies(kafka, prefix, pipelines, self._hear, since_ms=since_ms)
+        self._replies = Replies()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @asynccontextmanager
+    async def run(self, app: FastAPI) -> AsyncIterator[None]:
+        """For as long as `app` is served."""
+        self._loop = asyncio.get_running_loop()
+        with self._follower:
+            yield
+
+    async def within(self, caller: Caller, operation: OperationId, wait_s: float) -> Reply | None:
+        if self.check() is not None:
+            return None
+        return await self._replies.wait(caller, str(operation), wait_s)
+
+    def check(self) -> str | None:
+        """None when what was answered a moment ago is known here."""
+        return self._follower.check()
+
+    def close(self) -> None:
+        """End held requests."""
+        self._replies.close()
+
+    def _hear(self, reply: Reply) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._replies.take, reply)
