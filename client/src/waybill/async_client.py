@@ -23,7 +23,7 @@ from waybill.plans import Ask, Plan
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, AsyncToken
-from waybill.waiting import MOMENT_S_MAX, WAIT_TIMEOUT_S, AsyncClock, Patience
+from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, WAIT_TIMEOUT_S, AsyncClock, Patience
 
 if TYPE_CHECKING:
     import httpx2
@@ -200,28 +200,40 @@ class AsyncClient:
             return self._look_on(token, patience)
         return self._listen(token, patience)
 
-    async def apply(self, manifest_text: str, name: str | None = None) -> Operation:
-        """Create or change a pipeline; Invalid names line and column of what is wrong."""
-        return await self._change(questions.apply(manifest_text, name))
+    async def apply(
+        self, manifest_text: str, name: str | None = None, *, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """Create or change a pipeline; Invalid names line and column of what is wrong.
 
-    async def start(self, name: str) -> Operation:
+        As with every change, the operation is `done` or `failed` if that is so within `wait_s`,
+        which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
+        """
+        return await self._change(questions.apply(manifest_text, name), wait_s)
+
+    async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""
-        return await self._change(questions.start(name))
+        return await self._change(questions.start(name), wait_s)
 
-    async def stop(self, name: str) -> Operation:
+    async def stop(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Stop a pipeline; what it has not processed waits. NotFound when there is none."""
-        return await self._change(questions.stop(name))
+        return await self._change(questions.stop(name), wait_s)
 
-    async def restart(self, name: str, start_from: StartFrom | None = None) -> Operation:
+    async def restart(
+        self,
+        name: str,
+        start_from: StartFrom | None = None,
+        *,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Operation:
         """Run it with a new driver, which goes on where its sinks stand.
 
         `start_from`: where to begin in topics that were deleted and created again.
         """
-        return await self._change(questions.restart(name, start_from))
+        return await self._change(questions.restart(name, start_from), wait_s)
 
-    async def delete(self, name: str) -> Operation:
+    async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
-        operation = await self._change(questions.delete(name))
+        operation = await self._change(questions.delete(name), wait_s)
         self._generations.forget(name)
         return operation
 
@@ -250,8 +262,9 @@ class AsyncClient:
             plans.phase(name, phase, self._patience(timeout_s), grace, self._heard)
         )
 
-    async def _change(self, question: questions.Question) -> Operation:
-        return Operation.accepted(await self._ask(question))
+    async def _change(self, question: questions.Question, wait_s: float) -> Operation:
+        plan = plans.change(question, wait_s, self._patience(MOMENT_S_MAX))
+        return self._generations.learn(await self._run(plan))
 
     async def _ask(self, question: questions.Question) -> Fields:
         return await self._run(plans.asked(question, self._patience(MOMENT_S_MAX)))

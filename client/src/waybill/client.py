@@ -23,7 +23,14 @@ from waybill.plans import Ask, Plan
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, Token
-from waybill.waiting import MOMENT_S_MAX, WAIT_TIMEOUT_S, Clock, Patience, SystemClock
+from waybill.waiting import (
+    ANSWER_WAIT_S,
+    MOMENT_S_MAX,
+    WAIT_TIMEOUT_S,
+    Clock,
+    Patience,
+    SystemClock,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -196,28 +203,40 @@ class Client:
             return self._look_on(token, patience)
         return self._listen(token, patience)
 
-    def apply(self, manifest_text: str, name: str | None = None) -> Operation:
-        """Create or change a pipeline; Invalid names line and column of what is wrong."""
-        return self._change(questions.apply(manifest_text, name))
+    def apply(
+        self, manifest_text: str, name: str | None = None, *, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """Create or change a pipeline; Invalid names line and column of what is wrong.
 
-    def start(self, name: str) -> Operation:
+        As with every change, the operation is `done` or `failed` if that is so within `wait_s`,
+        which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
+        """
+        return self._change(questions.apply(manifest_text, name), wait_s)
+
+    def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""
-        return self._change(questions.start(name))
+        return self._change(questions.start(name), wait_s)
 
-    def stop(self, name: str) -> Operation:
+    def stop(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Stop a pipeline; what it has not processed waits. NotFound when there is none."""
-        return self._change(questions.stop(name))
+        return self._change(questions.stop(name), wait_s)
 
-    def restart(self, name: str, start_from: StartFrom | None = None) -> Operation:
+    def restart(
+        self,
+        name: str,
+        start_from: StartFrom | None = None,
+        *,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Operation:
         """Run it with a new driver, which goes on where its sinks stand.
 
         `start_from`: where to begin in topics that were deleted and created again.
         """
-        return self._change(questions.restart(name, start_from))
+        return self._change(questions.restart(name, start_from), wait_s)
 
-    def delete(self, name: str) -> Operation:
+    def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
-        operation = self._change(questions.delete(name))
+        operation = self._change(questions.delete(name), wait_s)
         self._generations.forget(name)
         return operation
 
@@ -244,8 +263,9 @@ class Client:
         grace = self._patience(min(NAME_GRACE_S, timeout_s))
         return self._run(plans.phase(name, phase, self._patience(timeout_s), grace, self._heard))
 
-    def _change(self, question: questions.Question) -> Operation:
-        return Operation.accepted(self._ask(question))
+    def _change(self, question: questions.Question, wait_s: float) -> Operation:
+        plan = plans.change(question, wait_s, self._patience(MOMENT_S_MAX))
+        return self._generations.learn(self._run(plan))
 
     def _ask(self, question: questions.Question) -> Fields:
         return self._run(plans.asked(question, self._patience(MOMENT_S_MAX)))

@@ -171,7 +171,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A change that takes time: apply, start, stop, restart, delete."""
+    """A change that takes time: apply, start, stop, restart, delete.
+
+    `problem` says why it failed, in a word of docs/problems.md.
+    """
 
     id: str
     pipeline: str
@@ -181,6 +184,7 @@ class Operation:
     generation: int | None = None
     actor: str | None = None
     at: datetime | None = None
+    problem: str | None = None
     errors: tuple[Fault, ...] = ()
     warnings: tuple[str, ...] = ()
     result: Mapping[str, object] | None = None
@@ -195,8 +199,10 @@ class Operation:
         return self.state == "failed"
 
     @classmethod
-    def accepted(cls, fields: Fields) -> "Operation":
-        """An operation as the change itself is answered: it has an id and is pending."""
+    def answered(cls, fields: Fields) -> "Operation":
+        """An operation as the change itself is answered: it is done, or pending."""
+        if "operation" not in fields.raw:
+            return cls.read(fields)
         return cls(
             id=fields.text("operation"),
             pipeline=fields.text("pipeline"),
@@ -216,6 +222,7 @@ class Operation:
             generation=fields.whole_or_none("generation"),
             actor=fields.text_or_none("actor"),
             at=fields.moment_or_none("at"),
+            problem=fields.text_or_none("problem"),
             errors=tuple(Fault.read(fault) for fault in fields.objects("errors")),
             warnings=fields.texts("warnings"),
             result=fields.mapping_or_none("result"),

@@ -14,7 +14,7 @@ from waybill.fields import Fields
 from waybill.models import Operation
 from waybill.outcomes import Outcome, not_final, outcome_in
 from waybill.pipelines import Pipeline, in_phase
-from waybill.problems import problem_from
+from waybill.problems import failed_in, problem_from
 from waybill.questions import Question
 from waybill.tokens import AnyToken
 from waybill.waiting import Patience
@@ -45,15 +45,28 @@ Heard = Callable[[], bool]
 """Whether anything has ever answered at this URL."""
 
 
-def asked(question: Question, patience: Patience) -> Plan[Fields]:
+def asked(question: Question, patience: Patience, held_s: float = 0.0) -> Plan[Fields]:
     """The answer; what is only a matter of moments is waited out, because nothing was done yet."""
     while True:
         try:
-            return (yield from _ask(question))
+            return (yield from _ask(question, held_s))
         except NotReady as error:
             if not error.momentary:
                 raise
             yield Pause(patience.endure(error))
+
+
+def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operation]:
+    """The change as it is after `wait_s`, at latest: one that was taken and then refused is a
+    failed operation, as it is when it is asked for later."""
+    try:
+        answer = yield from asked(questions.held(question, wait_s), patience, wait_s)
+        return Operation.answered(answer)
+    except ProblemError as error:
+        failed = failed_in(error)
+        if failed is None:
+            raise
+        return failed
 
 
 def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:

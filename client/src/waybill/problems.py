@@ -1,6 +1,6 @@
 """Turns a problem document (RFC 9457) into the error that names who acts.
 
-Never raises: what is no problem document is told by None.
+Reading one never raises: what is no problem document is told by None.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from waybill.errors import (
     UnexpectedAnswer,
 )
 from waybill.fields import Fields
-from waybill.models import Fault, Rejected
+from waybill.models import Fault, Operation, Rejected
 
 KIND_BY_STATUS: Mapping[int, type[ProblemError]] = {
     400: Invalid,
@@ -33,6 +33,7 @@ KIND_BY_STATUS: Mapping[int, type[ProblemError]] = {
     503: NotReady,
     504: NotReady,
 }
+OF_THE_PROBLEM = frozenset({"type", "title", "status", "detail", "request_id"})
 GATEWAY_STATUSES = frozenset({502, 503, 504})  # a load balancer's page is HTML
 
 
@@ -62,6 +63,14 @@ def problem_from(
         )
     except UnexpectedAnswer:
         return None
+
+
+def failed_in(error: ProblemError) -> Operation | None:
+    """The operation that has failed of it; None for what was refused before it was one."""
+    members = {n: value for n, value in error.members.items() if n not in OF_THE_PROBLEM}
+    if members.get("state") != "failed" or "action" not in members:
+        return None
+    return Operation.read(Fields(members, "the failed operation"))
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

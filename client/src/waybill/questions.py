@@ -118,6 +118,11 @@ def delete(name: str) -> Question:
     return Question(method="DELETE", path=_pipeline_path(name))
 
 
+def held(change: Question, wait_s: float) -> Question:
+    """The change, to be answered when it is done or refused, or after `wait_s`."""
+    return replace(change, params={**(change.params or {}), "wait": f"{wait_s:.3g}"})
+
+
 def operation(id: str, *, held_s: float = 0.0) -> Question:
     path = f"/v1/operations/{quote(id, safe='')}"
     return Question(method="GET", path=path, params=_wait(held_s))

@@ -13,6 +13,7 @@ LONG_POLL_S_MAX = 30.0  # what one request may be held; proxies cut idle connect
 POLL_INTERVAL_S_MIN = 0.25  # between two looks when the server does not hold the request
 BACKOFF_S_FIRST = 0.1
 BACKOFF_S_MAX = 2.0  # a restarted stack is noticed within this
+ANSWER_WAIT_S = 1.0  # for a change: what needs no new driver is done by then
 MOMENT_S_MAX = 30.0  # for what Waybill says is only a matter of moments
 RETRY_AFTER_S_MAX = 30.0  # a larger Retry-After is looked at sooner
 

@@ -145,7 +145,7 @@ def test_restart_says_where_to_begin_only_if_it_is_told(
     accept(server, "POST", f"{PATH}/restart", "restart", make_operation("done", "restart"))
     assert command("restart", "orders", *arguments).exit_code == 0
     (asked,) = server.asked("POST", f"{PATH}/restart")
-    assert asked.params == params
+    assert asked.params == {**params, "wait": "1"}
 
 
 def test_restart_from_elsewhere_is_a_usage_error(server: ScriptedServer, command: Command) -> None:

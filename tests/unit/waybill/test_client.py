@@ -118,7 +118,7 @@ def test_changes_are_accepted_as_operations(
     operation = changes[word]("orders")
     assert isinstance(operation, Operation)
     assert (operation.id, operation.action) == ("op-1", word)
-    assert server.requests[0].params == {}
+    assert server.requests[0].params == {"wait": "1"}
 
 
 def test_restart_may_say_where_to_begin(server: ScriptedServer, client: Client) -> None:
@@ -126,7 +126,9 @@ def test_restart_may_say_where_to_begin(server: ScriptedServer, client: Client) 
     accepted = {"operation": "op-1", "pipeline": "orders", "action": "restart"}
     server.answer("POST", path, Reply(status=202, json=accepted))
     assert client.restart("orders", start_from="latest").pending
-    assert [request.params for request in server.asked("POST", path)] == [{"from": "latest"}]
+    assert [request.params for request in server.asked("POST", path)] == [
+        {"from": "latest", "wait": "1"}
+    ]
 
 
 def test_operation_tells_its_errors_with_their_place(

@@ -118,7 +118,9 @@ def _stack(story: Story) -> Iterator["StackState"]:
 
 def _apply(client: "Client") -> None:
     manifest = (files("waybill") / "examples" / MANIFEST).read_text(encoding="utf-8")
-    operation = client.operation(client.apply(manifest).id, wait_s=READY_TIMEOUT_S)
+    operation = client.apply(manifest)
+    if operation.pending:
+        operation = client.operation(operation.id, wait_s=READY_TIMEOUT_S)
     if operation.state == "failed":
         render.complain(*(render.fault_text(fault, MANIFEST) for fault in operation.errors))
         raise typer.Exit(ExitCode.ERROR)

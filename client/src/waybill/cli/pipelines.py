@@ -201,6 +201,8 @@ def _change(ask: "Callable[[Client], Operation]", output: Output) -> None:
 
 
 def _settled(client: "Client", operation: Operation) -> Operation:
+    if not operation.pending:
+        return operation
     with render.busy(f"{operation.action} {operation.pipeline}"):
         return client.operation(operation.id, wait_s=OPERATION_WAIT_S)
 
