@@ -9,7 +9,7 @@ from waybill_shared.contract.errors import Retryable
 
 logger = logging.getLogger(__name__)
 
-NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, half a second behind a transaction
+NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, 0.1 s behind a transaction
 
 
 class Follower(Protocol):
