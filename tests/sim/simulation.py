@@ -14,7 +14,8 @@ from sim.merging import ask_merged
 from sim.moves import ORDINARY, Move
 from sim.shapes import SHAPES, Shape, name_of, place_of_sink, topic_of_input
 from sim.world import Rates, World
-from waybill_shared.contract.manifest.yaml_source import YamlSource
+from waybill_shared.contract.manifest.document import Document
+from waybill_shared.contract.manifest.yaml_source import YamlPlaces
 
 STEPS = (60, 180)
 OFTEN = 3
@@ -56,7 +57,7 @@ def simulate(
     `only` these families of faults take part then, and often; `rates` replaces the seed's.
     """
     with (  # pure, and most of the time otherwise
-        patch("waybill_shared.contract.manifest.reading.YamlSource.read", _read_json),
+        patch("waybill_shared.contract.manifest.reading.read_yaml", _read_json),
     ):
         world = _scenario(seed, only, rates)
         _run(world, wanted)
@@ -70,8 +71,9 @@ def simulate(
     )
 
 
-def _read_json(text: str) -> YamlSource:
-    return YamlSource(value=json.loads(text))
+def _read_json(text: str) -> Document:
+    tree = json.loads(text)
+    return Document(tree=tree, places=YamlPlaces(tree=tree))
 
 
 def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:

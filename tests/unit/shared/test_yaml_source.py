@@ -4,7 +4,7 @@ import pytest
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX, YamlSource
+from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX, read_yaml
 
 TEXT = """\
 name: orders
@@ -16,13 +16,13 @@ inputs:
 
 def refused(text: str) -> Problem:
     with pytest.raises(UserError) as raised:
-        YamlSource.read(text)
+        read_yaml(text)
     (problem,) = raised.value.problems
     return problem
 
 
 def test_value_is_read() -> None:
-    assert YamlSource.read(TEXT).value == {
+    assert read_yaml(TEXT).tree == {
         "name": "orders",
         "inputs": [{"name": "a", "kafka": {"topic": "t", "partitions": 4}}],
     }
@@ -43,7 +43,7 @@ def test_value_is_read() -> None:
 def test_place_is_that_of_the_deepest_part_that_is_there(
     path: tuple[str | int, ...], place: tuple[int, int]
 ) -> None:
-    problem = YamlSource.read(TEXT).place(Problem(message="wrong"), path)
+    problem = read_yaml(TEXT).place(Problem(message="wrong"), path)
     assert (problem.line, problem.column) == place
     assert problem.path == ".".join(map(str, path))
 
@@ -60,24 +60,24 @@ def test_place_is_that_of_the_deepest_part_that_is_there(
     ],
 )
 def test_place_in_a_text_is_that_in_the_document(text: str, place: tuple[int, int]) -> None:
-    source = YamlSource.read(text)
-    steps = source.value.get("steps")
+    document = read_yaml(text)
+    steps = document.tree.get("steps")
     path: tuple[str | int, ...] = ("steps", 0, "sql") if steps else ("sql",)
-    value = steps[0]["sql"] if steps else source.value["sql"]
+    value = steps[0]["sql"] if steps else document.tree["sql"]
     line = value[: value.index("a FROM")].count("\n") + 1
-    problem = source.place(Problem(message="wrong", line=line, column=8), path)
+    problem = document.place(Problem(message="wrong", line=line, column=8), path)
     assert (problem.line, problem.column, problem.message) == (*place, "wrong")
 
 
 def test_later_line_of_a_text_has_its_own_place() -> None:
-    source = YamlSource.read("a: 1\nsql: |\n  SELECT x\n  FROM x\n")
-    problem = source.place(Problem(message="wrong", line=2, column=6), ("sql",))
+    document = read_yaml("a: 1\nsql: |\n  SELECT x\n  FROM x\n")
+    problem = document.place(Problem(message="wrong", line=2, column=6), ("sql",))
     assert (problem.line, problem.column) == (4, 8)
 
 
 @pytest.mark.parametrize("text", ["sql: >\n  SELECT x\n  FROM x\n", 'sql: "SELECT\\tx"\n'])
 def test_place_in_a_text_that_is_written_otherwise_is_told_beside_its_own(text: str) -> None:
-    problem = YamlSource.read(text).place(Problem(message="wrong", line=1, column=8), ("sql",))
+    problem = read_yaml(text).place(Problem(message="wrong", line=1, column=8), ("sql",))
     assert (problem.line, problem.column) == (1, 6)
     assert problem.message == "wrong (line 1, column 8 of that text)"
 
@@ -135,4 +135,4 @@ def test_several_documents_are_refused() -> None:
 @pytest.mark.parametrize("text", ["a: {[{b: 1}]: 2}", "? {a: {b: 1}}\n: 2\n"])
 def test_a_key_that_is_a_mapping_is_a_problem_and_no_fault_of_ours(text: str) -> None:
     with pytest.raises(UserError, match="a key is itself a mapping"):
-        YamlSource.read(text)
+        read_yaml(text)

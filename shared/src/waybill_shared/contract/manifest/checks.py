@@ -3,9 +3,10 @@
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.columns import parse_columns
+from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.model import Manifest
 
-Located = tuple[tuple[str | int, ...], Problem]
+Located = tuple[Path, Problem]
 
 
 def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
@@ -40,7 +41,7 @@ def _name_problems(manifest: Manifest) -> list[Located]:
     seen: set[str] = set()
     stages: set[str] = set()
 
-    def claim(name: str, taken: set[str], path: tuple[str | int, ...]) -> None:
+    def claim(name: str, taken: set[str], path: Path) -> None:
         if name in taken:
             found.append((path, Problem(message=f"the name {name!r} is taken", path="")))
         taken.add(name)
@@ -64,7 +65,7 @@ def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     found: list[Located] = []
     owner: dict[str, str] = {}
 
-    def claim(topic: str, user: str, path: tuple[str | int, ...]) -> None:
+    def claim(topic: str, user: str, path: Path) -> None:
         for start, whose in (("__", "Kafka"), (f"{reserved}.", "Waybill")):
             if topic.startswith(start):
                 message = f"topic {topic!r} is one of {whose}'s own"

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.checks import find_problems
+from waybill_shared.contract.manifest.document import Document, Path
 from waybill_shared.contract.manifest.fields import IN_WORDS
 from waybill_shared.contract.manifest.model import (
     SINK_KEYS,
@@ -20,7 +21,7 @@ from waybill_shared.contract.manifest.model import (
     Trigger,
 )
 from waybill_shared.contract.manifest.sinks import KINDS
-from waybill_shared.contract.manifest.yaml_source import YamlSource
+from waybill_shared.contract.manifest.yaml_source import read_yaml
 from waybill_shared.contract.suggestions import nearest
 
 
@@ -30,12 +31,14 @@ def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
 
     Topics whose names begin with `reserved` and a dot are Waybill's own.
     """
-    source = YamlSource.read(text)
+    document = read_yaml(text)
     try:
-        manifest = Manifest.model_validate(source.value)
+        manifest = Manifest.model_validate(document.tree)
     except ValidationError as error:
-        raise UserError(_located(source, error)) from error
-    problems = [source.place(problem, path) for path, problem in find_problems(manifest, reserved)]
+        raise UserError(_located(document, error)) from error
+    problems = [
+        document.place(problem, path) for path, problem in find_problems(manifest, reserved)
+    ]
     if problems:
         raise UserError(problems)
     return manifest
@@ -46,14 +49,14 @@ def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
 
     In a path, what stands in a list may be named; afterwards all of it is counted.
     """
-    source = YamlSource.read(text)
+    document = read_yaml(text)
     return tuple(
-        source.place(each, _counted(source.value, each.path.split("."))) if each.path else each
+        document.place(each, _counted(document.tree, each.path.split("."))) if each.path else each
         for each in problems
     )
 
 
-def _counted(at: object, parts: Sequence[str]) -> tuple[str | int, ...]:
+def _counted(at: object, parts: Sequence[str]) -> Path:
     path: list[str | int] = []
     for part in parts:
         number: str | int = part
@@ -73,9 +76,9 @@ def _inside(at: object, part: str | int) -> object:
     return None
 
 
-def _located(source: YamlSource, error: ValidationError) -> list[Problem]:
+def _located(document: Document, error: ValidationError) -> list[Problem]:
     items = error.errors()
-    paths = [_as_written(source, tuple(item["loc"])) for item in items]
+    paths = [_as_written(document, tuple(item["loc"])) for item in items]
     problems = []
     for item, path in zip(items, paths, strict=True):
         deeper = any(other[: len(path)] == path for other in paths if len(other) > len(path))
@@ -89,20 +92,20 @@ def _located(source: YamlSource, error: ValidationError) -> list[Problem]:
         elif item["type"] == "string_pattern_mismatch":
             message = f"{item['input']!r:.80} cannot stand here"
             hint = IN_WORDS.get(item["ctx"]["pattern"], "")
-        problems.append(source.place(Problem(message=message, hint=hint), path))
+        problems.append(document.place(Problem(message=message, hint=hint), path))
     return problems
 
 
-def _as_written(source: YamlSource, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+def _as_written(document: Document, path: Path) -> Path:
     """In the text the settings of a sink stand under the name of their kind."""
     if path[4:5] != ("settings",):
         return path
     stages, s, sinks, k, _, *rest = path
-    (kind,) = source.value[stages][s][sinks][k].keys() & KINDS.keys()
+    (kind,) = document.tree[stages][s][sinks][k].keys() & KINDS.keys()
     return (stages, s, sinks, k, kind, *rest)
 
 
-def _known_keys(path: tuple[str | int, ...]) -> str:
+def _known_keys(path: Path) -> str:
     """The keys that would have been taken where `path` ends, the likeliest first."""
     if " " in str(path[-1]):
         return "a comma ends a text that stands in { }: put the text in quotes"
@@ -111,7 +114,7 @@ def _known_keys(path: tuple[str | int, ...]) -> str:
     return f"did you mean {close!r}?" if close else f"known here: {', '.join(keys)}"
 
 
-def _model_at(path: tuple[str | int, ...]) -> type[BaseModel]:
+def _model_at(path: Path) -> type[BaseModel]:
     models: dict[str, type[BaseModel]] = {
         "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,
     }  # fmt: skip

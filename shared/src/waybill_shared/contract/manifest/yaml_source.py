@@ -1,7 +1,7 @@
 """YAML that people write, read with care: a size cap, no aliases, tags or merge keys, and the
 line and column of every value. Knows nothing of what the document means."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -11,56 +11,65 @@ from ruamel.yaml.reader import ReaderError
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.document import Document, Mark, Path
 
 SIZE_BYTES_MAX = 64 * 1024  # checked before parsing: a small alias bomb expands without bound
 DEPTH_MAX = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YamlSource:
-    """A parsed document that can still say where each part of it stands."""
+def read_yaml(text: str) -> Document:
+    if len(text.encode()) > SIZE_BYTES_MAX:
+        raise UserError([Problem(message=f"the document is larger than {SIZE_BYTES_MAX} bytes")])
+    try:
+        _refuse_expansion(text)
+        tree = YAML(typ="rt", pure=True).load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
+        message = f"not YAML: {error.problem or error.context}"
+        hint = "indent with spaces: YAML takes no tabs" if "'\\t'" in message else ""
+        problem = Problem(message=message, hint=hint, line=line, column=column)
+        raise UserError([problem]) from error
+    except ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, error.position - before.rfind("\n")
+        message = f"not YAML: the character U+{error.character:04X} is not taken"
+        raise UserError([Problem(message=message, line=line, column=column)]) from error
+    except YAMLError as error:
+        raise UserError([Problem(message=f"not YAML: {error}")]) from error
+    except TypeError as error:  # all that the parser says of {a: 1}: 2
+        hint = "put a text with {, [ or : in it in quotes"
+        message = "a key is itself a mapping or a list"
+        raise UserError([Problem(message=message, hint=hint)]) from error
+    if not isinstance(tree, dict):
+        raise UserError([Problem(message="the document is not a mapping of keys to values")])
+    return Document(tree=tree, places=YamlPlaces(tree=tree, lines=tuple(text.splitlines())))
 
-    value: Any
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlPlaces:
+    """Fulfils `Places` by the marks that the parser leaves on mappings and lists."""
+
+    tree: Any
     lines: tuple[str, ...] = ()
 
-    @staticmethod
-    def read(text: str) -> "YamlSource":
-        if len(text.encode()) > SIZE_BYTES_MAX:
-            raise UserError(
-                [Problem(message=f"the document is larger than {SIZE_BYTES_MAX} bytes")]
-            )
-        try:
-            _refuse_expansion(text)
-            value = YAML(typ="rt", pure=True).load(text)
-        except MarkedYAMLError as error:
-            mark = error.problem_mark
-            line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
-            message = f"not YAML: {error.problem or error.context}"
-            hint = "indent with spaces: YAML takes no tabs" if "'\\t'" in message else ""
-            problem = Problem(message=message, hint=hint, line=line, column=column)
-            raise UserError([problem]) from error
-        except ReaderError as error:
-            before = text[: error.position]
-            line, column = before.count("\n") + 1, error.position - before.rfind("\n")
-            message = f"not YAML: the character U+{error.character:04X} is not taken"
-            problem = Problem(message=message, line=line, column=column)
-            raise UserError([problem]) from error
-        except YAMLError as error:
-            raise UserError([Problem(message=f"not YAML: {error}")]) from error
-        except TypeError as error:  # all that the parser says of {a: 1}: 2
-            hint = "put a text with {, [ or : in it in quotes"
-            message = "a key is itself a mapping or a list"
-            raise UserError([Problem(message=message, hint=hint)]) from error
-        if not isinstance(value, dict):
-            raise UserError([Problem(message="the document is not a mapping of keys to values")])
-        return YamlSource(value=value, lines=tuple(text.splitlines()))
+    def find(self, path: Path) -> Mark:
+        _, (line, column) = self._walk(path)
+        return line + 1, column + 1
 
-    def place(self, problem: Problem, path: tuple[str | int, ...]) -> Problem:
-        """`problem` with the line and column of the deepest part of `path` that stands here.
+    def find_inside(self, path: Path, line: int, column: int) -> Mark | None:
+        text, mark = self._walk(path)
+        if not isinstance(text, str):
+            return None
+        below = self.lines[mark[0]][mark[1]] in "|>"
+        at, wanted = mark[0] + below + line - 1, text.splitlines()[line - 1]
+        written = self.lines[at] if at < len(self.lines) else ""
+        begin = written.find(wanted, 0 if below or line > 1 else mark[1])
+        return None if begin < 0 else (at + 1, begin + column)
 
-        One that has a line and a column means the text at `path`, and these count in it.
-        """
-        at, mark = self.value, (0, 0)
+    def _walk(self, path: Path) -> tuple[object, Mark]:
+        """The deepest part of `path` that is here, and its line and column, from 0."""
+        at, mark = self.tree, (0, 0)
         for part in path:
             lines = getattr(at, "lc", None)
             if isinstance(at, dict) and part in at and lines is not None:
@@ -70,23 +79,7 @@ class YamlSource:
             else:
                 break
             at = at[part]
-        dotted = ".".join(str(part) for part in path)
-        message = problem.message
-        if problem.line is not None and problem.column is not None and isinstance(at, str):
-            inside = self._inside(at, mark, problem.line - 1)
-            if inside is not None:
-                mark = inside[0], inside[1] + problem.column - 1
-            else:
-                message += f" (line {problem.line}, column {problem.column} of that text)"
-        return replace(problem, message=message, line=mark[0] + 1, column=mark[1] + 1, path=dotted)
-
-    def _inside(self, text: str, mark: tuple[int, int], number: int) -> tuple[int, int] | None:
-        """Where that line of a text begins here; None if it is written otherwise, as with `>`."""
-        below = self.lines[mark[0]][mark[1]] in "|>"
-        line, wanted = mark[0] + below + number, text.splitlines()[number]
-        written = self.lines[line] if line < len(self.lines) else ""
-        column = written.find(wanted, 0 if below or number else mark[1])
-        return None if column < 0 else (line, column)
+        return at, mark
 
 
 def _refuse_expansion(text: str) -> None:
