@@ -26,7 +26,13 @@ from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import UNKNOWN_HINT, Refusal, TokenRefused
 from waybill_shared.contract.events import Reply
 from waybill_shared.contract.tokens import LIFE_MS, Token, seal
-from waybill_shared.contract.words import Action, OperationState
+from waybill_shared.contract.words import (
+    Action,
+    LossReason,
+    OperationState,
+    StateInSink,
+    meanings,
+)
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
@@ -349,9 +355,18 @@ def test_the_oldest_answers_make_room(replies: Replies, monkeypatch: pytest.Monk
 
 
 def test_the_documentation_shows_examples(client: TestClient) -> None:
+    document = client.get("/openapi.json").json()
+    for path in ("/v1/tokens/{token}", "/v1/pipelines/{pipeline}"):
+        answer = document["paths"][path]["get"]["responses"]["200"]
+        assert answer["content"]["application/json"]["example"]
+    for name in ("PipelinesAnswer", "OperationAnswer"):
+        assert document["components"]["schemas"][name]["example"]
+
+
+def test_the_documentation_says_what_each_word_means(client: TestClient) -> None:
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
-    for name in ("OutcomeAnswer", "PipelineAnswer", "PipelinesAnswer", "OperationAnswer"):
-        assert schemas[name]["example"]
+    assert schemas["StateInSink"] == {"type": "string", "description": meanings(StateInSink)}
+    assert schemas["LostSpan"]["properties"]["reason"]["description"] == meanings(LossReason)
 
 
 def test_requests_are_measured_by_route_and_method_and_held_ones_apart(

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from pydantic import TypeAdapter
 
 from unit.status.fakes import (
     COPY,
@@ -24,9 +25,8 @@ from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.adapters.models import OutcomeAnswer
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import Judgement, describe
+from waybill_status.core.outcomes import Judgement, Outcome, describe
 
 NEW = "bmV3IG9yZGVycyB0b3BpYw"
 REASONS = ["topic_recreated", "topic_deleted", "retention_passed"]
@@ -171,6 +171,6 @@ def test_the_end_of_a_topic_that_is_gone_is_never_shown() -> None:
     (part,) = asked.parts
     both = Claim(pipeline=KEY, name="orders", parts=(part,))
     outcome = describe(asked, [judge(both, view(closed()))], {})
-    told = OutcomeAnswer.model_validate(outcome).model_dump_json()
+    told = TypeAdapter(Outcome).dump_json(outcome).decode()
     assert str(ENDLESS)[:6] not in told
     assert [(each["start"], each["end"]) for each in json.loads(told)["lost"]] == [(7, 9), (0, 2)]

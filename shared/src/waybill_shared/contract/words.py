@@ -20,6 +20,11 @@ class Word(StrEnum):
         word.meaning = meaning
         return word
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, str]:
+        """Any text, in the API's description: a newer version may have more words."""
+        return {"type": "string", "description": meanings(cls)}
+
 
 class OutcomeKind(Word):
     """Outcomes.

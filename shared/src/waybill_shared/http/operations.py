@@ -1,11 +1,11 @@
 """An operation as it is told over HTTP, by whoever knows how it went."""
 
 import json
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.words import Action, OperationState, meanings
 
 ACTOR: Final = "the id of the API key that wanted it; anonymous where no keys are in use"
@@ -24,18 +24,6 @@ OPERATION: Final[dict[str, Any]] = {
     "result": None,
 }
 """As the documentation shows it; a test holds it against the model."""
-
-
-def moment(ms: int) -> str:
-    said = datetime.fromtimestamp(ms / 1000, tz=UTC)
-    return said.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-Moment = Annotated[
-    int,
-    PlainSerializer(moment, return_type=str),
-    Field(json_schema_extra={"type": "string", "format": "date-time"}),
-]
 
 
 def _parsed(result: object) -> object:

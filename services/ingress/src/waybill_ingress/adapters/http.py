@@ -19,10 +19,10 @@ from waybill_ingress.app.tokens import Tokens
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller, read_body, request_id
 from waybill_shared.http.bodies import body_of
-from waybill_shared.http.operations import moment
 from waybill_shared.http.plain_routes import PlainRoute
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -112,7 +112,7 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
             {
                 "token": sealed.token,
                 "pipeline": wanted.pipeline,
-                "issued_at": moment(sealed.issued_at),
+                "issued_at": format_moment(sealed.issued_at),
                 "request_id": request_id(request),
             }
         )

@@ -10,6 +10,12 @@ from waybill_shared.contract.words import (
 
 JsonObject = dict[str, Any]
 
+
+def shown(example: JsonObject) -> JsonObject:
+    """What a route says of the answer that has an example."""
+    return {"content": {"application/json": {"example": example}}}
+
+
 COMPLETE: Final[JsonObject] = {
     "outcome": OutcomeKind.COMPLETE,
     "pipeline": "orders",

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import TypeAdapter
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
@@ -21,7 +22,8 @@ from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.kafka.replies import Replies
-from waybill_status.adapters.models import OutcomeAnswer, QueryAnswer, QueryBody
+from waybill_status.adapters.examples import COMPLETE, shown
+from waybill_status.adapters.models import QueryAnswer, QueryBody
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
 from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
 from waybill_status.app.question import Change
@@ -37,11 +39,13 @@ QUERY_BODY: Final[dict[str, Any]] = {
         "content": {"application/json": {"schema": QueryBody.model_json_schema()}},
     }
 }
-UNKNOWN_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
+OUTCOME_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: shown(COMPLETE),
     Slug.OUTCOME_UNKNOWN.status: {
         "description": "outcome `unknown`: nobody can judge the token now, ask again"
-    }
+    },
 }
+OUTCOME: Final = TypeAdapter(Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +71,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     @router.get(
         "/{token}",
         summary="What has become of a token; held, or as a stream of events, if you like",
-        response_model=OutcomeAnswer,
-        responses=UNKNOWN_ANSWER,
+        response_model=Outcome,
+        responses=OUTCOME_ANSWERS,
     )
     async def get_token(request: Request, token: str, wait: Wait = 0) -> Response:
         if len(token) > PATH_TOKEN_CHARACTERS_MAX:
@@ -133,17 +137,12 @@ def operations_router(replies: Replies) -> APIRouter:
     return router
 
 
-def _json(outcome: Outcome) -> str:
-    return OutcomeAnswer.model_validate(outcome).model_dump_json()
-
-
 def _outcome(outcome: Outcome) -> Response:
     count_outcome(outcome)
     if outcome.outcome != OutcomeKind.UNKNOWN:
-        return Response(_json(outcome), media_type="application/json")
-    members = OutcomeAnswer.model_validate(outcome).model_dump(mode="json")
+        return Response(OUTCOME.dump_json(outcome), media_type="application/json")
     detail = f"nobody can judge the token now: {outcome.reason}"
-    raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **members)
+    raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **_members(outcome))
 
 
 async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
@@ -174,9 +173,10 @@ def _event(change: Change) -> _Event:
     """Written once, for all who are told the same change."""
     event = _events.get(change)
     if event is None:
-        data = _json(change.outcome)
-        digest = f"{zlib.crc32(data.encode()):08x}"
-        text = format_sse_event(event="outcome", data_str=data, id=f"{change.version}.{digest}")
+        data = OUTCOME.dump_json(change.outcome)
+        digest = f"{zlib.crc32(data):08x}"
+        own = f"{change.version}.{digest}"
+        text = format_sse_event(event="outcome", data_str=data.decode(), id=own)
         event = _events[change] = _Event(digest=digest, text=text)
     return event
 
@@ -203,5 +203,10 @@ def _opened(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
 def _entry(answer: Outcome | Refusal) -> dict[str, Any]:
     if isinstance(answer, Outcome):
         count_outcome(answer)
-        return OutcomeAnswer.model_validate(answer).model_dump(mode="json")
+        return _members(answer)
     return {"error": problem_body(answer)}
+
+
+def _members(outcome: Outcome) -> dict[str, Any]:
+    members: dict[str, Any] = OUTCOME.dump_python(outcome, mode="json")
+    return members

@@ -9,16 +9,16 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.http.app import caller
+from waybill_status.adapters.examples import PIPELINE, shown
 from waybill_status.adapters.models import (
     EventAnswer,
     EventsAnswer,
-    PipelineAnswer,
     PipelinesAnswer,
-    SummaryAnswer,
 )
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
 from waybill_status.app.events import Events, Told
 from waybill_status.app.pipelines import Pipelines
+from waybill_status.core.pipelines import PipelineDetail
 
 
 def pipelines_router(pipelines: Pipelines) -> APIRouter:
@@ -26,12 +26,15 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
 
     @router.get("", summary="All pipelines, and how they are")
     async def get_pipelines(request: Request) -> PipelinesAnswer:
-        found = await pipelines.all(caller(request))
-        return PipelinesAnswer(items=[SummaryAnswer.model_validate(item) for item in found])
+        return PipelinesAnswer(items=await pipelines.all(caller(request)))
 
-    @router.get("/{pipeline}", summary="One pipeline: inputs, stages, graph, manifest")
-    async def get_pipeline(request: Request, pipeline: str) -> PipelineAnswer:
-        return PipelineAnswer.model_validate(await pipelines.one(caller(request), pipeline))
+    @router.get(
+        "/{pipeline}",
+        summary="One pipeline: inputs, stages, graph, manifest",
+        responses={200: shown(PIPELINE)},
+    )
+    async def get_pipeline(request: Request, pipeline: str) -> PipelineDetail:
+        return await pipelines.one(caller(request), pipeline)
 
     return router
 

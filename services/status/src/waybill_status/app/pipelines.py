@@ -14,8 +14,8 @@ from waybill_shared.contract.pipelines import no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.pipelines import (
-    Detail,
-    Summary,
+    PipelineDetail,
+    PipelineSummary,
     detail_of,
     summary_of,
 )
@@ -46,13 +46,13 @@ class Pipelines:
         self._news = news
         self._store = store
 
-    async def all(self, caller: Caller) -> list[Summary]:
+    async def all(self, caller: Caller) -> list[PipelineSummary]:
         await self._heard()
         records = self._records.living(caller.tenant)
         readings = await self._read(records)
         return [summary_of(record, readings.get(_key(record))) for record in records]
 
-    async def one(self, caller: Caller, name: str) -> Detail:
+    async def one(self, caller: Caller, name: str) -> PipelineDetail:
         record = await self._found(caller, name)
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)))

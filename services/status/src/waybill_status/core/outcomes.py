@@ -1,18 +1,23 @@
-"""What a token's status can say, as values, and the answer put together from judged claims."""
+"""What a token's status can say: as values, which answers show as they are, and put together from
+judged claims."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Span, Vector, merge_spans
 from waybill_shared.contract.words import (
     BatchDetail,
+    LossReason,
+    Obstacle,
     OutcomeKind,
     StateInSink,
     StateInStage,
     UnknownReason,
+    meanings,
 )
 from waybill_status.core.views import PipelineKey
 
@@ -28,13 +33,18 @@ PRECEDENCE: Final = (
 )
 
 
+def _silent(value: object) -> bool:
+    """Whether a member is left out of an answer: it has nothing to say."""
+    return value is None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostSpan:
-    reason: str
+    reason: str = field(metadata={"description": meanings(LossReason)})
     topic: str
     partition: int
     start: int
-    end: int
+    end: int = field(metadata={"description": "exclusive"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +107,11 @@ class SinkOutcome:
     name: str
     state: StateInSink
     batch_rows: int | None
-    behind: int
-    version: Mapping[str, str] | None
-    detail: BatchDetail | None
+    behind: int = field(metadata={"description": "records of the token still to come"})
+    version: Mapping[str, str] | None = field(
+        metadata={"description": "from which the data is visible"}
+    )
+    detail: BatchDetail | None = field(metadata={"exclude_if": _silent})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +119,8 @@ class StageOutcome:
     stage: str
     state: StateInStage
     batch: int | None
-    committed_at: int | None
-    blocked_by: str | None
+    committed_at: Moment | None
+    blocked_by: str | None = field(metadata={"description": meanings(Obstacle)})
     sinks: tuple[SinkOutcome, ...]
 
 
@@ -118,7 +130,7 @@ class PartOutcome:
 
     pipeline: str
     outcome: OutcomeKind
-    completed_at: int | None
+    completed_at: Moment | None
     stages: tuple[StageOutcome, ...]
     lost: tuple[LostSpan, ...]
 
@@ -126,14 +138,19 @@ class PartOutcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     outcome: OutcomeKind
-    reason: UnknownReason | None
+    reason: UnknownReason | None = field(metadata={"exclude_if": _silent})
     pipeline: str | None
-    accepted: int | None
-    issued_at: int
-    completed_at: int | None
+    accepted: int | None = field(
+        metadata={"description": "records; null for a token that says only up to where"}
+    )
+    issued_at: Moment
+    completed_at: Moment | None
     stages: tuple[StageOutcome, ...]
+    dead: tuple[Mapping[str, object], ...] = ()
+    dropped: tuple[Mapping[str, object], ...] = ()
     lost: tuple[LostSpan, ...]
-    parts: tuple[PartOutcome, ...] | None
+    eta_s: float | None = None
+    parts: tuple[PartOutcome, ...] | None = field(metadata={"exclude_if": _silent})
 
     @property
     def final(self) -> bool:

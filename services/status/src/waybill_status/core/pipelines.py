@@ -1,22 +1,34 @@
-"""Puts together what is told of a pipeline: its record, joined with the newest life sign."""
+"""Puts together what is told of a pipeline: its record, joined with the newest life sign. Answers
+show these values as they are."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Final
 
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
 from waybill_status.core.views import Reading, silent, usable_slot
 
+SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class PipelineSummary:
     name: str
     uid: str
     generation: int
-    desired: str
+    desired: str = field(metadata={"description": "running | stopped"})
     phase: str
     reason: str | None
-    since: int | None
+    since: Moment | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    domain: str = field(metadata={"description": "user | external | internal"})
+    message: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +51,7 @@ class SinkDetail:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastBatch:
     batch: int
-    committed_at: int
+    committed_at: Moment
     rows: int
     version: dict[str, str] | None
 
@@ -55,13 +67,13 @@ class StageDetail:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     id: str
-    kind: str
+    kind: str = field(metadata={"description": "input | stage | sink"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    source: str
-    target: str
+    source: str = field(metadata={"serialization_alias": "from"})
+    target: str = field(metadata={"serialization_alias": "to"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +83,21 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detail(Summary):
-    """`attempt` counts the starts that failed in a row; the next one comes at `next_attempt_at`."""
+class PipelineDetail(PipelineSummary):
+    """The next attempt to start its driver comes at `next_attempt_at`."""
 
-    blocked_by: str | None
-    attempt: int
-    next_attempt_at: int | None
-    error: LifecycleError | None
-    sql_guard: str | None
+    blocked_by: str | None = field(metadata={"description": "what its driver waits for"})
+    attempt: int = field(metadata={"description": "starts that failed in a row"})
+    next_attempt_at: Moment | None
+    error: Failure | None
+    sql_guard: str | None = field(metadata={"description": SQL_GUARD})
     inputs: tuple[InputDetail, ...]
     stages: tuple[StageDetail, ...]
     graph: Graph
     manifest: str
 
 
-def summary_of(record: PipelineRecord, reading: Reading | None) -> Summary:
+def summary_of(record: PipelineRecord, reading: Reading | None) -> PipelineSummary:
     slot = usable_slot(reading)
     phase: str = Phase.UNKNOWN
     reason, since = "", None
@@ -100,7 +112,7 @@ def summary_of(record: PipelineRecord, reading: Reading | None) -> Summary:
     else:
         phase, reason = slot.lifecycle.phase, slot.lifecycle.reason
         since = slot.lifecycle.at
-    return Summary(
+    return PipelineSummary(
         name=record.name,
         uid=record.pipeline_uid,
         generation=record.generation,
@@ -111,16 +123,16 @@ def summary_of(record: PipelineRecord, reading: Reading | None) -> Summary:
     )
 
 
-def detail_of(record: PipelineRecord, reading: Reading | None) -> Detail:
+def detail_of(record: PipelineRecord, reading: Reading | None) -> PipelineDetail:
     slot = usable_slot(reading)
     heard = slot is not None and reading is not None and not silent(slot, reading.stamp.now_ms)
     newest = slot.lifecycle if slot is not None else None
-    return Detail(
+    return PipelineDetail(
         **asdict(summary_of(record, reading)),
         blocked_by=slot.blocked_by if slot is not None and heard else None,
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
-        error=newest.error if newest is not None else None,
+        error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
         inputs=tuple(_inputs(record)),
         stages=tuple(_stage(stage, slot) for stage in record.stages),
@@ -148,6 +160,12 @@ def graph_of(stages: tuple[StageDefinition, ...]) -> Graph:
         nodes=tuple(Node(id=name, kind=kind) for name, kind in nodes.items()),
         edges=tuple(edges),
     )
+
+
+def _failure(error: LifecycleError | None) -> Failure | None:
+    if error is None:
+        return None
+    return Failure(domain=error.domain, message=error.message, hint=error.hint)
 
 
 def _inputs(record: PipelineRecord) -> list[InputDetail]:
