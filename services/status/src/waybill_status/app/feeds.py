@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import Progress
-from waybill_status.app.details import NEWEST
+from waybill_status.app.answering import NEWEST
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.judge import Claim
 from waybill_status.core.needs import Index, alike, needs_of

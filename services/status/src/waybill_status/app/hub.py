@@ -72,7 +72,7 @@ class Hub:
         if question is None or question.settled:
             number = next(self._numbers)
             feeds = [self._feeds.join(number, claim.pipeline) for claim in claims]
-            question = Question(number, token, claims, feeds)
+            question = Question(number, token, claims, feeds, self._store)
             self._by_token[token] = self._questions[number] = question
             self._ask([number])
         question.waiters += 1
@@ -101,7 +101,7 @@ class Hub:
                 due, self._due = self._due, set()
                 for number in due:
                     if (question := self._questions.get(number)) is not None:
-                        question.ask(self._store)
+                        question.ask()
                         await asyncio.sleep(0)
         finally:
             self._asking = None  # here, so that a fault does not end the asking for good

@@ -50,6 +50,9 @@ class SlotStore(Protocol):
 class Sight(Protocol):
     """Pipelines as they are seen by one request or by many that wait."""
 
+    @property
+    def store(self) -> SlotStore: ...
+
     def view(self, pipeline: PipelineKey) -> View: ...
 
     async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]: ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.process.signal import Signal
-from waybill_status.app.answers import described, judged
+from waybill_status.app.answering import answer, judge_all
 from waybill_status.app.feeds import Feed
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.judge import Claim
@@ -28,8 +28,14 @@ class Question:
     """Sees its pipelines as they are: fulfils `Sight`."""
 
     def __init__(
-        self, number: int, token: Token, claims: Sequence[Claim], feeds: Sequence[Feed]
+        self,
+        number: int,
+        token: Token,
+        claims: Sequence[Claim],
+        feeds: Sequence[Feed],
+        store: SlotStore,
     ) -> None:
+        self.store = store
         self.number = number
         self.token = token
         self.feeds = {feed.pipeline: feed for feed in feeds}
@@ -62,35 +68,35 @@ class Question:
             raise self._fault
         return None if self.change is seen else self.change
 
-    def ask(self, store: SlotStore) -> None:
+    def ask(self) -> None:
         """Answer anew; a change meanwhile means once more."""
         self._outdated = not self.settled and all(feed.loaded for feed in self.feeds.values())
         if self._outdated and self._answering is None:
-            self._answering = asyncio.create_task(self._answer(store))
+            self._answering = asyncio.create_task(self._answer())
             self._answering.add_done_callback(self._answered)
 
     def cancel(self) -> None:
         if self._answering is not None:
             self._answering.cancel()
 
-    async def outcome(self, store: SlotStore) -> Outcome:
+    async def outcome(self) -> Outcome:
         """As it is at this moment."""
-        return await described(store, self.token, judged(self._claims, self), self)
+        return await answer(self.token, judge_all(self._claims, self), self)
 
-    async def _answer(self, store: SlotStore) -> None:
+    async def _answer(self) -> None:
         try:
             while self._outdated:
                 self._outdated = False
-                await self._answer_once(store)
+                await self._answer_once()
         finally:
             self._answering = None  # here, so that whoever asks from now on begins anew
 
-    async def _answer_once(self, store: SlotStore) -> None:
-        judgements = judged(self._claims, self)
+    async def _answer_once(self) -> None:
+        judgements = judge_all(self._claims, self)
         version = "-".join(str(self.view(claim.pipeline).version) for claim in self._claims)
         for claim in self._claims:
             self.feeds[claim.pipeline].await_change(self.number, claim)
-        outcome = await described(store, self.token, judgements, self)
+        outcome = await answer(self.token, judgements, self)
         self.undescribed = outcome.outcome != kind_of(judgements)
         if self.change is None or self.change.outcome != outcome:
             self.change = Change(outcome=outcome, version=version)

@@ -20,8 +20,7 @@ from waybill_shared.contract.tokens import (
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
-from waybill_status.app.answers import described, judged
-from waybill_status.app.details import NEWEST
+from waybill_status.app.answering import NEWEST, answer, judge_all
 from waybill_status.app.hub import Hub
 from waybill_status.app.ports import Owners, Sight, SlotStore
 from waybill_status.app.question import Change
@@ -79,7 +78,7 @@ class Tokens:
             while change is None or not change.outcome.final:
                 left_s = deadline - _now_s()
                 if left_s <= 0 or self._hub.closing:
-                    return await question.outcome(self._store)
+                    return await question.outcome()
                 change = await question.after(change, left_s) or change
             return change.outcome
 
@@ -107,7 +106,7 @@ class Tokens:
     async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
         if claims is None:
             return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
-        return await described(self._store, token, judged(claims, sight), sight)
+        return await answer(token, judge_all(claims, sight), sight)
 
     async def _claims_of(self, tokens: Sequence[Token]) -> list[list[Claim] | TokenRefused | None]:
         """None while it is not sure that a pipeline is unknown to all, and not only here."""
@@ -146,7 +145,7 @@ class _Snapshot:
     """Pipelines as they were read for one request."""
 
     def __init__(self, store: SlotStore, views: dict[PipelineKey, View]) -> None:
-        self._store = store
+        self.store = store
         self._views = views
         self._newest: dict[tuple[PipelineKey, str], list[Progress]] = {}
 
@@ -156,7 +155,7 @@ class _Snapshot:
     async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]:
         known = self._newest.get((pipeline, sink))
         if known is None:
-            known = await self._store.newest(pipeline, sink, NEWEST)
+            known = await self.store.newest(pipeline, sink, NEWEST)
             self._newest[pipeline, sink] = known
         return known
 

@@ -7,7 +7,7 @@ import pytest
 from unit.status.fakes import KEY, LOAD, TOPIC, FakeStore, progress, slot, view
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import ENDLESS
-from waybill_status.app.details import NEWEST, find_batch
+from waybill_status.app.answering import NEWEST, find_batch
 from waybill_status.app.ports import Sight
 from waybill_status.core.views import PipelineKey, View
 
@@ -27,7 +27,7 @@ class OneLook:
 
 def found(store: FakeStore, end: int, *, partition: int = 0) -> int | None:
     sight: Sight = OneLook(store)
-    batch = asyncio.run(find_batch(store, sight, KEY, LOAD, {(TOPIC, partition): end}))
+    batch = asyncio.run(find_batch(sight, KEY, LOAD, {(TOPIC, partition): end}))
     return None if batch is None else batch.batch_id
 
 
