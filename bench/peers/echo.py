@@ -6,6 +6,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from threading import Event
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -57,7 +58,7 @@ def main() -> int:
         ]
     )
     with shutdown_on_signals():
-        serve(app, host=HOST, port=int(sys.argv[1]), on_server=lambda server: None)
+        serve(app, host=HOST, port=int(sys.argv[1]), failed=Event())
     return 0
 
 

@@ -20,16 +20,16 @@ def main() -> int:
     logs.configure("ingress", settings.log_format)
     logger.info("starting", extra={"version": VERSION, "port": settings.ingress_port})
     with ExitStack() as stack:
-        app, ending, answers = build(settings, stack)
+        app, failed, answers = build(settings, stack)
         stack.enter_context(shutdown_on_signals())
-        up = serve(
+        well = serve(
             app,
             host=settings.host,
             port=settings.ingress_port,
-            on_server=ending.servers.append,
+            failed=failed,
             on_stop=answers.close,
         )
-    return 0 if up and ending.reason is None else 1
+    return 0 if well else 1
 
 
 if __name__ == "__main__":

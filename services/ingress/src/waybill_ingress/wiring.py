@@ -1,9 +1,8 @@
 """Builds ingress: Kafka, the use cases, and the application over them."""
 
-import logging
 from contextlib import ExitStack
+from threading import Event
 
-import uvicorn
 from fastapi import FastAPI
 
 from waybill_ingress.adapters.http import records_router, tokens_router
@@ -30,35 +29,19 @@ from waybill_shared.kafka.news import News
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 
-logger = logging.getLogger(__name__)
 
-
-class Ending:
-    """Ends the `servers` when nothing can be written any more; `reason` says why."""
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self.servers: list[uvicorn.Server] = []
-
-    def end(self, reason: str) -> None:
-        logger.critical("producer failed for good", extra={"reason": reason})
-        self.reason = reason
-        for server in self.servers:
-            server.should_exit = True
-
-
-def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Ending, FollowedAnswers]:
-    """The application, what ends its server, and what its held requests wait for.
+def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, FollowedAnswers]:
+    """The application, whether it has failed for good, and what its held requests wait for.
 
     `stack` ends what is started here.
     """
-    ending, directory, clock = Ending(), PipelineDirectory(), SystemClock()
+    failed, directory, clock = Event(), PipelineDirectory(), SystemClock()
     ring = load_key_ring(settings.token_keys_file)
     keys = keys_in_force(settings.api_keys_file)
     kafka = settings.kafka_cluster()
     admin = make_admin(kafka)
     require_access(admin, "ingress", settings.topic_prefix)
-    log = stack.enter_context(ProducerLog(kafka, settings.producer_options(), on_fatal=ending.end))
+    log = stack.enter_context(ProducerLog(kafka, settings.producer_options(), on_fatal=failed.set))
 
     def accept(record: PipelineRecord) -> None:
         directory.accept(record)
@@ -81,4 +64,4 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Ending, Follow
         pipelines_router(commands, answers),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})
-    return create_app("ingress", routers, health, answers.run, keys), ending, answers
+    return create_app("ingress", routers, health, answers.run, keys), failed, answers

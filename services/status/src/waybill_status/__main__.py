@@ -20,14 +20,14 @@ def main() -> int:
     logger.info("starting", extra={"version": VERSION, "port": settings.status_port})
     app, loop = build(settings)
     with shutdown_on_signals():
-        up = serve(
+        well = serve(
             app,
             host=settings.host,
             port=settings.status_port,
-            on_server=loop.servers.append,
+            failed=loop.failed,
             on_stop=loop.close,
         )
-    return 0 if up and loop.failed is None else 1
+    return 0 if well else 1
 
 
 if __name__ == "__main__":

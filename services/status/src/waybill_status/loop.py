@@ -5,8 +5,8 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from threading import Event
 
-import uvicorn
 from fastapi import FastAPI
 
 from waybill_shared.contract.errors import Retryable
@@ -24,7 +24,7 @@ PING_TIMEOUT_S = 5.0
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """`failed` says why the hub has died: then the `servers` end."""
+    """`failed` says that the hub has died: then the server ends."""
 
     slots: RedisSlots
     followers: Followers
@@ -32,8 +32,7 @@ class Loop:
     tokens: Tokens
     replies: Replies
     events: Events
-    failed: BaseException | None = field(default=None, init=False)
-    servers: list[uvicorn.Server] = field(default_factory=list, init=False)
+    failed: Event = field(default_factory=Event, init=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
 
     @asynccontextmanager
@@ -73,6 +72,4 @@ class Loop:
         """Nobody would be woken any more: better a new process."""
         if not running.cancelled() and (fault := running.exception()) is not None:
             logger.critical("hub has died", exc_info=fault)
-            self.failed = fault
-            for server in self.servers:
-                server.should_exit = True
+            self.failed.set()

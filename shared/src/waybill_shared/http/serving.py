@@ -1,7 +1,9 @@
-"""Serves an HTTP application until a signal; held requests are ended before it waits for any."""
+"""Serves an HTTP application until a signal, or until it has failed for good; held requests are
+ended before it waits for any."""
 
 import socket
 from collections.abc import Callable
+from threading import Event
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -14,10 +16,10 @@ def serve(
     *,
     host: str,
     port: int,
-    on_server: Callable[[uvicorn.Server], None] = lambda server: None,
+    failed: Event,
     on_stop: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Serve until a signal or `should_exit`; whether it came up. `on_stop` ends held requests."""
+    """Whether it came up, and ended without having `failed`. `on_stop` ends held requests."""
     server = _Server(
         uvicorn.Config(
             app,
@@ -29,17 +31,21 @@ def serve(
             access_log=False,
             timeout_graceful_shutdown=STOP_TIMEOUT_S,
         ),
+        failed,
         on_stop,
     )
-    on_server(server)
     server.run()
-    return server.started
+    return server.started and not failed.is_set()
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, failed: Event, on_stop: Callable[[], None]) -> None:
         super().__init__(config)
+        self._failed = failed
         self._on_stop = on_stop
+
+    async def on_tick(self, counter: int) -> bool:
+        return self._failed.is_set() or await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_stop()

@@ -33,7 +33,7 @@ class ProducerLog:
     """One producer for all requests, and the thread that takes its delivery reports."""
 
     def __init__(
-        self, kafka: Kafka, options: dict[str, object], on_fatal: Callable[[str], None]
+        self, kafka: Kafka, options: dict[str, object], on_fatal: Callable[[], None]
     ) -> None:
         self._on_fatal = on_fatal
         options = {**options, "error_cb": self._on_error, "logger": logger}
@@ -81,8 +81,9 @@ class ProducerLog:
             self._producer.poll(POLL_S)
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._on_fatal(error.str())  # an idempotent producer never recovers from these
+        if error.fatal():  # an idempotent producer never recovers from these
+            logger.critical("producer failed for good", extra={"reason": error.str()})
+            self._on_fatal()
 
 
 class _Reports:
