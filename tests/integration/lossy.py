@@ -6,11 +6,9 @@ can be kept from it.
 
 import socket
 import struct
-import threading
-from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
+
+from integration.switches import Switch, cut, start
 
 PRODUCE, LIST_OFFSETS, BROKER_HEARTBEAT = 0, 2, 63
 PRODUCE_FLEXIBLE = 9  # the version from which lengths are variable
@@ -21,35 +19,16 @@ Asked = dict[int, tuple[int, int]]
 """Kind and version of each request that waits for its answer, by its correlation id."""
 
 
-class LossyRoad:
-    """Listens on `port` and passes on to `target`. What is lost closes its connection, too."""
+class LossyRoad(Switch):
+    """An answer that is lost closes its connection, too."""
 
     def __init__(self, target: int) -> None:
+        super().__init__(target)
         self.lost = 0
         self.forgotten = 0
-        self._target = target
         self._lose: dict[int, int] = {PRODUCE: 0, LIST_OFFSETS: 0}
         self._forget = 0
         self._closed: set[int] = set()
-        self._lock = threading.Lock()
-        self._sockets: set[socket.socket] = set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for each in list(self._sockets):
-            _cut(each)
 
     def lose(self, kind: int, times: int = 1) -> None:
         """The next answers of this kind: the broker has done it, the client never hears of it."""
@@ -69,15 +48,10 @@ class LossyRoad:
     def open_to(self, kind: int) -> None:
         self._closed.discard(kind)
 
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._target))
-                self._sockets |= {client, server}
-                asked: Asked = {}
-                self._start(self._requests, client, server, asked)
-                self._start(self._answers, client, server, asked)
+    def forward(self, client: socket.socket, server: socket.socket) -> None:
+        asked: Asked = {}
+        start(self._requests, client, server, asked)
+        start(self._answers, client, server, asked)
 
     def _requests(self, client: socket.socket, server: socket.socket, asked: Asked) -> None:
         with suppress(OSError):
@@ -86,8 +60,8 @@ class LossyRoad:
                 if kind not in self._closed:
                     asked[correlation] = (kind, version)
                     server.sendall(_framed(frame))
-        _cut(client)
-        _cut(server)
+        cut(client)
+        cut(server)
 
     def _answers(self, client: socket.socket, server: socket.socket, asked: Asked) -> None:
         with suppress(OSError):
@@ -97,8 +71,8 @@ class LossyRoad:
                 if self._is_lost(kind):
                     break
                 client.sendall(_framed(self._told(kind, version, frame)))
-        _cut(client)
-        _cut(server)
+        cut(client)
+        cut(server)
 
     def _is_lost(self, kind: int) -> bool:
         with self._lock:
@@ -115,9 +89,6 @@ class LossyRoad:
             self._forget -= 1
             self.forgotten += 1
         return _without_offset(frame, version)
-
-    def _start(self, run: Callable[..., None], *arguments: object) -> None:
-        threading.Thread(target=run, args=arguments, daemon=True).start()
 
 
 def _frame(source: socket.socket) -> bytes:
@@ -138,12 +109,6 @@ def _exactly(source: socket.socket, size: int) -> bytes:
 
 def _framed(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
-
-
-def _cut(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
 
 
 def _without_offset(frame: bytes, version: int) -> bytes:

@@ -7,8 +7,10 @@ import httpx2
 import pytest
 
 from integration.conftest import Surroundings, serving
-from integration.redis.servers import Switch, Valkey
+from integration.redis.servers import Valkey
 from integration.redis.world import World
+from integration.switches import Switch
+from waybill_local.ports import HOST
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +27,8 @@ def valkey(_folder: Path) -> Iterator[Valkey]:
 @pytest.fixture(scope="module")
 def world(surroundings: Surroundings, valkey: Valkey, _folder: Path) -> Iterator[World]:
     with Switch(valkey.port) as tracker_way, Switch(valkey.port) as status_way:
-        mine = {**surroundings.environment, "WAYBILL_REDIS": tracker_way.url}
-        theirs = {**surroundings.environment, "WAYBILL_REDIS": status_way.url}
+        mine = {**surroundings.environment, "WAYBILL_REDIS": _url(tracker_way)}
+        theirs = {**surroundings.environment, "WAYBILL_REDIS": _url(status_way)}
         with (
             serving("token_tracker", mine, _folder / "token_tracker.log") as tracker,
             serving("status", theirs, _folder / "status.log") as status,
@@ -39,3 +41,7 @@ def world(surroundings: Surroundings, valkey: Valkey, _folder: Path) -> Iterator
                 tracker_way=tracker_way,
                 status_way=status_way,
             )
+
+
+def _url(way: Switch) -> str:
+    return f"redis://{HOST}:{way.port}/0"

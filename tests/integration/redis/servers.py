@@ -1,11 +1,9 @@
-"""Valkey servers that can be killed, put back and cut off, and an address that outlives them."""
+"""Valkey servers that can be killed, put back and stopped."""
 
 import shutil
 import signal
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,8 +16,6 @@ from waybill_local import valkey
 from waybill_local.folders import make_private
 from waybill_local.ports import HOST, pick
 from waybill_local.processes import Child, kill_group, start
-
-PIECE_BYTES = 65_536
 
 
 class Valkey:
@@ -69,76 +65,6 @@ class Valkey:
     def put_back(self, folder: Path) -> None:
         shutil.rmtree(self.folder)
         shutil.copytree(folder, self.folder)
-
-
-class Switch:
-    """A stable address before servers that change. Every change cuts the connections there are."""
-
-    def __init__(self, target: int | None) -> None:
-        self._target = target
-        self._sockets: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        self._listener = socket.create_server((HOST, 0))
-        self.port = int(self._listener.getsockname()[1])
-
-    @property
-    def url(self) -> str:
-        return f"redis://{HOST}:{self.port}/0"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self.point_to(None)
-
-    def point_to(self, target: int | None) -> None:
-        """None: whoever comes is turned away."""
-        with self._lock:
-            self._target = target
-            left, self._sockets = self._sockets, set()
-        for each in left:
-            _cut(each)
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                self._connect(self._listener.accept()[0])
-
-    def _connect(self, client: socket.socket) -> None:
-        with self._lock:
-            if self._target is None:
-                _cut(client)
-                return
-            try:
-                server = socket.create_connection((HOST, self._target))
-            except OSError:
-                _cut(client)
-                return
-            self._sockets |= {client, server}
-        for one, other in ((client, server), (server, client)):
-            threading.Thread(target=_pass_on, args=(one, other), daemon=True).start()
-
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while piece := source.recv(PIECE_BYTES):
-            target.sendall(piece)
-    _cut(source)
-    _cut(target)
-
-
-def _cut(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from builders import (
     make_stage,
 )
 from integration.conftest import Serving, Surroundings
-from integration.redis.servers import Switch
+from integration.switches import Switch
 from integration.waiting import eventually
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
