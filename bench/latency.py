@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.contest import Contest, Turns
 from bench.http import Http
-from bench.pipelines import PARTITIONS, Way, Waybill, order, pyspark, waybill
+from bench.pipelines import PARTITIONS, TopicPair, Waybill, order, pyspark, waybill
 from bench.surroundings import Surroundings
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import (
@@ -33,7 +33,7 @@ SEED = 1
 class Courier:
     """Sends records into one way, and learns when they are out of it."""
 
-    def __init__(self, around: Surroundings, way: Way, stack: ExitStack) -> None:
+    def __init__(self, around: Surroundings, way: TopicPair, stack: ExitStack) -> None:
         self._way = way
         self._numbers = count()
         self._dice = random.Random(SEED)
@@ -57,7 +57,7 @@ class Courier:
         """Median time until a reader of committed records has what was sent."""
         return self._median(self._visible)
 
-    def until(self, known: "Tokens") -> float:
+    def until(self, known: "IssuedTokens") -> float:
         """Median time until Waybill says that it is complete."""
 
         return self._median(lambda: known.await_complete(*self.send()), after=self.take)
@@ -82,7 +82,7 @@ class Courier:
         return statistics.median(times)
 
 
-class Tokens:
+class IssuedTokens:
     """A token for one position, and the wait for it, as a program would do that over HTTP."""
 
     def __init__(self, around: Surroundings, pipeline: Waybill, stack: ExitStack) -> None:
@@ -123,7 +123,7 @@ def warm_up(*couriers: Courier) -> None:
 def complete_against_plain(around: Surroundings) -> Iterator[Turns]:
     with waybill(around) as pipeline, pyspark(around, "plain") as plain, ExitStack() as stack:
         ours, theirs = Courier(around, pipeline.way, stack), Courier(around, plain, stack)
-        tokens = Tokens(around, pipeline, stack)
+        tokens = IssuedTokens(around, pipeline, stack)
         warm_up(ours, theirs)
         yield Turns(
             ours=lambda: ours.until(tokens),

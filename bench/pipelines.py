@@ -39,7 +39,7 @@ stages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class TopicPair:
     """From one topic to another, whoever carries the records."""
 
     source: str
@@ -53,7 +53,7 @@ class Waybill:
     name: str
     ingress: str
     status: str
-    way: Way
+    way: TopicPair
 
 
 def order(number: int) -> bytes:
@@ -77,7 +77,7 @@ def waybill(around: Surroundings) -> Iterator[Waybill]:
             started = ingress.ask("PUT", f"{path}?wait=0", manifest.encode(), "application/yaml")
             assert isinstance(started, dict)
             await_done(status, started["operation"])
-        way = Way(source=f"{name}.in", target=f"{name}.out")
+        way = TopicPair(source=f"{name}.in", target=f"{name}.out")
         yield Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
 
 
@@ -93,9 +93,9 @@ def await_done(status: Http, operation: str) -> None:
 
 
 @contextmanager
-def pyspark(around: Surroundings, profile: Literal["plain", "tuned"]) -> Iterator[Way]:
+def pyspark(around: Surroundings, profile: Literal["plain", "tuned"]) -> Iterator[TopicPair]:
     name = f"{profile}-{uuid.uuid4().hex[:8]}"
-    way = Way(source=f"{name}.in", target=f"{name}.out")
+    way = TopicPair(source=f"{name}.in", target=f"{name}.out")
     topics = [NewTopic(topic, PARTITIONS, 1) for topic in (way.source, way.target)]
     create_missing(make_admin(around.kafka), topics)
     spec = SparkSpec(

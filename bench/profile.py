@@ -18,7 +18,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.latency import PAUSE_S_MAX, SEED, TIMEOUT_S, Courier, Tokens
+from bench.latency import PAUSE_S_MAX, SEED, TIMEOUT_S, Courier, IssuedTokens
 from bench.pipelines import waybill
 from bench.report import machine
 from bench.surroundings import PREFIX, Surroundings, surroundings
@@ -79,14 +79,16 @@ def _covers(commit: Commit, partition: int, offset: int) -> bool:
 def followed(around: Surroundings) -> Iterator["Followed"]:
     with waybill(around) as pipeline, ExitStack() as stack:
         courier = Courier(around, pipeline.way, stack)
-        tokens = Tokens(around, pipeline, stack)
+        tokens = IssuedTokens(around, pipeline, stack)
         courier.warm_up()
         commits = stack.enter_context(closing(Commits(around.kafka)))
         yield Followed(courier, tokens, commits, around.folder / "stage_runner")
 
 
 class Followed:
-    def __init__(self, courier: Courier, tokens: Tokens, commits: Commits, state: Path) -> None:
+    def __init__(
+        self, courier: Courier, tokens: IssuedTokens, commits: Commits, state: Path
+    ) -> None:
         self._courier = courier
         self._tokens = tokens
         self._commits = commits

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from bench.contest import Contest, Turns
 from bench.http import Http
 from bench.latency import reader
-from bench.pipelines import Way, Waybill, order, pyspark, waybill
+from bench.pipelines import TopicPair, Waybill, order, pyspark, waybill
 from bench.surroundings import Surroundings
 
 RECORDS = 200_000  # in each turn
@@ -23,7 +23,7 @@ TIMEOUT_S = 180.0
 class Flood:
     """Pours records into one way, and counts those that come out."""
 
-    def __init__(self, around: Surroundings, way: Way, stack: ExitStack) -> None:
+    def __init__(self, around: Surroundings, way: TopicPair, stack: ExitStack) -> None:
         options = {"bootstrap.servers": around.kafka, "queue.buffering.max.messages": RECORDS}
         self._producer = Producer({**options, "acks": "all", "enable.idempotence": True})
         self._way = way

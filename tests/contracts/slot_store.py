@@ -16,7 +16,7 @@ from waybill_shared.contract.slots import (
     entry_of,
 )
 from waybill_status.app.ports import SlotStore
-from waybill_status.core.views import PipelineKey, Reading, Stamp, usable_slot
+from waybill_status.core.views import PipelineKey, SlotReading, Stamp, usable_slot
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
 
 T = TypeVar("T")
@@ -158,7 +158,7 @@ class SlotStoreContract:
                 bench.ask(question)
 
 
-def read(bench: Bench) -> Reading:
+def read(bench: Bench) -> SlotReading:
     return bench.ask(lambda store: store.read([ONE]))[ONE]
 
 

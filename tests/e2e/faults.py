@@ -8,7 +8,7 @@ import psutil
 
 from e2e.waiting import eventually
 from waybill_local.stack import StackState
-from waybill_local.state import Phase, ProcessState, load
+from waybill_local.state import ProcessState, StackPhase, load
 
 BACK_TIMEOUT_S = 90.0
 
@@ -30,14 +30,16 @@ def kill_services(stack: StackState, names: Sequence[str]) -> None:
 
     def back() -> bool:
         now = _states(stack)
-        return all(now[n].pid != pid and now[n].state is Phase.READY for n, pid in before.items())
+        return all(
+            now[n].pid != pid and now[n].state is StackPhase.READY for n, pid in before.items()
+        )
 
     eventually(back, within_s=BACK_TIMEOUT_S)
 
 
 def await_ready(stack: StackState) -> None:
     eventually(
-        lambda: all(state.state is Phase.READY for state in _states(stack).values()),
+        lambda: all(state.state is StackPhase.READY for state in _states(stack).values()),
         within_s=BACK_TIMEOUT_S,
     )
 

@@ -31,7 +31,7 @@ from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_status.core.outcomes import FINAL, LostSpan, Outcome
-from waybill_status.core.views import Reading
+from waybill_status.core.views import SlotReading
 
 NOT_KNOWN_NOW = frozenset(
     {
@@ -54,7 +54,7 @@ class Violation:
 
 class ToldLost(NamedTuple):
     lost: Sequence[LostSpan]
-    reading: Reading
+    reading: SlotReading
     """By which it was told."""
 
 
@@ -173,7 +173,7 @@ class Checker:
             if outcome.outcome == OutcomeKind.COMPLETE:
                 self._check_complete(issued, token)
 
-    def _read(self, issued: Issued) -> Reading:
+    def _read(self, issued: Issued) -> SlotReading:
         return Slots(self._world.redis).reading((DEFAULT_TENANT, issued.uid))
 
     def _check_final(self, issued: Issued, kind: OutcomeKind) -> None:

@@ -15,8 +15,8 @@ from sim.sinks import Edge
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.tokens import Tokens as Births
-from waybill_ingress.core.births import Position
+from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.rows import Record, Rejection, RowLimits
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
@@ -32,7 +32,7 @@ from waybill_shared.contract.tokens import (
 )
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_status.app.hub import Hub
-from waybill_status.app.tokens import Tokens as Questions
+from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
 
 RING = KeyRing(active=1, keys={1: bytes(32), 2: bytes([1] * 32)})
@@ -108,7 +108,7 @@ class Ingress:
         self._seen: dict[str, TopicIdentity] = {}
         self._registry = Registry(self.directory, self.directory, self, self)
         self._records = Records(self._registry, self, self, self, LIMITS)
-        self._births = Births(self._registry, self, self)
+        self._births = TokenIssuer(self._registry, self, self)
         self._appended: list[Place] = []
         self._unplaced = False
         self._sealed: Sequence[Part] = ()
@@ -139,7 +139,7 @@ class Ingress:
     ) -> Issued | None:
         """A token for records that a client produced by itself, by its delivery reports."""
         positions = [
-            Position(topic=topic, topic_id=p.topic_id, partition=p.partition, start=p.offset,
+            NamedSpan(topic=topic, topic_id=p.topic_id, partition=p.partition, start=p.offset,
                      end=p.offset + 1)
             for p in places
         ]  # fmt: skip
@@ -245,7 +245,7 @@ class Status:
 
     def __init__(self, world: Around) -> None:
         self.directory = Follower(world.records)
-        self._questions = Questions(
+        self._questions = Tokens(
             owners=self.directory,
             store=Slots(world.redis),
             hub=cast(Hub, None),

@@ -18,7 +18,7 @@ from sim.log import Place
 from waybill_shared.contract.events import Fact, to_vector
 from waybill_shared.contract.words import LossReason
 from waybill_status.core.outcomes import LostSpan
-from waybill_status.core.views import Reading
+from waybill_status.core.views import SlotReading
 
 CUT_OFF: Final = frozenset({LossReason.PIPELINE_DELETED, LossReason.SINK_REMOVED})
 """Behind a hop all that comes behind the first batch that has not come through is cut off, too."""
@@ -44,7 +44,7 @@ class Losses:
                 for lost in told.lost:
                     self._check(issued, lost, told.reading)
 
-    def _check(self, issued: Issued, lost: LostSpan, reading: Reading) -> None:
+    def _check(self, issued: Issued, lost: LostSpan, reading: SlotReading) -> None:
         for place, _ in covered(self._contents, self._world.open(issued)):
             if not self._within(place, lost):
                 continue
@@ -105,7 +105,7 @@ class Losses:
         return self._flows[uid]
 
 
-def _accused(issued: Issued, place: Place, reading: Reading) -> Iterator[str]:
+def _accused(issued: Issued, place: Place, reading: SlotReading) -> Iterator[str]:
     """The sinks that are as old as the token and for which it was told lost."""
     assert reading.slot is not None
     for key, losses in reading.losses.items():

@@ -19,7 +19,7 @@ from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
 from waybill_status.core.views import (
     PipelineKey,
-    Reading,
+    SlotReading,
     Stamp,
     reading_of,
 )
@@ -192,7 +192,7 @@ class Slots:
     def __init__(self, server: RedisServer) -> None:
         self._server = server
 
-    async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Reading]:
+    async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotReading]:
         self._server.check()
         return {key: self.reading(key) for key in pipelines}
 
@@ -224,7 +224,7 @@ class Slots:
     def _age_ms(self, stored: Stored | None) -> int | None:
         return None if stored is None else self._server.clock.now_ms() - stored.confirmed_at
 
-    def reading(self, key: PipelineKey) -> Reading:
+    def reading(self, key: PipelineKey) -> SlotReading:
         stored = self._server.stored.get(key)
         stamp = Stamp(
             server_run_id=self._server.run_id,

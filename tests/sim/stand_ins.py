@@ -30,7 +30,7 @@ from waybill_spark.ledger import Batch, Ledger
 from waybill_spark.stopping import StageStopped
 from waybill_stage_runner.core.planning import TopicState, define
 from waybill_status.core.outcomes import Judgement
-from waybill_status.core.views import Reading, View, view_of
+from waybill_status.core.views import SlotReading, View, view_of
 from waybill_token_tracker.core.facts import _hop
 
 transact = Topics.transact
@@ -90,11 +90,11 @@ def the_later(
     return right
 
 
-def any_server(reading: Reading | None) -> Slot | None:
+def any_server(reading: SlotReading | None) -> Slot | None:
     return None if reading is None else reading.slot
 
 
-def every_generation(reading: Reading | None) -> View:
+def every_generation(reading: SlotReading | None) -> View:
     return replace(view_of(reading), generation=2**31)
 
 

@@ -23,7 +23,7 @@ from waybill_status.app.hub import Hub
 from waybill_status.app.question import Change
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
-from waybill_status.core.views import PipelineKey, Reading, Stamp
+from waybill_status.core.views import PipelineKey, SlotReading, Stamp
 
 WAITERS_MAX: Final = 1_000
 WAIT_S: Final = 10.0
@@ -58,7 +58,7 @@ class SlowSlots(Slots):
         super().__init__(server)
         self._dice = dice
 
-    async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Reading]:
+    async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotReading]:
         await self._lag()
         found = await super().read(pipelines)
         await self._lag()

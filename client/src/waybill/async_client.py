@@ -19,11 +19,11 @@ from waybill.models import AsyncIssuedToken, AsyncReceipt, Operation, Position, 
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
-from waybill.plans import Ask, Plan
+from waybill.plans import Plan, Put
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, AsyncToken
-from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, WAIT_TIMEOUT_S, AsyncClock, Patience
+from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, WAIT_TIMEOUT_S, AsyncTimer, Patience
 
 if TYPE_CHECKING:
     import httpx2
@@ -60,7 +60,7 @@ class AsyncClient:
         api_key: str | None = None,
         timeout_s: float = TIMEOUT_S,
         transport: "httpx2.AsyncBaseTransport | None" = None,
-        clock: AsyncClock | None = None,
+        clock: AsyncTimer | None = None,
     ) -> None:
         """`url`: else WAYBILL_URL, else the stack around the folder, else 127.0.0.1:8080.
 
@@ -280,7 +280,7 @@ class AsyncClient:
         try:
             step = next(plan)
             while True:
-                if not isinstance(step, Ask):
+                if not isinstance(step, Put):
                     await self._pause(step.seconds)
                     step = plan.send(None)
                     continue

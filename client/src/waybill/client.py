@@ -19,7 +19,7 @@ from waybill.models import IssuedToken, Operation, Position, Receipt, Span, Star
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
-from waybill.plans import Ask, Plan
+from waybill.plans import Plan, Put
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, Token
@@ -27,9 +27,9 @@ from waybill.waiting import (
     ANSWER_WAIT_S,
     MOMENT_S_MAX,
     WAIT_TIMEOUT_S,
-    Clock,
     Patience,
-    SystemClock,
+    SystemTimer,
+    Timer,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Client:
         api_key: str | None = None,
         timeout_s: float = TIMEOUT_S,
         transport: "httpx2.BaseTransport | None" = None,
-        clock: Clock | None = None,
+        clock: Timer | None = None,
     ) -> None:
         """`url`: else WAYBILL_URL, else the stack around the folder, else 127.0.0.1:8080.
 
@@ -76,7 +76,7 @@ class Client:
             transport=transport,
         )
         self._generations = Generations()
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemTimer()
 
     @property
     def url(self) -> str:
@@ -281,7 +281,7 @@ class Client:
         try:
             step = next(plan)
             while True:
-                if not isinstance(step, Ask):
+                if not isinstance(step, Put):
                     self._pause(step.seconds)
                     step = plan.send(None)
                     continue

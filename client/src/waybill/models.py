@@ -12,7 +12,7 @@ from typing import Generic, Literal, Self, TypeVar
 from waybill.fields import Fields, no_json
 from waybill.tokens import AsyncToken, Token
 
-Held = TypeVar("Held", Token, AsyncToken)
+Handle = TypeVar("Handle", Token, AsyncToken)
 StartFrom = Literal["earliest", "latest"]
 """Where to begin in a topic."""
 
@@ -30,17 +30,17 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptOf(Generic[Held]):
+class ReceiptOf(Generic[Handle]):
     """What became of one `send`; `token` is for exactly the records that were accepted."""
 
-    token: Held
+    token: Handle
     accepted: int
     rejected: tuple[Rejected, ...]
     request_id: str | None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @classmethod
-    def read(cls, fields: Fields, hold: Callable[[str], Held]) -> Self:
+    def read(cls, fields: Fields, hold: Callable[[str], Handle]) -> Self:
         return cls(
             token=hold(fields.text("token")),
             accepted=fields.whole("accepted"),
@@ -101,17 +101,17 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedTokenOf(Generic[Held]):
+class IssuedTokenOf(Generic[Handle]):
     """A token made for positions, or for all that an input holds now."""
 
-    token: Held
+    token: Handle
     pipeline: str
     issued_at: datetime | None
     request_id: str | None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @classmethod
-    def read(cls, fields: Fields, hold: Callable[[str], Held]) -> Self:
+    def read(cls, fields: Fields, hold: Callable[[str], Handle]) -> Self:
         return cls(
             token=hold(fields.text("token")),
             pipeline=fields.text("pipeline"),

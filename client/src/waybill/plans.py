@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Put:
     """Put the question; the answer is sent back, a failure is thrown back."""
 
     question: Question
@@ -40,7 +40,7 @@ class Pause:
     seconds: float
 
 
-Plan = Generator[Ask | Pause, Fields | None, T]
+Plan = Generator[Put | Pause, Fields | None, T]
 Heard = Callable[[], bool]
 """Whether anything has ever answered at this URL."""
 
@@ -190,6 +190,6 @@ def _look_until(
 
 
 def _ask(question: Question, held_s: float = 0.0) -> Plan[Fields]:
-    answer = yield Ask(question=question, held_s=held_s)
+    answer = yield Put(question=question, held_s=held_s)
     assert answer is not None, "a question is answered or throws"
     return answer

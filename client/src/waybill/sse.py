@@ -20,7 +20,7 @@ SILENCE_S_MIN = 1.0  # an answer that is on its way is still taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class ServerEvent:
     """One server-sent event."""
 
     name: str
@@ -36,7 +36,7 @@ class EventReader:
         self._begin()
         self._id: str | None = None
 
-    def read(self, piece: bytes) -> Iterator[Event | None]:
+    def read(self, piece: bytes) -> Iterator[ServerEvent | None]:
         """The events that end in this piece, and None for each comment (the server is alive)."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         if len(self._rest) > EVENT_BYTES_MAX:
@@ -49,7 +49,7 @@ class EventReader:
                 self._take(line)
             else:
                 if self._data:
-                    yield Event(name=self._name, data="\n".join(self._data), id=self._id)
+                    yield ServerEvent(name=self._name, data="\n".join(self._data), id=self._id)
                 self._begin()
 
     def _take(self, line: str) -> None:
@@ -130,11 +130,11 @@ class Following:
             raise failure
         return self._patience.endure(failure)
 
-    def _new(self, event: Event) -> bool:
+    def _new(self, event: ServerEvent) -> bool:
         return event.id is None or event.id != self._last_id
 
 
-def _json(event: Event) -> object:
+def _json(event: ServerEvent) -> object:
     try:
         return json.loads(event.data)
     except ValueError as error:

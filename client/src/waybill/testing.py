@@ -17,7 +17,7 @@ STOP_NOTICED_S = 0.002  # a test with a server should not cost more than one wit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Response:
     """One answer: `json` or `content`; `cut` ends the connection before all of it was sent."""
 
     status: int = 200
@@ -43,24 +43,24 @@ class Received:
     body: bytes
 
 
-def problem(status: int, detail: str, **members: object) -> Reply:
+def problem(status: int, detail: str, **members: object) -> Response:
     """A problem document as Waybill answers it."""
     body = {"type": f"urn:waybill:problem:{status}", "title": "problem", "status": status}
-    return Reply(
+    return Response(
         status=status,
         json={**body, "detail": detail, **members},
         content_type="application/problem+json",
     )
 
 
-def event_stream(*outcomes: Mapping[str, object], cut: bool = False) -> Reply:
+def event_stream(*outcomes: Mapping[str, object], cut: bool = False) -> Response:
     """Outcomes as server-sent events; the ids count from 1, or are the outcome's `version`."""
     events = (
         f"event: outcome\nid: {outcome.get('version', number)}\ndata: {json.dumps(outcome)}\n\n"
         for number, outcome in enumerate(outcomes, start=1)
     )
     content = "".join(events).encode()
-    return Reply(content=content, content_type="text/event-stream", cut=cut)
+    return Response(content=content, content_type="text/event-stream", cut=cut)
 
 
 class _ManualTime:
@@ -97,7 +97,7 @@ class ScriptedServer:
 
     def __init__(self) -> None:
         self.requests: list[Received] = []
-        self._replies: dict[tuple[str, str], list[Reply]] = defaultdict(list)
+        self._replies: dict[tuple[str, str], list[Response]] = defaultdict(list)
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.script = self
         self._thread = threading.Thread(
@@ -108,13 +108,13 @@ class ScriptedServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def answer(self, method: str, path: str, *replies: Reply) -> None:
+    def answer(self, method: str, path: str, *replies: Response) -> None:
         self._replies[method, path].extend(replies)
 
     def asked(self, method: str, path: str) -> Sequence[Received]:
         return [r for r in self.requests if (r.method, r.path) == (method, path)]
 
-    def reply_to(self, received: Received) -> Reply:
+    def reply_to(self, received: Received) -> Response:
         self.requests.append(received)
         replies = self._replies.get((received.method, received.path))
         if not replies:
@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         self._send(self.server.script.reply_to(received))
 
-    def _send(self, reply: Reply) -> None:
+    def _send(self, reply: Response) -> None:
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.content_type)
         # One byte more than is sent makes the client see a broken connection.

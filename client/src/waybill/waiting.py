@@ -24,19 +24,19 @@ class Time(Protocol):
     def monotonic(self) -> float: ...
 
 
-class Clock(Time, Protocol):
+class Timer(Time, Protocol):
     """Time that a test can replace."""
 
     def sleep(self, seconds: float) -> None: ...
 
 
-class AsyncClock(Time, Protocol):
+class AsyncTimer(Time, Protocol):
     """The same for an AsyncClient."""
 
     async def sleep(self, seconds: float) -> None: ...
 
 
-class SystemClock:
+class SystemTimer:
     """The machine's clock."""
 
     def monotonic(self) -> float:

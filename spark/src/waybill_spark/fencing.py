@@ -51,7 +51,7 @@ class Diverged:
     detail: str
 
 
-Decision = Write | AlreadyDone | Diverged
+BatchDecision = Write | AlreadyDone | Diverged
 
 
 def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
@@ -81,7 +81,7 @@ def taken(runs: tuple[Range, ...]) -> tuple[Range, ...]:
     return tuple(run for run in runs if run.start < run.end)
 
 
-def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> Decision:
+def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> BatchDecision:
     """`bases` is where the stage began; a sink without a fence must be written from there.
 
     An empty run counts too: where it starts, the next batch of its partition will.

@@ -14,8 +14,8 @@ from integration.local_stack.place import Place, eventually, state_of
 from waybill_local import stack
 from waybill_local.stack import (
     AlreadyRunning,
-    Phase,
     ProcessState,
+    StackPhase,
     StackState,
 )
 from waybill_shared.contract.topics import topic_specs
@@ -54,7 +54,7 @@ def test_table_names_every_process(running: Place) -> None:
         "ingress",
         "gateway",
     ]
-    assert {process.state for process in state.processes} == {Phase.READY}
+    assert {process.state for process in state.processes} == {StackPhase.READY}
     assert all(psutil.pid_exists(process.pid) for process in state.processes)
 
 
@@ -122,7 +122,7 @@ def test_crashed_service_is_started_again_and_it_is_said(running: Place) -> None
 
     def back() -> bool:
         now = process_of(state_of(running), "ingress")
-        return now.pid != before.pid and now.state is Phase.READY
+        return now.pid != before.pid and now.state is StackPhase.READY
 
     eventually(back)
     log = (running.folder / ".waybill" / "logs" / "supervisor.log").read_text()

@@ -10,7 +10,7 @@ from containers import Servers
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, Keys, Slot
 from waybill_shared.process.clock import SystemClock
 from waybill_status.adapters.redis import RedisSlots
-from waybill_status.core.views import Reading
+from waybill_status.core.views import SlotReading
 from waybill_token_tracker.adapters.redis import RedisStore
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
@@ -39,8 +39,8 @@ def write(servers: Servers, keys: Keys, at: int, slot: Slot | None, *, mark: str
     client.close()
 
 
-def read(servers: Servers, keys: Keys) -> Reading:
-    async def ask() -> Reading:
+def read(servers: Servers, keys: Keys) -> SlotReading:
+    async def ask() -> SlotReading:
         client = Redis.from_url(servers.redis)
         try:
             return (await RedisSlots(client, keys).read([("default", "p")]))["default", "p"]

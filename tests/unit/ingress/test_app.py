@@ -18,7 +18,7 @@ from unit.ingress.world import World, position
 from waybill_ingress.app.floors import FLOOR_AGE_MS_MAX
 from waybill_ingress.app.registry import APPLIED_AGE_MS_MAX
 from waybill_ingress.app.tokens import END_RETRY_MS
-from waybill_ingress.core.births import Position
+from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.rows import Rejection
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -230,7 +230,7 @@ def test_positions_become_exact_spans() -> None:
         (position(0, 0, 1, topic="other"), "topic_not_an_input"),
     ],
 )
-def test_a_position_that_is_not_there_gets_no_token(wrong: Position, slug: str) -> None:
+def test_a_position_that_is_not_there_gets_no_token(wrong: NamedSpan, slug: str) -> None:
     world = World(pipeline(source()), kafka=FakeKafka(ends_now={0: 9, 1: 9}))
     world.mint.step_ms = END_RETRY_MS
     with pytest.raises(Refusal) as refused:

@@ -31,7 +31,7 @@ from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
@@ -69,7 +69,7 @@ def make_app(
     routers = [
         records_router(writer, body_bytes_max=BODY_BYTES_MAX),
         tokens_router(
-            Tokens(known, kafka, mint),
+            TokenIssuer(known, kafka, mint),
             Merges(RandomMint(RING, FixedClock())),
             body_bytes_max=BODY_BYTES_MAX,
         ),

@@ -8,7 +8,7 @@ import pytest
 from unit.ingress.fakes import FakeDirectory, FakeKafka, FakeMint, pipeline, source
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.authentication import ANYONE
@@ -24,7 +24,7 @@ class World:
         kafka = FakeKafka()
         self.registry = Registry(directory, directory, kafka, self.mint)
         self.records = Records(self.registry, kafka, kafka, self.mint, LIMITS)
-        self.tokens = Tokens(self.registry, kafka, self.mint)
+        self.tokens = TokenIssuer(self.registry, kafka, self.mint)
 
     def write(self, demand: Demand | None = None, *, to: str = "orders") -> int:
         """The generation of the token."""

@@ -14,8 +14,8 @@ from unit.ingress.fakes import (
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.tokens import Tokens
-from waybill_ingress.core.births import Position
+from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal
@@ -34,7 +34,7 @@ class World:
         self.directory = FakeDirectory(*records)
         self.registry = Registry(self.directory, self.directory, self.kafka, self.mint)
         self.records = Records(self.registry, self.kafka, self.kafka, self.mint, LIMITS)
-        self.tokens = Tokens(self.registry, self.kafka, self.mint)
+        self.tokens = TokenIssuer(self.registry, self.kafka, self.mint)
         self.commands = Commands(self.registry, self.kafka, self.mint, "waybill")
 
     def write(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Receipt:
@@ -45,12 +45,12 @@ class World:
             self.write(body, name=name, to=to)
         return refused.value
 
-    def for_positions(self, *positions: Position) -> tuple[Span, ...]:
+    def for_positions(self, *positions: NamedSpan) -> tuple[Span, ...]:
         asyncio.run(self.tokens.for_positions(ANYONE, "orders", positions))
         (part,) = self.mint.parts
         return part.spans
 
 
-def position(partition: int, start: int, end: int, **fields: str | None) -> Position:
+def position(partition: int, start: int, end: int, **fields: str | None) -> NamedSpan:
     given = {"topic": "orders.in", "topic_id": OLD_ID, **fields}
-    return Position(partition=partition, start=start, end=end, **given)  # type: ignore[arg-type]
+    return NamedSpan(partition=partition, start=start, end=end, **given)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from waybill_local.state import Phase, ProcessState, StackState
+from waybill_local.state import ProcessState, StackPhase, StackState
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def state(tmp_path: Path) -> StackState:
         began=me.create_time(),
         address="127.0.0.1:9192",
         version="4.3.1",
-        state=Phase.READY,
+        state=StackPhase.READY,
     )
     return StackState(
         folder=folder,
-        phase=Phase.READY,
+        phase=StackPhase.READY,
         version="0.1.0",
         started_at="2026-11-21T09:00:00+00:00",
         supervisor_pid=me.pid,

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from waybill_local import checks, jars
-from waybill_local.checks import Check, Verdict
+from waybill_local.checks import CheckResult, Verdict
 from waybill_local.state import StackState, save
 
 
@@ -22,7 +22,7 @@ def taken() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def found(check: Check) -> tuple[Verdict, bool]:
+def found(check: CheckResult) -> tuple[Verdict, bool]:
     """The verdict, and whether it says what to do: only where it is not ok."""
     return check.verdict, bool(check.fix)
 

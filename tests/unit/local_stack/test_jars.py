@@ -13,9 +13,9 @@ from waybill_local.jars import (
     KAFKA,
     ROOTS,
     SPARK,
+    Download,
     Jar,
     JarSet,
-    Progress,
     jar_set,
     main,
     parse_lock,
@@ -61,7 +61,7 @@ exit {code}
     return make
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: Download) -> None:
     pass
 
 
@@ -100,7 +100,7 @@ def test_another_checksum_means_another_folder(cache: Path) -> None:
 
 
 def test_jars_are_retrieved_once(fake_ivy: FakeIvy, tmp_path: Path) -> None:
-    wanted, seen = make_set("one", "two"), list[Progress]()
+    wanted, seen = make_set("one", "two"), list[Download]()
     folder = retrieve(wanted, java=fake_ivy(), progress=seen.append)
     assert [path.read_text() for path in wanted.class_path] == ["one", "two"]
     assert [(p.done, p.total) for p in seen] == [(0, 2), (1, 2), (2, 2), (2, 2)]
@@ -134,7 +134,7 @@ def test_untrusted_certificate_names_the_setting_that_helps(fake_ivy: FakeIvy) -
 
 
 def test_interrupted_download_leaves_nothing(fake_ivy: FakeIvy) -> None:
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: Download) -> None:
         if progress.done == 1:
             raise KeyboardInterrupt
 

@@ -9,7 +9,7 @@ from waybill_local.ports import (
     holder,
     pick,
 )
-from waybill_local.state import Phase, StackState
+from waybill_local.state import StackPhase, StackState
 from waybill_local.supervisor import DEFAULT_PORTS, Options, wanted_ports
 
 
@@ -38,7 +38,7 @@ def test_first_start_wants_the_usual_ports() -> None:
 
 
 def test_later_start_wants_the_ports_of_the_last_one(state: StackState) -> None:
-    assert state.phase is Phase.READY
+    assert state.phase is StackPhase.READY
     assert wanted_ports(Options(), state)["gateway"] == state.ports["gateway"]
 
 

@@ -24,7 +24,7 @@ from waybill_shared.contract.vectors import Span
 from waybill_status.core.judge import Claim
 from waybill_status.core.views import (
     PipelineKey,
-    Reading,
+    SlotReading,
     Stamp,
     View,
     reading_of,
@@ -152,7 +152,7 @@ def reading(
     version: int = 1,
     age_ms: int = 0,
     mark: str = "",
-) -> Reading:
+) -> SlotReading:
     """Confirmed by a tracker at NOW by its clock."""
     stamp = Stamp(
         server_run_id="server", run_id=run_id, version=version, at=NOW, age_ms=age_ms, mark=mark
@@ -241,7 +241,7 @@ class FakeOwners:
 class FakeStore:
     """`SlotStore` in memory; counts the questions, and can be away."""
 
-    readings: dict[PipelineKey, Reading] = field(default_factory=dict)
+    readings: dict[PipelineKey, SlotReading] = field(default_factory=dict)
     histories: dict[tuple[PipelineKey, str], list[Progress]] = field(default_factory=dict)
     server: str = "server"
     away: bool = False
@@ -264,7 +264,7 @@ class FakeStore:
         for key, known in self.readings.items():
             self.readings[key] = replace(known, stamp=replace(known.stamp, age_ms=age_ms))
 
-    async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Reading]:
+    async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, SlotReading]:
         self.reads += 1
         return {key: self._one(key) for key in pipelines}
 
@@ -289,7 +289,7 @@ class FakeStore:
         while True:
             yield await self.changes.get()
 
-    def _one(self, key: PipelineKey) -> Reading:
+    def _one(self, key: PipelineKey) -> SlotReading:
         self._check()
         known = self.readings.get(key)
         if known is None:

@@ -32,7 +32,7 @@ from waybill_status.adapters.models import PipelinesAnswer
 from waybill_status.core.judge import judge
 from waybill_status.core.outcomes import Judgement, Outcome, accepted, describe, kind_of
 from waybill_status.core.pipelines import PipelineDetail, detail_of, graph_of, summary_of
-from waybill_status.core.views import Reading
+from waybill_status.core.views import SlotReading
 
 BATCHES = {
     (KEY, ENRICH): progress(4, 5, at=40, sink=ENRICH),
@@ -158,7 +158,9 @@ def test_a_pipeline_reads_as_the_contract_has_it() -> None:
         (reading(slot(lifecycle=life("Running"), heard_at=NOW - 10_001)), "Unknown"),
     ],
 )
-def test_a_phase_is_told_only_while_its_runner_is_heard(held: Reading | None, phase: str) -> None:
+def test_a_phase_is_told_only_while_its_runner_is_heard(
+    held: SlotReading | None, phase: str
+) -> None:
     assert summary_of(record(), held).phase == phase
 
 

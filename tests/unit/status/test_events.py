@@ -8,7 +8,7 @@ import pytest
 from unit.status.fakes import KEY, NOW, life
 from waybill_shared.contract.errors import Refusal
 from waybill_status.app import events as module
-from waybill_status.app.events import EVENTS_MAX, Events, Told
+from waybill_status.app.events import EVENTS_MAX, Events, PipelineEvent
 
 BEAT = replace(life(), kind="heartbeat")
 
@@ -46,7 +46,7 @@ def test_only_the_newest_are_kept() -> None:
 
 
 def test_a_stream_goes_on_with_what_happens_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene() -> list[Told | None]:
+    async def scene() -> list[PipelineEvent | None]:
         events = Events(streams_max=1)
         events.take(life("Starting"))
         stream = events.follow(KEY, after="")

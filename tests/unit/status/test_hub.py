@@ -29,7 +29,7 @@ from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.app.feeds import Feed
 from waybill_status.app.hub import Hub
-from waybill_status.app.question import Change, Question
+from waybill_status.app.question import Change, SharedQuestion
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.views import PipelineKey
 
@@ -94,7 +94,7 @@ async def quiet() -> None:
 def remembered() -> int:
     """What is left in this process of tokens and pipelines that were awaited."""
     gc.collect()
-    return sum(type(each) in (Question, Feed) for each in gc.get_objects())
+    return sum(type(each) in (SharedQuestion, Feed) for each in gc.get_objects())
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,7 +9,7 @@ import pytest
 from unit.waybill.conftest import Command
 from waybill import Client, Conflict, Invalid, NotReady
 from waybill.models import Operation
-from waybill.testing import Reply, ScriptedServer, problem
+from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
 RECORDS = f"{PATH}/inputs/orders/records"
@@ -36,7 +36,7 @@ DONE = {
     "result": None,
 }
 FAILED = {**DONE, "state": "failed", "problem": "plan_incompatible", "errors": [FAULT]}
-ACCEPTED = Reply(status=202, json={"operation": "op-1", "pipeline": "orders", "action": "apply"})
+ACCEPTED = Response(status=202, json={"operation": "op-1", "pipeline": "orders", "action": "apply"})
 CHANGES: list[tuple[str, str, Callable[[Client], Operation]]] = [
     ("PUT", PATH, lambda client: client.apply(MANIFEST)),
     ("POST", f"{PATH}/start", lambda client: client.start("orders")),
@@ -46,7 +46,7 @@ CHANGES: list[tuple[str, str, Callable[[Client], Operation]]] = [
 ]
 
 
-def refused(status: int, operation: dict[str, object]) -> Reply:
+def refused(status: int, operation: dict[str, object]) -> Response:
     return problem(status, "it is not to be", request_id="r-1", **operation)
 
 
@@ -60,7 +60,7 @@ def manifest(tmp_path: Path) -> str:
 def test_what_is_done_at_once_is_a_done_operation(
     server: ScriptedServer, client: Client, method: str, path: str, change: Callable[..., Operation]
 ) -> None:
-    server.answer(method, path, Reply(json=DONE))
+    server.answer(method, path, Response(json=DONE))
     operation = change(client)
     assert (operation.state, operation.generation) == ("done", 3)
     assert (operation.warnings, operation.raw) == (("short trigger",), DONE)
@@ -106,8 +106,8 @@ def test_who_changes_says_how_long_the_answer_may_take(
 
 def test_a_client_knows_what_its_change_has_come_to(server: ScriptedServer, client: Client) -> None:
     """It gets no token of the pipeline as it was before."""
-    server.answer("PUT", PATH, Reply(json=DONE))
-    server.answer("POST", RECORDS, Reply(json={"token": "wb1.a", "accepted": 1, "rejected": []}))
+    server.answer("PUT", PATH, Response(json=DONE))
+    server.answer("POST", RECORDS, Response(json={"token": "wb1.a", "accepted": 1, "rejected": []}))
     client.apply(MANIFEST)
     client.send("orders", "orders", [{"id": 1}])
     assert server.requests[-1].headers["if-match"] == '"u-1/3"'
@@ -116,18 +116,18 @@ def test_a_client_knows_what_its_change_has_come_to(server: ScriptedServer, clie
 @pytest.mark.parametrize("output", ["table", "json"])
 @pytest.mark.parametrize(
     ("at_once", "operation"),
-    [(Reply(json=DONE), DONE), (refused(422, FAILED), FAILED)],
+    [(Response(json=DONE), DONE), (refused(422, FAILED), FAILED)],
 )
 def test_the_command_prints_and_ends_as_if_it_had_asked_later(
     server: ScriptedServer,
     command: Command,
     manifest: str,
     output: str,
-    at_once: Reply,
+    at_once: Response,
     operation: dict[str, object],
 ) -> None:
     server.answer("PUT", PATH, at_once, ACCEPTED)
-    server.answer("GET", "/v1/operations/op-1", Reply(json=operation))
+    server.answer("GET", "/v1/operations/op-1", Response(json=operation))
 
     sooner = command("apply", "-f", manifest, "-o", output)
     assert server.asked("GET", "/v1/operations/op-1") == []

@@ -7,10 +7,10 @@ import httpx2
 import pytest
 
 from waybill import AsyncClient, Client, NotAllowed, Unreachable, WaybillError
-from waybill.testing import Reply, ScriptedServer, problem
+from waybill.testing import Response, ScriptedServer, problem
 
 KEY = "wb_dev_3f9c0a1b2c3d_s3cr3tS3cr3t"
-PIPELINES = Reply(json={"items": []})
+PIPELINES = Response(json={"items": []})
 
 
 def sent(server: ScriptedServer) -> list[str | None]:
@@ -84,7 +84,7 @@ def test_what_no_header_takes_is_refused_without_showing_it(bad: str) -> None:
 
 def test_a_key_is_not_carried_to_another_host(server: ScriptedServer) -> None:
     """A redirect is not followed: Waybill sends none."""
-    moved = Reply(status=307, headers={"Location": "http://127.0.0.1:1/v1/pipelines"})
+    moved = Response(status=307, headers={"Location": "http://127.0.0.1:1/v1/pipelines"})
     server.answer("GET", "/v1/pipelines", moved)
     with Client(server.url, api_key=KEY) as client, pytest.raises(Exception, match="status 307"):
         client.pipelines()

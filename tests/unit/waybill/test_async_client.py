@@ -28,7 +28,7 @@ from waybill import (
 from waybill.testing import (
     AsyncManualClock,
     ManualClock,
-    Reply,
+    Response,
     ScriptedServer,
     event_stream,
     problem,
@@ -39,16 +39,16 @@ PIPELINE_PATH = "/v1/pipelines/orders"
 OPERATION = {"operation": "op-1", "pipeline": "orders", "action": "stop"}
 STATE = {"id": "op-1", "pipeline": "orders", "action": "stop"}
 PLACE = Position(topic="orders.in", topic_id="Hb0c", partition=0, offset=4)
-STARTED, DONE = Reply(json={"outcome": "in_progress"}), Reply(json={"outcome": "complete"})
-CUT = Reply(json={"outcome": "in_progress"}, cut=True)
-UNKNOWN = Reply(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
-RECEIPT = Reply(json={"token": "wb1.abc", "accepted": 1, "rejected": []})
-ISSUED = Reply(json={"token": "wb1.abc", "pipeline": "orders"})
+STARTED, DONE = Response(json={"outcome": "in_progress"}), Response(json={"outcome": "complete"})
+CUT = Response(json={"outcome": "in_progress"}, cut=True)
+UNKNOWN = Response(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
+RECEIPT = Response(json={"token": "wb1.abc", "accepted": 1, "rejected": []})
+ISSUED = Response(json={"token": "wb1.abc", "pipeline": "orders"})
 
 Use = Callable[[AsyncClient], Awaitable[object]]
 
 # The method, its arguments, the route, and the replies.
-CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[Reply]]] = [
+CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[Response]]] = [
     ("send", ("orders", "orders", [{"id": 1}]), {"request_id": "r"}, "POST",
      f"{PIPELINE_PATH}/inputs/orders/records", [RECEIPT]),
     ("token_for", ("orders",), {"input": "orders"}, "POST", "/v1/tokens", [ISSUED]),
@@ -61,34 +61,35 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
     ("wait", ("wb1.abc",), {"timeout_s": 1}, "GET", TOKEN_PATH, [STARTED]),
     ("wait", ("wb1.abc",), {"timeout_s": 5}, "GET", TOKEN_PATH, [UNKNOWN]),
     ("wait", ("wb1.abc",), {"timeout_s": 5}, "GET", TOKEN_PATH, [CUT]),
-    ("apply", ("name: orders\n",), {}, "PUT", PIPELINE_PATH, [Reply(status=202, json=OPERATION)]),
+    ("apply", ("name: orders\n",), {}, "PUT", PIPELINE_PATH,
+     [Response(status=202, json=OPERATION)]),
     ("start", ("orders",), {}, "POST", f"{PIPELINE_PATH}/start",
-     [Reply(status=202, json=OPERATION)]),
+     [Response(status=202, json=OPERATION)]),
     ("stop", ("orders",), {}, "POST", f"{PIPELINE_PATH}/stop",
-     [Reply(status=202, json=OPERATION)]),
+     [Response(status=202, json=OPERATION)]),
     ("restart", ("orders", "latest"), {}, "POST", f"{PIPELINE_PATH}/restart",
-     [Reply(status=202, json=OPERATION)]),
-    ("delete", ("orders",), {}, "DELETE", PIPELINE_PATH, [Reply(status=202, json=OPERATION)]),
+     [Response(status=202, json=OPERATION)]),
+    ("delete", ("orders",), {}, "DELETE", PIPELINE_PATH, [Response(status=202, json=OPERATION)]),
     ("stop", ("orders",), {"wait_s": 0}, "POST", f"{PIPELINE_PATH}/stop",
-     [Reply(status=202, json=OPERATION)]),
+     [Response(status=202, json=OPERATION)]),
     ("stop", ("orders",), {}, "POST", f"{PIPELINE_PATH}/stop",
-     [Reply(json={**STATE, "state": "done"})]),
+     [Response(json={**STATE, "state": "done"})]),
     ("stop", ("orders",), {}, "POST", f"{PIPELINE_PATH}/stop",
      [problem(409, "superseded", **STATE, state="failed", problem="superseded")]),
     ("stop", ("orders",), {}, "POST", f"{PIPELINE_PATH}/stop", [problem(409, "not now")]),
     ("operation", ("op-1",), {"wait_s": 30}, "GET", "/v1/operations/op-1",
-     [Reply(json={**STATE, "state": "pending"}), Reply(json={**STATE, "state": "done"})]),
+     [Response(json={**STATE, "state": "pending"}), Response(json={**STATE, "state": "done"})]),
     ("pipelines", (), {}, "GET", "/v1/pipelines",
-     [Reply(json={"items": [{"name": "a", "phase": "Running"}], "next_cursor": "a"}),
-      Reply(json={"items": [{"name": "b", "phase": "Running"}], "next_cursor": None})]),
+     [Response(json={"items": [{"name": "a", "phase": "Running"}], "next_cursor": "a"}),
+      Response(json={"items": [{"name": "b", "phase": "Running"}], "next_cursor": None})]),
     ("pipeline", ("orders",), {}, "GET", PIPELINE_PATH,
-     [Reply(json={"name": "orders", "phase": "Running"})]),
+     [Response(json={"name": "orders", "phase": "Running"})]),
     ("pipeline", ("orders",), {}, "GET", PIPELINE_PATH, [problem(403, "this key may not")]),
-    ("pipeline", ("orders",), {}, "GET", PIPELINE_PATH, [Reply(content=b"<html>")]),
+    ("pipeline", ("orders",), {}, "GET", PIPELINE_PATH, [Response(content=b"<html>")]),
     ("wait_pipeline", ("orders",), {"timeout_s": 9}, "GET", PIPELINE_PATH,
-     [problem(404, "none"), Reply(json={"name": "orders", "phase": "Running"})]),
+     [problem(404, "none"), Response(json={"name": "orders", "phase": "Running"})]),
     ("wait_pipeline", ("orders",), {"timeout_s": 2}, "GET", PIPELINE_PATH,
-     [Reply(json={"name": "orders", "phase": "Stopped"})]),
+     [Response(json={"name": "orders", "phase": "Stopped"})]),
     ("follow", ("wb1.abc",), {}, "GET", TOKEN_PATH,
      [event_stream({"outcome": "in_progress", "version": 4}, cut=True), UNKNOWN,
       event_stream({"outcome": "complete", "version": 5})]),
@@ -100,7 +101,7 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call[0]}-{len(call[5])}")
 def test_both_clients_ask_hear_pause_and_fail_alike(
-    call: tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[Reply]],
+    call: tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[Response]],
 ) -> None:
     name, arguments, named, method, path, replies = call
     seen = []
@@ -189,7 +190,7 @@ def in_client(server: ScriptedServer, use: Use) -> None:
 
 def test_a_token_is_awaited(server: ScriptedServer) -> None:
     server.answer("POST", f"{PIPELINE_PATH}/inputs/orders/records", RECEIPT)
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.merged"}))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.merged"}))
     server.answer("GET", TOKEN_PATH, STARTED, DONE)
     server.answer("GET", "/v1/tokens/wb1.merged", event_stream({"outcome": "lost"}))
 

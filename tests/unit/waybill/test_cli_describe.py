@@ -3,7 +3,7 @@
 import pytest
 
 from unit.waybill.conftest import Command
-from waybill.testing import Reply, ScriptedServer
+from waybill.testing import Response, ScriptedServer
 
 PATH = "/v1/pipelines/orders"
 MANIFEST = "version: 1\nname: orders\n"
@@ -27,7 +27,7 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
         "stages": [{"name": "load", "inputs": ["orders"], "sinks": [lake], "last_batch": None}],
         "manifest": MANIFEST,
     }
-    server.answer("GET", PATH, Reply(json={**PIPELINE, **details}))
+    server.answer("GET", PATH, Response(json={**PIPELINE, **details}))
     assert command("describe", "orders").stdout.splitlines() == [
         "Name:        orders",
         "Phase:       Failed",
@@ -83,7 +83,7 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
 def test_describe_says_why_nothing_is_processed(
     server: ScriptedServer, command: Command, details: dict[str, object], stuck: str
 ) -> None:
-    server.answer("GET", PATH, Reply(json={**PIPELINE, **details}))
+    server.answer("GET", PATH, Response(json={**PIPELINE, **details}))
     told = command("describe", "orders").stdout.splitlines()
     assert [line for line in told if line.startswith("stuck:")] == ([stuck] if stuck else [])
 
@@ -93,12 +93,12 @@ def test_describe_says_how_far_each_sink_is_behind(
 ) -> None:
     sinks = [{"name": n, "kind": "kafka", "target": "t", "terminal": n == "b"} for n in ("a", "b")]
     stage = {"name": "load", "inputs": ["orders"], "sinks": sinks, "last_batch": None}
-    server.answer("GET", PATH, Reply(json={**PIPELINE, "stages": [stage]}))
+    server.answer("GET", PATH, Response(json={**PIPELINE, "stages": [stage]}))
     metrics = """# TYPE waybill_lag_offsets gauge
 waybill_lag_offsets{pipeline="orders",sink="b",stage="load"} 7.0
 waybill_lag_offsets{pipeline="others",sink="a",stage="load"} 9.0
 """
-    told = Reply(content=metrics.encode(), content_type="text/plain; version=0.0.4")
+    told = Response(content=metrics.encode(), content_type="text/plain; version=0.0.4")
     server.answer("GET", "/metrics/token_tracker", told)
     lines = [line.split() for line in command("describe", "orders").stdout.splitlines()]
     assert ["a:", "kafka", "t"] in lines
@@ -113,7 +113,7 @@ def test_describe_says_what_the_last_batch_was(server: ScriptedServer, command: 
         "version": {"iceberg_snapshot_id": 61502},
     }
     stage = {"name": "load", "inputs": ["orders"], "sinks": [], "last_batch": batch}
-    server.answer("GET", PATH, Reply(json={**PIPELINE, "stages": [stage]}))
+    server.answer("GET", PATH, Response(json={**PIPELINE, "stages": [stage]}))
     expected = "last batch 12 at 2026-11-21T09:00:00.634Z, 3 rows, iceberg snapshot 61502"
     assert expected in command("describe", "orders").stdout
 
@@ -122,6 +122,6 @@ def test_describe_says_what_the_last_batch_was(server: ScriptedServer, command: 
 def test_describe_says_where_queries_are_trusted(
     server: ScriptedServer, command: Command, guard: str, *, told: bool
 ) -> None:
-    server.answer("GET", PATH, Reply(json={**PIPELINE, "sql_guard": guard}))
+    server.answer("GET", PATH, Response(json={**PIPELINE, "sql_guard": guard}))
     lines = command("describe", "orders").stdout.splitlines()
     assert any(line.startswith("SQL guard:   trusted: ") for line in lines) is told

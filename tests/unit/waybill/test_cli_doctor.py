@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from unit.waybill.conftest import Command
-from waybill.testing import Reply, ScriptedServer
+from waybill.testing import Response, ScriptedServer
 from waybill.version import client_version
-from waybill_local.checks import Check, Verdict
+from waybill_local.checks import CheckResult, Verdict
 
 NOBODY = "http://127.0.0.1:9"
 VERSION = ("GET", "/version")
 READY = ("GET", "/readyz")
-GOOD = Reply(json={"service": "gateway", "version": client_version()})
-SERVICES = Reply(json={"ingress": {"kafka": "ok"}, "status": {"redis": "ok"}})
+GOOD = Response(json={"service": "gateway", "version": client_version()})
+SERVICES = Response(json={"ingress": {"kafka": "ok"}, "status": {"redis": "ok"}})
 
 
 @pytest.fixture(autouse=True)
-def machine(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
+def machine(monkeypatch: pytest.MonkeyPatch) -> list[CheckResult]:
     """What is found on this machine; a test may add to it."""
-    told = [Check(name="java", verdict=Verdict.OK, text="21.0.4")]
+    told = [CheckResult(name="java", verdict=Verdict.OK, text="21.0.4")]
 
-    def look(_: Path) -> Iterator[Check]:
+    def look(_: Path) -> Iterator[CheckResult]:
         yield from told
 
     monkeypatch.setattr("waybill_local.checks.check_machine", look)
@@ -43,12 +43,13 @@ def test_all_is_well(command: Command, server: ScriptedServer) -> None:
 
 
 def test_what_is_wrong_is_told_with_its_fix(
-    command: Command, server: ScriptedServer, machine: list[Check]
+    command: Command, server: ScriptedServer, machine: list[CheckResult]
 ) -> None:
-    machine.append(Check(name="disk", verdict=Verdict.WRONG, text="full", fix="make room"))
-    server.answer(*VERSION, Reply(json={"service": "gateway", "version": "0.0.1"}))
+    machine.append(CheckResult(name="disk", verdict=Verdict.WRONG, text="full", fix="make room"))
+    server.answer(*VERSION, Response(json={"service": "gateway", "version": "0.0.1"}))
     server.answer(
-        *READY, Reply(status=503, json={"status": {"redis": "no answer"}, "ingress": {"k": "ok"}})
+        *READY,
+        Response(status=503, json={"status": {"redis": "no answer"}, "ingress": {"k": "ok"}}),
     )
     result = command("doctor", "-o", "json")
     told = json.loads(result.stdout)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from unit.waybill.conftest import Command
-from waybill.testing import Reply, ScriptedServer, problem
+from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders/events"
 RUNNING = {
@@ -35,13 +35,13 @@ class Stopped(Exception):
     """The test has seen enough."""
 
 
-def stream(*events: Mapping[str, object]) -> Reply:
+def stream(*events: Mapping[str, object]) -> Response:
     text = "".join(f"event: event\nid: {e['id']}\ndata: {json.dumps(e)}\n\n" for e in events)
-    return Reply(content=text.encode(), content_type="text/event-stream")
+    return Response(content=text.encode(), content_type="text/event-stream")
 
 
 def test_events_are_told_as_lines(server: ScriptedServer, command: Command) -> None:
-    server.answer("GET", PATH, Reply(json={"items": [RUNNING, BLOCKED, FAILED]}))
+    server.answer("GET", PATH, Response(json={"items": [RUNNING, BLOCKED, FAILED]}))
     lines = command("events", "orders").stdout.splitlines()
     assert [line.split() for line in lines] == [
         ["2026-11-21T09:00:00.000Z", "Starting", "->", "Running", "driver", "runs"],
@@ -84,7 +84,7 @@ def test_a_claim_says_where_queries_are_trusted(server: ScriptedServer, command:
         {**RUNNING, "kind": "claim", "reason": "", "sql_guard": guard}
         for guard in ("strict", "trusted")
     ]
-    server.answer("GET", PATH, Reply(json={"items": claims}))
+    server.answer("GET", PATH, Response(json={"items": claims}))
     strict, trusted = command("events", "orders").stdout.splitlines()
     assert strict.split()[1:] == ["claimed"]
     assert trusted.split()[1:] == ["claimed,", "SQL", "guard:", "trusted"]

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from waybill.cli.main import app
-from waybill.testing import Reply, ScriptedServer, event_stream
+from waybill.testing import Response, ScriptedServer, event_stream
 
 COMMANDS = [
     "up",
@@ -28,7 +28,7 @@ COMMANDS = [
     "token for",
     "version",
 ]
-LOST = Reply(json={"outcome": "lost", "pipeline": "orders\x1b[2J"})
+LOST = Response(json={"outcome": "lost", "pipeline": "orders\x1b[2J"})
 ESCAPE = "\x1b["
 ERASE_LINE = "\x1b[2K"
 END = "<the end>"
@@ -129,7 +129,9 @@ def test_on_a_terminal_colour_follows_no_color(
 def test_on_a_terminal_what_is_waited_for_is_shown(
     server: ScriptedServer, terminal: Terminal
 ) -> None:
-    server.answer("GET", "/v1/pipelines/orders", Reply(json={"name": "orders", "phase": "Running"}))
+    server.answer(
+        "GET", "/v1/pipelines/orders", Response(json={"name": "orders", "phase": "Running"})
+    )
     assert "waiting for orders to be Running" in terminal("wait", "orders")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from waybill.testing import Reply, ScriptedServer, problem
+from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
 MANIFEST = "version: 1\nname: orders\n"
@@ -30,15 +30,15 @@ PIPELINE = {
 Command = Callable[..., Result]
 
 
-def make_operation(state: str, action: str = "apply", **more: object) -> Reply:
-    return Reply(
+def make_operation(state: str, action: str = "apply", **more: object) -> Response:
+    return Response(
         json={"id": "op-1", "pipeline": "orders", "action": action, "state": state, **more}
     )
 
 
-def accept(server: ScriptedServer, method: str, path: str, action: str, end: Reply) -> None:
+def accept(server: ScriptedServer, method: str, path: str, action: str, end: Response) -> None:
     accepted = {"operation": "op-1", "pipeline": "orders", "action": action}
-    server.answer(method, path, Reply(status=202, json=accepted))
+    server.answer(method, path, Response(status=202, json=accepted))
     server.answer("GET", "/v1/operations/op-1", end)
 
 
@@ -190,7 +190,7 @@ def test_a_conflict_is_told_with_its_hint(server: ScriptedServer, command: Comma
 
 def test_get_lists_pipelines_in_columns(server: ScriptedServer, command: Command) -> None:
     other = {**PIPELINE, "name": "a-much-longer-name", "phase": "Failed", "reason": "no table"}
-    server.answer("GET", "/v1/pipelines", Reply(json={"items": [PIPELINE, other]}))
+    server.answer("GET", "/v1/pipelines", Response(json={"items": [PIPELINE, other]}))
     assert command("get").stdout.splitlines() == [
         "NAME                PHASE    DESIRED  GENERATION  SINCE                      REASON",
         "orders              Running  running  2           2026-11-21T09:00:00+00:00",
@@ -199,15 +199,15 @@ def test_get_lists_pipelines_in_columns(server: ScriptedServer, command: Command
 
 
 def test_get_without_pipelines_says_what_to_do(server: ScriptedServer, command: Command) -> None:
-    server.answer("GET", "/v1/pipelines", Reply(json={"items": []}))
+    server.answer("GET", "/v1/pipelines", Response(json={"items": []}))
     result = command("get")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "waybill apply -f" in result.stderr
 
 
 def test_get_as_json(server: ScriptedServer, command: Command) -> None:
-    server.answer("GET", "/v1/pipelines", Reply(json={"items": [PIPELINE]}))
-    server.answer("GET", PATH, Reply(json=PIPELINE))
+    server.answer("GET", "/v1/pipelines", Response(json={"items": [PIPELINE]}))
+    server.answer("GET", PATH, Response(json=PIPELINE))
     assert json.loads(command("get", "-o", "json").stdout) == {"items": [PIPELINE]}
     assert json.loads(command("get", "orders", "-o", "json").stdout) == PIPELINE
 
@@ -229,7 +229,7 @@ def test_get_of_a_missing_pipeline_is_an_error(server: ScriptedServer, command: 
 def test_wait_ends_with_the_code_of_the_phase(
     server: ScriptedServer, command: Command, phase: str, arguments: tuple[str, ...], code: int
 ) -> None:
-    server.answer("GET", PATH, Reply(json={**PIPELINE, "phase": phase}))
+    server.answer("GET", PATH, Response(json={**PIPELINE, "phase": phase}))
     result = command("wait", "orders", *arguments)
     assert result.exit_code == code
     assert result.stdout == (f"orders {phase}\n" if code == 0 else "")

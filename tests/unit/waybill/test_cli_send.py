@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from waybill.testing import Reply, ScriptedServer, event_stream, problem
+from waybill.testing import Response, ScriptedServer, event_stream, problem
 
 PATH = "/v1/pipelines/orders/inputs/orders/records"
 Command = Callable[..., Result]
 
 
-def make_receipt(token: str = "wb1.a", accepted: int = 1, *rejected: int) -> Reply:
+def make_receipt(token: str = "wb1.a", accepted: int = 1, *rejected: int) -> Response:
     rows = [{"index": index, "reason": "amount is missing"} for index in rejected]
-    return Reply(json={"token": token, "accepted": accepted, "rejected": rows, "request_id": "r"})
+    return Response(
+        json={"token": token, "accepted": accepted, "rejected": rows, "request_id": "r"}
+    )
 
 
 def lines_of(count: int) -> str:
@@ -27,7 +29,7 @@ def answer_with(server: ScriptedServer, *kinds: str) -> None:
     server.answer("POST", PATH, *(make_receipt(f"wb1.{n}") for n in range(len(kinds))))
     for number, kind in enumerate(kinds):
         status = 503 if kind == "unknown" else 200
-        final = Reply(status=status, json={"outcome": kind})
+        final = Response(status=status, json={"outcome": kind})
         stream = final if kind == "unknown" else event_stream({"outcome": kind})
         server.answer("GET", f"/v1/tokens/wb1.{number}", stream)
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from unit.waybill.conftest import Command
 from waybill.cli.main import app
-from waybill.testing import Reply, ScriptedServer
+from waybill.testing import Response, ScriptedServer
 
 PENDING = {"operation": "stop-orders-1", "pipeline": "orders", "action": "stop"}
 DONE = {"id": "stop-orders-1", "pipeline": "orders", "action": "stop", "state": "done"}
@@ -69,7 +69,7 @@ def test_quiet_leaves_answers_and_errors(command: Command, server: ScriptedServe
         "rejected": [{"index": 1, "reason": "amount: no"}],
         "request_id": "r",
     }
-    server.answer("POST", path, Reply(json=receipt))
+    server.answer("POST", path, Response(json=receipt))
     result = command("--quiet", "send", "orders", "orders", stdin='{"a": 1}\n{"amount": "x"}\n')
     assert result.stdout == "wb1.t\n"
     assert result.stderr == "line 2: amount: no\n"

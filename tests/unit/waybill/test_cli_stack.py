@@ -22,8 +22,8 @@ from waybill_local.reports import (
 )
 from waybill_local.state import (
     AlreadyRunning,
-    Phase,
     ProcessState,
+    StackPhase,
     StackState,
     save,
 )
@@ -44,11 +44,11 @@ def write_state(folder: Path, supervisor: psutil.Process) -> StackState:
         began=supervisor.create_time(),
         address="127.0.0.1:9092",
         version="4.3.1",
-        state=Phase.READY,
+        state=StackPhase.READY,
     )
     state = StackState(
         folder=folder / ".waybill",
-        phase=Phase.READY,
+        phase=StackPhase.READY,
         version="0.1.0",
         started_at="2026-11-21T09:00:00+00:00",
         supervisor_pid=supervisor.pid,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from typer.testing import Result
 
-from waybill.testing import Reply, ScriptedServer, event_stream, problem
+from waybill.testing import Response, ScriptedServer, event_stream, problem
 
 TOKEN_PATH = "/v1/tokens/wb1.abc"
 SNAPSHOT = 6150272777574668285
@@ -41,7 +41,7 @@ def test_show_ends_with_the_code_of_the_outcome(
     server: ScriptedServer, command: Command, kind: str, code: int
 ) -> None:
     status = 503 if kind == "unknown" else 200
-    server.answer("GET", TOKEN_PATH, Reply(status=status, json={"outcome": kind}))
+    server.answer("GET", TOKEN_PATH, Response(status=status, json={"outcome": kind}))
     result = command("token", "show", "wb1.abc")
     assert result.exit_code == code
     assert result.stdout.startswith(kind)
@@ -56,7 +56,7 @@ def test_show_of_a_forged_token_is_an_error(server: ScriptedServer, command: Com
 
 
 def test_show_as_json_is_the_answer_itself(server: ScriptedServer, command: Command) -> None:
-    server.answer("GET", TOKEN_PATH, Reply(json=COMPLETE))
+    server.answer("GET", TOKEN_PATH, Response(json=COMPLETE))
     result = command("token", "show", "wb1.abc", "-o", "json")
     assert json.loads(result.stdout) == COMPLETE
     assert result.stderr == ""
@@ -64,7 +64,7 @@ def test_show_as_json_is_the_answer_itself(server: ScriptedServer, command: Comm
 
 def test_show_names_each_sink_and_the_snapshot(server: ScriptedServer, command: Command) -> None:
     times = {"issued_at": "2026-11-21T09:00:00.120Z", "completed_at": "2026-11-21T09:00:00.634Z"}
-    server.answer("GET", TOKEN_PATH, Reply(json={**COMPLETE, **times}))
+    server.answer("GET", TOKEN_PATH, Response(json={**COMPLETE, **times}))
     assert command("token", "show", "wb1.abc").stdout.splitlines() == [
         "complete orders 3 records in 0.51 s",
         "  enrich  enriched_topic  committed  3 rows, batch 41",
@@ -77,7 +77,7 @@ def test_a_token_made_after_the_fact_took_no_negative_time(
 ) -> None:
     times = {"issued_at": "2026-11-21T09:00:09Z", "completed_at": "2026-11-21T09:00:00Z"}
     outcome = {"outcome": "complete", "pipeline": "orders", "accepted": 1, **times}
-    server.answer("GET", TOKEN_PATH, Reply(json=outcome))
+    server.answer("GET", TOKEN_PATH, Response(json=outcome))
     assert command("token", "show", "wb1.abc").stdout == "complete orders 1 record\n"
 
 
@@ -88,14 +88,14 @@ def test_show_says_why_it_is_unknown_and_what_a_sink_adds(
     lake = {"name": "lake", "state": "waiting", "detail": "removed"}
     stage = {"stage": "load", "state": "waiting", "sinks": [lake]}
     answers = (unknown, {"outcome": "in_progress", "stages": [stage]})
-    server.answer("GET", TOKEN_PATH, *(Reply(json=answer) for answer in answers))
+    server.answer("GET", TOKEN_PATH, *(Response(json=answer) for answer in answers))
     assert command("token", "show", "wb1.abc").stdout == "unknown tracker_silent\n"
     assert "lake  waiting  removed" in command("token", "show", "wb1.abc").stdout
 
 
 def test_show_says_what_was_lost_and_where(server: ScriptedServer, command: Command) -> None:
     span = {"reason": "before_start", "topic": "orders.in", "partition": 0, "start": 0, "end": 5}
-    server.answer("GET", TOKEN_PATH, Reply(json={"outcome": "lost", "lost": [span]}))
+    server.answer("GET", TOKEN_PATH, Response(json={"outcome": "lost", "lost": [span]}))
     result = command("token", "show", "wb1.abc")
     assert "  lost before_start orders.in[0] 0 to 4" in result.stdout
 
@@ -131,11 +131,11 @@ def test_wait_says_what_blocks(server: ScriptedServer, command: Command) -> None
         (event_stream(make_outcome("lost")), 3),
         (event_stream(make_outcome("dead_lettered")), 3),
         (event_stream(WAITING), 4),
-        (Reply(status=503, json={"outcome": "unknown"}), 5),
+        (Response(status=503, json={"outcome": "unknown"}), 5),
     ],
 )
 def test_wait_ends_with_the_code_of_the_last_outcome(
-    server: ScriptedServer, command: Command, last: Reply, code: int
+    server: ScriptedServer, command: Command, last: Response, code: int
 ) -> None:
     server.answer("GET", TOKEN_PATH, last)
     assert command("token", "wait", "wb1.abc", "--timeout", "0").exit_code == code
@@ -150,14 +150,14 @@ def test_wait_as_json_prints_only_the_final_outcome(
 
 
 def test_for_an_input_prints_only_the_token(server: ScriptedServer, command: Command) -> None:
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.new", "pipeline": "orders"}))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.new", "pipeline": "orders"}))
     result = command("token", "for", "orders", "orders")
     assert (result.exit_code, result.stdout) == (0, "wb1.new\n")
     assert json.loads(server.requests[0].body) == {"pipeline": "orders", "input": "orders"}
 
 
 def test_for_positions_sends_each(server: ScriptedServer, command: Command) -> None:
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.new", "pipeline": "orders"}))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.new", "pipeline": "orders"}))
     result = command(
         *("token", "for", "orders", "-o", "json"),
         *("--position", "orders.in:Hb0c:0:41", "--position", "orders.in:Hb0c:1:7"),
@@ -194,14 +194,14 @@ def test_stages_of_several_pipelines_are_told_apart(
         {"pipeline": name, "outcome": "complete", "stages": COMPLETE["stages"], "lost": []}
         for name in ("orders", "clicks")
     ]
-    server.answer("GET", TOKEN_PATH, Reply(json={"outcome": "complete", "parts": parts}))
+    server.answer("GET", TOKEN_PATH, Response(json={"outcome": "complete", "parts": parts}))
     shown = command("token", "show", "wb1.abc").stdout
     assert "orders.load" in shown
     assert "clicks.load" in shown
 
 
 def test_merge_prints_one_token(server: ScriptedServer, command: Command) -> None:
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.m"}))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.m"}))
     result = command("token", "merge", "wb1.a", "wb1.b")
     assert (result.exit_code, result.stdout) == (0, "wb1.m\n")
     assert json.loads(server.requests[0].body) == {"merge": ["wb1.a", "wb1.b"]}
@@ -211,7 +211,7 @@ def test_merge_prints_one_token(server: ScriptedServer, command: Command) -> Non
 def test_merge_reads_tokens_from_a_pipe(
     server: ScriptedServer, command: Command, arguments: tuple[str, ...]
 ) -> None:
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.m"}))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.m"}))
     result = command("token", "merge", *arguments, "-o", "json", stdin="wb1.a\n\n wb1.b \n")
     assert json.loads(result.stdout) == {"token": "wb1.m", "merged": 2}
     assert json.loads(server.requests[0].body) == {"merge": ["wb1.a", "wb1.b"]}

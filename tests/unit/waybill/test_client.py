@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 import pytest
 
 from waybill import Client, Invalid, Operation, Position, Rejected, Span
-from waybill.testing import Reply, ScriptedServer, problem
+from waybill.testing import Response, ScriptedServer, problem
 
 RECORDS_PATH = "/v1/pipelines/orders/inputs/orders/records"
 RECEIPT = {"token": "wb1.abc", "accepted": 2, "rejected": [], "request_id": "r-1"}
 
 
 def test_send_writes_one_json_line_per_record(server: ScriptedServer, client: Client) -> None:
-    server.answer("POST", RECORDS_PATH, Reply(json=RECEIPT))
+    server.answer("POST", RECORDS_PATH, Response(json=RECEIPT))
     receipt = client.send("orders", "orders", [{"id": 1}, b'{"id": 2}\n'], request_id="mine")
     (request,) = server.requests
     assert request.body == b'{"id": 1}\n{"id": 2}\n'
@@ -24,14 +24,14 @@ def test_send_writes_one_json_line_per_record(server: ScriptedServer, client: Cl
 
 
 def test_send_takes_any_iterable(server: ScriptedServer, client: Client) -> None:
-    server.answer("POST", RECORDS_PATH, Reply(json=RECEIPT))
+    server.answer("POST", RECORDS_PATH, Response(json=RECEIPT))
     client.send("orders", "orders", ({"id": number} for number in range(2)))
     assert server.requests[0].body.count(b"\n") == 2
 
 
 def test_send_names_the_rejected_rows(server: ScriptedServer, client: Client) -> None:
     rejected = [{"index": 1, "reason": "amount is missing"}]
-    server.answer("POST", RECORDS_PATH, Reply(json={**RECEIPT, "rejected": rejected}))
+    server.answer("POST", RECORDS_PATH, Response(json={**RECEIPT, "rejected": rejected}))
     receipt = client.send("orders", "orders", [{}, {}])
     assert receipt.rejected == (Rejected(index=1, reason="amount is missing"),)
 
@@ -52,13 +52,13 @@ def test_send_without_records_asks_nothing(server: ScriptedServer, client: Clien
 
 def test_names_are_quoted_in_paths(server: ScriptedServer, client: Client) -> None:
     path = "/v1/pipelines/a%2Fb/inputs/c%2Fd/records"
-    server.answer("POST", path, Reply(json=RECEIPT))
+    server.answer("POST", path, Response(json=RECEIPT))
     assert client.send("a/b", "c/d", [{}]).token == "wb1.abc"
 
 
 def test_token_for_an_input(server: ScriptedServer, client: Client) -> None:
     issued = {"token": "wb1.t", "pipeline": "orders", "issued_at": "2026-11-21T09:00:00.120Z"}
-    server.answer("POST", "/v1/tokens", Reply(json=issued))
+    server.answer("POST", "/v1/tokens", Response(json=issued))
     made = client.token_for("orders", input="orders")
     assert json.loads(server.requests[0].body) == {"pipeline": "orders", "input": "orders"}
     assert made.token == "wb1.t"
@@ -66,7 +66,7 @@ def test_token_for_an_input(server: ScriptedServer, client: Client) -> None:
 
 
 def test_token_for_positions_and_spans(server: ScriptedServer, client: Client) -> None:
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.t", "pipeline": "orders"}))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.t", "pipeline": "orders"}))
     place = {"topic": "orders.in", "topic_id": "Hb0c", "partition": 3}
     client.token_for(
         "orders",
@@ -88,7 +88,7 @@ def test_token_for_needs_one_of_input_and_positions(client: Client) -> None:
 
 def test_apply_puts_the_manifest_under_its_own_name(server: ScriptedServer, client: Client) -> None:
     accepted = {"operation": "op-1", "pipeline": "orders", "action": "apply"}
-    server.answer("PUT", "/v1/pipelines/orders", Reply(status=202, json=accepted))
+    server.answer("PUT", "/v1/pipelines/orders", Response(status=202, json=accepted))
     operation = client.apply("version: 1\nname: orders\n")
     assert server.requests[0].body == b"version: 1\nname: orders\n"
     assert server.requests[0].headers["content-type"] == "application/yaml"
@@ -108,7 +108,7 @@ def test_changes_are_accepted_as_operations(
     server: ScriptedServer, client: Client, word: str, method: str, path: str
 ) -> None:
     accepted = {"operation": "op-1", "pipeline": "orders", "action": word}
-    server.answer(method, path, Reply(status=202, json=accepted))
+    server.answer(method, path, Response(status=202, json=accepted))
     changes = {
         "start": client.start,
         "stop": client.stop,
@@ -124,7 +124,7 @@ def test_changes_are_accepted_as_operations(
 def test_restart_may_say_where_to_begin(server: ScriptedServer, client: Client) -> None:
     path = "/v1/pipelines/orders/restart"
     accepted = {"operation": "op-1", "pipeline": "orders", "action": "restart"}
-    server.answer("POST", path, Reply(status=202, json=accepted))
+    server.answer("POST", path, Response(status=202, json=accepted))
     assert client.restart("orders", start_from="latest").pending
     assert [request.params for request in server.asked("POST", path)] == [
         {"from": "latest", "wait": "1"}
@@ -136,7 +136,7 @@ def test_operation_tells_its_errors_with_their_place(
 ) -> None:
     fault = {"message": "no column amout", "line": 12, "column": 5, "path": None, "hint": "amount"}
     body = {"id": "op-1", "pipeline": "orders", "action": "apply", "state": "failed"}
-    server.answer("GET", "/v1/operations/op-1", Reply(json={**body, "errors": [fault]}))
+    server.answer("GET", "/v1/operations/op-1", Response(json={**body, "errors": [fault]}))
     operation = client.operation("op-1")
     assert operation.failed
     (error,) = operation.errors
@@ -151,7 +151,7 @@ def test_operation_tells_its_errors_with_their_place(
 def test_operation_waits_until_it_is_not_pending(server: ScriptedServer, client: Client) -> None:
     body = {"id": "op-1", "pipeline": "orders", "action": "stop"}
     pending, done = {**body, "state": "pending"}, {**body, "state": "done", "actor": "3f9c"}
-    server.answer("GET", "/v1/operations/op-1", Reply(json=pending), Reply(json=done))
+    server.answer("GET", "/v1/operations/op-1", Response(json=pending), Response(json=done))
     operation = client.operation("op-1", wait_s=30)
     assert (operation.state, operation.actor) == ("done", "3f9c")
     assert [request.params for request in server.requests] == [{"wait": "30"}, {"wait": "29.8"}]
@@ -161,14 +161,14 @@ def test_operation_still_pending_is_returned_when_the_time_is_over(
     server: ScriptedServer, client: Client
 ) -> None:
     body = {"id": "op-1", "pipeline": "orders", "action": "stop", "state": "pending"}
-    server.answer("GET", "/v1/operations/op-1", Reply(json=body))
+    server.answer("GET", "/v1/operations/op-1", Response(json=body))
     assert client.operation("op-1", wait_s=2).pending
 
 
 def test_pipelines_reads_every_page(server: ScriptedServer, client: Client) -> None:
     first = {"items": [{"name": "a", "phase": "Running"}], "next_cursor": "a"}
     second = {"items": [{"name": "b", "phase": "Stopped"}], "next_cursor": None}
-    server.answer("GET", "/v1/pipelines", Reply(json=first), Reply(json=second))
+    server.answer("GET", "/v1/pipelines", Response(json=first), Response(json=second))
     assert [pipeline.name for pipeline in client.pipelines()] == ["a", "b"]
     assert [request.params for request in server.requests] == [{}, {"cursor": "a"}]
 
@@ -184,7 +184,7 @@ def test_pipeline_has_its_details(server: ScriptedServer, client: Client) -> Non
         "inputs": [{"name": "orders", "topic": "orders.in", "partitions": 4, "bases": {"0": 7}}],
         "stages": [{"name": "load", "inputs": ["orders"], "sinks": [sink], "last_batch": None}],
     }
-    server.answer("GET", "/v1/pipelines/orders", Reply(json=body))
+    server.answer("GET", "/v1/pipelines/orders", Response(json=body))
     pipeline = client.pipeline("orders")
     assert pipeline.failed
     assert pipeline.error is not None

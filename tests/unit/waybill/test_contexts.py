@@ -10,7 +10,7 @@ from unit.waybill.conftest import Command
 from waybill.cli.main import app
 from waybill.errors import WaybillError
 from waybill.target import find_target
-from waybill.testing import Reply, ScriptedServer
+from waybill.testing import Response, ScriptedServer
 
 STAGING = "http://staging.example"
 
@@ -69,7 +69,7 @@ def test_the_option_wins_over_the_variable(
 ) -> None:
     monkeypatch.setenv("WAYBILL_URL", "http://127.0.0.1:9")
     waybill("context", "add", "here", server.url)
-    server.answer("GET", "/v1/pipelines", Reply(json={"items": []}))
+    server.answer("GET", "/v1/pipelines", Response(json={"items": []}))
     assert waybill("get").exit_code == 1
     assert waybill("--context", "here", "get").exit_code == 0
 

@@ -20,7 +20,7 @@ from waybill import (
     UnexpectedAnswer,
     Unreachable,
 )
-from waybill.testing import Reply, ScriptedServer, problem
+from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
 
@@ -58,7 +58,7 @@ def test_each_problem_has_its_own_error(
 def test_a_problem_carries_retry_after_request_id_and_all_members(
     server: ScriptedServer, client: Client
 ) -> None:
-    reply = Reply(
+    reply = Response(
         status=503,
         json={"title": "not known yet", "allowed": ["stop"]},
         headers={"Retry-After": "2.5", "X-Request-Id": "r-7"},
@@ -101,7 +101,7 @@ def test_a_connection_cut_in_the_answer_is_told_as_not_known(
     server: ScriptedServer, client: Client
 ) -> None:
     path = f"{PATH}/inputs/orders/records"
-    server.answer("POST", path, Reply(json={"token": "wb1.abc"}, cut=True))
+    server.answer("POST", path, Response(json={"token": "wb1.abc"}, cut=True))
     with pytest.raises(Unreachable, match="whether the request was carried out is not known"):
         client.send("orders", "orders", [{}])
     assert len(server.requests) == 1, "what changes something is never repeated"
@@ -123,20 +123,20 @@ def test_no_answer_in_time_says_so() -> None:
 def test_another_program_on_the_port_is_told_as_such(
     server: ScriptedServer, client: Client, status: int
 ) -> None:
-    page = Reply(status=status, content=b"<html>", content_type="text/html")
+    page = Response(status=status, content=b"<html>", content_type="text/html")
     server.answer("GET", "/v1/pipelines", page)
     with pytest.raises(UnexpectedAnswer, match=r"text/html.*another program.*WAYBILL_URL"):
         client.pipelines()
 
 
 def test_a_gateway_page_means_not_ready(server: ScriptedServer, client: Client) -> None:
-    server.answer("GET", "/v1/pipelines", Reply(status=502, content=b"<html>"))
+    server.answer("GET", "/v1/pipelines", Response(status=502, content=b"<html>"))
     with pytest.raises(NotReady, match="behind the gateway does not answer"):
         client.pipelines()
 
 
 def test_a_missing_field_is_named(server: ScriptedServer, client: Client) -> None:
-    server.answer("GET", PATH, Reply(json={"name": "orders"}))
+    server.answer("GET", PATH, Response(json={"name": "orders"}))
     with pytest.raises(UnexpectedAnswer, match=r"GET /v1/pipelines/orders\.phase .* missing"):
         client.pipeline("orders")
 
@@ -153,6 +153,6 @@ def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, free_url: str
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", free_url)
-    server.answer("GET", "/v1/pipelines", Reply(json={"items": []}))
+    server.answer("GET", "/v1/pipelines", Response(json={"items": []}))
     with Client(server.url) as client:
         assert client.pipelines() == ()

@@ -8,30 +8,32 @@ import pytest
 from unit.waybill.conftest import Command
 from waybill import AsyncClient, Client, NotReady
 from waybill.models import Operation
-from waybill.testing import AsyncManualClock, ManualClock, Reply, ScriptedServer
+from waybill.testing import AsyncManualClock, ManualClock, Response, ScriptedServer
 from waybill.waiting import MOMENT_S_MAX
 
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
 UID = "3f1d7f36-7a02-5e5a-9d0c-6a4a4b1b5a10"
-RECEIPT = Reply(json={"token": "wb1.abc", "accepted": 1, "rejected": []})
-ISSUED = Reply(json={"token": "wb1.abc", "pipeline": "orders"})
-ACCEPTED = Reply(json={"operation": "op", "pipeline": "orders", "action": "apply"})
+RECEIPT = Response(json={"token": "wb1.abc", "accepted": 1, "rejected": []})
+ISSUED = Response(json={"token": "wb1.abc", "pipeline": "orders"})
+ACCEPTED = Response(json={"operation": "op", "pipeline": "orders", "action": "apply"})
 ROWS = [{"id": 1}]
 
 
-def not_now(slug: str) -> Reply:
+def not_now(slug: str) -> Response:
     body = {
         "type": f"urn:waybill:problem:{slug}",
         "title": slug,
         "status": 503,
         "detail": "not now",
     }
-    return Reply(status=503, json=body, headers={"Retry-After": "1"})
+    return Response(status=503, json=body, headers={"Retry-After": "1"})
 
 
-def done(action: str = "apply", **fields: object) -> Reply:
+def done(action: str = "apply", **fields: object) -> Response:
     told = {"generation": 3, "pipeline_uid": UID, **fields}
-    return Reply(json={"id": "op", "pipeline": "orders", "action": action, "state": "done", **told})
+    return Response(
+        json={"id": "op", "pipeline": "orders", "action": action, "state": "done", **told}
+    )
 
 
 MOMENTARY = pytest.mark.parametrize(

@@ -17,17 +17,17 @@ from waybill import (
     UnexpectedAnswer,
     Unreachable,
 )
-from waybill.sse import EVENT_BYTES_MAX, Event, EventReader
-from waybill.testing import ManualClock, Reply, ScriptedServer, event_stream, problem
+from waybill.sse import EVENT_BYTES_MAX, EventReader, ServerEvent
+from waybill.testing import ManualClock, Response, ScriptedServer, event_stream, problem
 
 TOKEN_PATH = "/v1/tokens/wb1.abc"
 STARTED = {"outcome": "in_progress", "version": 4}
 HALF_DONE = {"outcome": "in_progress", "version": 7}
 COMPLETE = {"outcome": "complete", "version": 9}
-UNKNOWN = Reply(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
+UNKNOWN = Response(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
 
 
-def events(pieces: Iterable[bytes]) -> Iterator[Event | None]:
+def events(pieces: Iterable[bytes]) -> Iterator[ServerEvent | None]:
     reader = EventReader()
     for piece in pieces:
         yield from reader.read(piece)
@@ -35,20 +35,20 @@ def events(pieces: Iterable[bytes]) -> Iterator[Event | None]:
 
 def test_an_event_has_name_data_and_id() -> None:
     stream = b"event: outcome\nid: 7\ndata: {}\n\n"
-    assert list(events([stream])) == [Event(name="outcome", data="{}", id="7")]
+    assert list(events([stream])) == [ServerEvent(name="outcome", data="{}", id="7")]
 
 
 def test_an_event_without_a_name_is_a_message_and_keeps_the_last_id() -> None:
     stream = b"id: 7\ndata: a\n\ndata:b\n\n"
     assert list(events([stream])) == [
-        Event(name="message", data="a", id="7"),
-        Event(name="message", data="b", id="7"),
+        ServerEvent(name="message", data="a", id="7"),
+        ServerEvent(name="message", data="b", id="7"),
     ]
 
 
 def test_data_lines_are_joined_and_carriage_returns_dropped() -> None:
     assert list(events([b"data: a\r\ndata:  b\r\n\r\n"])) == [
-        Event(name="message", data="a\n b", id=None)
+        ServerEvent(name="message", data="a\n b", id=None)
     ]
 
 
@@ -58,7 +58,7 @@ def test_a_comment_is_told_as_a_sign_of_life() -> None:
 
 def test_an_event_cut_off_by_the_end_is_dropped() -> None:
     assert list(events([b"data: whole\n\ndata: half"])) == [
-        Event(name="message", data="whole", id=None)
+        ServerEvent(name="message", data="whole", id=None)
     ]
     assert list(events([b"data: half\n"])) == []
 
@@ -132,7 +132,7 @@ def test_follow_ignores_events_of_other_names(server: ScriptedServer, client: Cl
     server.answer(
         "GET",
         TOKEN_PATH,
-        Reply(content=other + stream.content, content_type="text/event-stream; charset=utf-8"),
+        Response(content=other + stream.content, content_type="text/event-stream; charset=utf-8"),
     )
     assert [outcome.kind.value for outcome in client.follow("wb1.abc")] == ["complete"]
 
@@ -161,13 +161,13 @@ def test_follow_of_a_forged_token_is_not_found(server: ScriptedServer, client: C
 
 
 def test_follow_refuses_an_answer_that_is_no_stream(server: ScriptedServer, client: Client) -> None:
-    server.answer("GET", TOKEN_PATH, Reply(json=COMPLETE))
+    server.answer("GET", TOKEN_PATH, Response(json=COMPLETE))
     with pytest.raises(UnexpectedAnswer, match="application/json"):
         list(client.follow("wb1.abc"))
 
 
 def test_follow_refuses_an_event_that_is_not_json(server: ScriptedServer, client: Client) -> None:
-    stream = Reply(content=b"event: outcome\ndata: {\n\n", content_type="text/event-stream")
+    stream = Response(content=b"event: outcome\ndata: {\n\n", content_type="text/event-stream")
     server.answer("GET", TOKEN_PATH, stream)
     with pytest.raises(UnexpectedAnswer, match="not JSON"):
         list(client.follow("wb1.abc"))

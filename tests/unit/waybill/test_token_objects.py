@@ -8,7 +8,7 @@ import pytest
 
 from waybill import Client, Expired, NotFound, OutcomeKind, Rejected, StillInProgress, Token
 from waybill.questions import PATH_TOKEN_CHARACTERS_MAX
-from waybill.testing import ManualClock, Reply, ScriptedServer, problem
+from waybill.testing import ManualClock, Response, ScriptedServer, problem
 
 TOKEN_PATH = "/v1/tokens/wb1.abc"
 QUERY = "/v1/tokens/query"
@@ -17,13 +17,13 @@ LONG = "wb1." + "x" * PATH_TOKEN_CHARACTERS_MAX
 STARTED, DONE = {"outcome": "in_progress"}, {"outcome": "complete"}
 
 
-def answer(*outcomes: object) -> Reply:
-    return Reply(json={"outcomes": list(outcomes)})
+def answer(*outcomes: object) -> Response:
+    return Response(json={"outcomes": list(outcomes)})
 
 
 def test_a_receipt_holds_a_token_that_waits(server: ScriptedServer, client: Client) -> None:
-    server.answer("POST", RECORDS_PATH, Reply(json={"token": "wb1.abc", "accepted": 1}))
-    server.answer("GET", TOKEN_PATH, Reply(json=STARTED), Reply(json=DONE))
+    server.answer("POST", RECORDS_PATH, Response(json={"token": "wb1.abc", "accepted": 1}))
+    server.answer("GET", TOKEN_PATH, Response(json=STARTED), Response(json=DONE))
     token = client.send("orders", "orders", [{}]).token
     assert token.outcome().kind is OutcomeKind.IN_PROGRESS
     assert token.wait(timeout_s=9).complete
@@ -41,8 +41,8 @@ def test_a_token_is_its_text(client: Client) -> None:
 
 
 def test_what_holds_a_token_is_asked_like_it(server: ScriptedServer, client: Client) -> None:
-    server.answer("POST", RECORDS_PATH, Reply(json={"token": "wb1.abc", "accepted": 1}))
-    server.answer("GET", TOKEN_PATH, Reply(json=DONE))
+    server.answer("POST", RECORDS_PATH, Response(json={"token": "wb1.abc", "accepted": 1}))
+    server.answer("GET", TOKEN_PATH, Response(json=DONE))
     receipt = client.send("orders", "orders", [{}])
     for asked in (receipt, receipt.token, "wb1.abc", " wb1.abc\n"):
         assert client.wait(asked).complete
@@ -51,7 +51,7 @@ def test_what_holds_a_token_is_asked_like_it(server: ScriptedServer, client: Cli
 
 
 def test_tokens_become_one(server: ScriptedServer, client: Client) -> None:
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.m", "pipeline": None}))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.m", "pipeline": None}))
     first, second = client.token("wb1.a"), client.token("wb1.b")
     assert client.merge([first, "wb1.b\n"]) == first.merge(second) == "wb1.m"
     bodies = [json.loads(request.body) for request in server.requests]
@@ -121,7 +121,7 @@ def test_an_outcome_of_several_pipelines_has_their_parts(
         return {"pipeline": name, "outcome": "complete", "stages": [stage], "lost": []}
 
     parts = [part("orders", 1), part("clicks", 2)]
-    server.answer("GET", TOKEN_PATH, Reply(json={**DONE, "pipeline": None, "parts": parts}))
+    server.answer("GET", TOKEN_PATH, Response(json={**DONE, "pipeline": None, "parts": parts}))
     outcome = client.outcome("wb1.abc")
     assert [(each.pipeline, each.kind) for each in outcome.parts] == [
         ("orders", OutcomeKind.COMPLETE),

@@ -21,7 +21,7 @@ from waybill import (
     WaybillError,
 )
 from waybill.models import Span
-from waybill.testing import Reply, ScriptedServer, problem
+from waybill.testing import Response, ScriptedServer, problem
 from waybill.tracking import SPANS_MAX, Deliveries, Tracked
 
 TOPIC, TOPIC_ID = "orders.in", "b2xkb2xkb2xkb2xkb2xkbw"
@@ -47,8 +47,8 @@ def producer() -> Iterator[Producer]:
 
 @pytest.fixture
 def client(server: ScriptedServer) -> Iterator[Client]:
-    server.answer("GET", "/v1/pipelines/orders", Reply(json=PIPELINE))
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.abc", "pipeline": "orders"}))
+    server.answer("GET", "/v1/pipelines/orders", Response(json=PIPELINE))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.abc", "pipeline": "orders"}))
     with Client(server.url) as opened:
         yield opened
 
@@ -191,7 +191,7 @@ def test_a_block_has_its_limits(client: Client, producer: Producer) -> None:
 
 
 def test_what_waybill_refuses_is_told(server: ScriptedServer, producer: Producer) -> None:
-    server.answer("GET", "/v1/pipelines/orders", Reply(json=PIPELINE))
+    server.answer("GET", "/v1/pipelines/orders", Response(json=PIPELINE))
     server.answer("POST", "/v1/tokens", problem(400, "the positions are of Kafka cluster x"))
     with Client(server.url) as client, client.track(producer, pipeline="orders") as tracked:
         tracked.produce(TOPIC, b"x", partition=0)
@@ -224,7 +224,7 @@ def test_a_pipeline_that_is_not_there_is_told(
 ) -> None:
     with pytest.raises(NotFound), client.track(producer, pipeline="other"):
         pass
-    server.answer("GET", "/v1/pipelines/new", Reply(json={"name": "new", "phase": "Created"}))
+    server.answer("GET", "/v1/pipelines/new", Response(json={"name": "new", "phase": "Created"}))
     with (
         pytest.raises(WaybillError, match=r"new is Created and reads no topic yet"),
         client.track(producer, pipeline="new"),
@@ -261,9 +261,9 @@ def test_what_is_no_producer_is_refused(client: Client) -> None:
 
 
 def test_tracking_is_awaited(server: ScriptedServer, producer: Producer) -> None:
-    server.answer("GET", "/v1/pipelines/orders", Reply(json=PIPELINE))
-    server.answer("POST", "/v1/tokens", Reply(json={"token": "wb1.abc", "pipeline": "orders"}))
-    server.answer("GET", "/v1/tokens/wb1.abc", Reply(json={"outcome": "complete"}))
+    server.answer("GET", "/v1/pipelines/orders", Response(json=PIPELINE))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.abc", "pipeline": "orders"}))
+    server.answer("GET", "/v1/tokens/wb1.abc", Response(json={"outcome": "complete"}))
 
     async def run() -> None:
         async with AsyncClient(server.url) as client:

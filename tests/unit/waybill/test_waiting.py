@@ -14,14 +14,14 @@ from waybill import (
     StillUnknown,
     Unreachable,
 )
-from waybill.testing import ManualClock, Reply, ScriptedServer, problem
+from waybill.testing import ManualClock, Response, ScriptedServer, problem
 from waybill.waiting import BACKOFF_S_MAX
 
 TOKEN_PATH = "/v1/tokens/wb1.abc"
-COMPLETE = Reply(json={"outcome": "complete", "accepted": 2})
-IN_PROGRESS = Reply(json={"outcome": "in_progress"})
-UNKNOWN = Reply(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
-CUT = Reply(json={"outcome": "complete"}, cut=True)
+COMPLETE = Response(json={"outcome": "complete", "accepted": 2})
+IN_PROGRESS = Response(json={"outcome": "in_progress"})
+UNKNOWN = Response(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
+CUT = Response(json={"outcome": "complete"}, cut=True)
 
 
 def test_outcome_is_one_look(server: ScriptedServer, client: Client) -> None:
@@ -73,7 +73,7 @@ def test_wait_raises_the_last_outcome_at_its_deadline(
     server: ScriptedServer, client: Client
 ) -> None:
     blocked = {"stage": "load", "state": "blocked", "blocked_by": "stage_stopped"}
-    server.answer("GET", TOKEN_PATH, Reply(json={"outcome": "in_progress", "stages": [blocked]}))
+    server.answer("GET", TOKEN_PATH, Response(json={"outcome": "in_progress", "stages": [blocked]}))
     with pytest.raises(StillInProgress, match=r"load \(stage_stopped\)") as raised:
         client.wait("wb1.abc", timeout_s=1)
     assert raised.value.outcome.stages[0].blocked_by == "stage_stopped"
@@ -131,7 +131,7 @@ def test_wait_gives_up_on_dropped_connections_at_its_deadline(
 def test_wait_rides_out_a_service_that_is_not_ready(
     server: ScriptedServer, client: Client, clock: ManualClock
 ) -> None:
-    starting = Reply(status=503, json={"title": "starting"}, headers={"Retry-After": "1"})
+    starting = Response(status=503, json={"title": "starting"}, headers={"Retry-After": "1"})
     server.answer("GET", TOKEN_PATH, starting, COMPLETE)
     assert client.wait("wb1.abc", timeout_s=60).complete
     assert clock.slept == [1.0]
@@ -140,7 +140,7 @@ def test_wait_rides_out_a_service_that_is_not_ready(
 def test_a_not_ready_service_is_told_at_the_deadline(
     server: ScriptedServer, client: Client
 ) -> None:
-    server.answer("GET", TOKEN_PATH, Reply(status=503, json={"title": "starting"}))
+    server.answer("GET", TOKEN_PATH, Response(status=503, json={"title": "starting"}))
     with pytest.raises(NotReady, match="starting"):
         client.wait("wb1.abc", timeout_s=2)
 
@@ -158,8 +158,8 @@ def test_wait_fails_at_once_when_nothing_was_ever_there(clock: ManualClock) -> N
     assert clock.slept == []
 
 
-def pipeline(phase: str, **more: object) -> Reply:
-    return Reply(json={"name": "orders", "phase": phase, **more})
+def pipeline(phase: str, **more: object) -> Response:
+    return Response(json={"name": "orders", "phase": phase, **more})
 
 
 def test_wait_pipeline_returns_once_it_is_in_the_phase(

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 from waybill.cli import render
-from waybill.cli.progress import Progress, progress_rows
+from waybill.cli.progress import ProgressView, progress_rows
 from waybill.errors import StillInProgress, StillUnknown
 from waybill.outcomes import LostSpan, Outcome
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def watch(client: "Client", token: str, timeout_s: float) -> Outcome:
     """The final outcome, or the last one when the time is over; progress goes to stderr."""
-    with Progress() as progress:
+    with ProgressView() as progress:
         outcome: Outcome | None = None
         try:
             for outcome in client.follow(token, timeout_s):

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from waybill.cli import render
-from waybill.cli.render import Output, OutputOption
-from waybill.cli.session import Commands
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import CommandGroup
 from waybill.contexts import LOCAL, Contexts, read_contexts, write_contexts
 from waybill.errors import WaybillError
 from waybill.target import URL_VARIABLE, find_target
 
 contexts = typer.Typer(
-    cls=Commands,
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Name the Waybills that you work with, and say which one is in use.",
@@ -38,7 +38,7 @@ NameArgument = Annotated[
 
 
 @contexts.command("list")
-def list_contexts(output: OutputOption = Output.TABLE) -> None:
+def list_contexts(output: OutputOption = Form.TABLE) -> None:
     """List the contexts; a star marks the one in use.
 
     `local` is always there: the stack of this folder or of one above.
@@ -50,7 +50,7 @@ def list_contexts(output: OutputOption = Output.TABLE) -> None:
     Exit codes: 0 ok · 1 error
     """
     found = read_contexts(os.environ)
-    if output is Output.JSON:
+    if output is Form.JSON:
         render.as_json({"used": found.used, "contexts": dict(sorted(found.urls.items()))})
         return
     rows = [(LOCAL, "the stack of this folder or of one above"), *sorted(found.urls.items())]

@@ -13,7 +13,7 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
-from waybill.cli.render import Output, OutputOption
+from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import direct
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.questions import Question
@@ -22,7 +22,7 @@ from waybill.version import client_version
 if TYPE_CHECKING:
     from waybill.connection import Connection
     from waybill.fields import Fields
-    from waybill_local.checks import Check
+    from waybill_local.checks import CheckResult
 
 NAME_WIDTH = 22
 ASK_TIMEOUT_S = 6.0  # the gateway gives each service 5
@@ -38,7 +38,7 @@ class Finding:
     fix: str = ""
 
 
-def doctor(output: OutputOption = Output.TABLE) -> None:
+def doctor(output: OutputOption = Form.TABLE) -> None:
     """Find out what is wrong, and what to do about it.
 
     Asks this machine, the local stack and the Waybill in use; starts nothing. Each line
@@ -54,10 +54,10 @@ def doctor(output: OutputOption = Output.TABLE) -> None:
     findings: list[Finding] = []
     for finding in _shown(_findings(Path.cwd())):
         findings.append(finding)
-        if output is Output.TABLE:
+        if output is Form.TABLE:
             _tell(finding)
     healthy = all(finding.verdict != "wrong" for finding in findings)
-    if output is Output.JSON:
+    if output is Form.JSON:
         render.as_json({"healthy": healthy, "checks": [asdict(finding) for finding in findings]})
     raise typer.Exit(ExitCode.OK if healthy else ExitCode.ERROR)
 
@@ -83,7 +83,7 @@ def _findings(folder: Path) -> Iterator[Finding]:
     yield from check_waybill()
 
 
-def _of_machine(check: "Check") -> Finding:
+def _of_machine(check: "CheckResult") -> Finding:
     return Finding(name=check.name, verdict=check.verdict.value, text=check.text, fix=check.fix)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from waybill.cli import render
-from waybill.cli.render import Output, OutputOption
+from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, direct
 from waybill.errors import NotReady, UnexpectedAnswer, Unreachable
 from waybill.fields import Fields
@@ -27,7 +27,7 @@ def events(
     follow: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("-f", "--follow", help="go on with what happens from now on")
     ] = False,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Show what happened to a pipeline in the last day.
 
@@ -88,8 +88,8 @@ def _json(text: str) -> object:
         raise UnexpectedAnswer(f"an event is not JSON: {error}") from error
 
 
-def _tell(event: Fields, output: Output) -> None:
-    if output is Output.JSON:
+def _tell(event: Fields, output: Form) -> None:
+    if output is Form.JSON:
         render.data([json.dumps(event.raw, ensure_ascii=False)])
         return
     kind, phase = event.text("kind"), event.text("phase")

@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from waybill.cli import render
-from waybill.cli.render import Output, OutputOption
-from waybill.cli.session import Commands
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import CommandGroup
 from waybill.errors import WaybillError
 
 FILE_VARIABLE = "WAYBILL_API_KEYS_FILE"
@@ -24,7 +24,7 @@ ENV = re.compile("[a-z0-9]{1,16}")
 HEADER = ("ID", "NAME", "ENV", "SCOPES", "CREATED", "EXPIRES")
 
 keys = typer.Typer(
-    cls=Commands,
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Make, list and revoke the API keys that the services ask for.",
@@ -105,7 +105,7 @@ def new(
 
 
 @keys.command("list")
-def list_keys(file: FileOption, output: OutputOption = Output.TABLE) -> None:
+def list_keys(file: FileOption, output: OutputOption = Form.TABLE) -> None:
     """List the keys of the file: what they may do, and until when.
 
     \b
@@ -118,7 +118,7 @@ def list_keys(file: FileOption, output: OutputOption = Output.TABLE) -> None:
         from waybill_shared.access.api_keys import read_keys
 
         found = read_keys(file).keys
-    if output is Output.JSON:
+    if output is Form.JSON:
         shown = {"id", "name", "env", "scopes", "created_at", "expires_at"}
         render.as_json([key.model_dump(mode="json", include=shown) for key in found])
         return

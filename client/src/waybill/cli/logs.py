@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from waybill.cli import render
-from waybill.cli.render import Output, OutputOption
+from waybill.cli.render import Form, OutputOption
 from waybill.cli.stack import local_stack
 from waybill.errors import WaybillError
 
@@ -41,7 +41,7 @@ def logs(
     lines: Annotated[
         int, typer.Option("-n", "--lines", min=0, metavar="N", help="of the end of each log")
     ] = LINES,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Show what services and pipelines' drivers have written.
 
@@ -79,8 +79,8 @@ def _chosen(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
     return {name: found[name]}
 
 
-def _tell(source: str, line: str, output: Output, *, named: bool) -> None:
-    if output is Output.JSON:
+def _tell(source: str, line: str, output: Form, *, named: bool) -> None:
+    if output is Form.JSON:
         render.data([json.dumps({"source": source, "line": line}, ensure_ascii=False)])
     else:
         shown = _readable(line)

@@ -7,14 +7,14 @@ import typer
 from waybill.cli import completion, demo, doctor, events, logs, pipelines, render, send, stack
 from waybill.cli.contexts import choose, contexts, known_names
 from waybill.cli.keys import keys
-from waybill.cli.render import Output, OutputOption, as_json, data
-from waybill.cli.session import Commands
+from waybill.cli.render import Form, OutputOption, as_json, data
+from waybill.cli.session import CommandGroup
 from waybill.cli.tokens import tokens
 from waybill.version import client_version
 
 app = typer.Typer(
     name="waybill",
-    cls=Commands,
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -77,7 +77,7 @@ def waybill(
     render.be_quiet(quiet)
 
 
-def version(output: OutputOption = Output.TABLE) -> None:
+def version(output: OutputOption = Form.TABLE) -> None:
     """Print the version of this client.
 
     \b
@@ -86,7 +86,7 @@ def version(output: OutputOption = Output.TABLE) -> None:
 
     Exit codes: 0 ok
     """
-    if output is Output.JSON:
+    if output is Form.JSON:
         as_json({"client": client_version()})
     else:
         data([f"waybill {client_version()}"])

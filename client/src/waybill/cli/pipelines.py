@@ -11,7 +11,7 @@ from waybill.cli import render
 from waybill.cli.describe import describe_lines
 from waybill.cli.exits import ExitCode
 from waybill.cli.lag import lag_of
-from waybill.cli.render import Output, OutputOption
+from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, connect
 from waybill.errors import ProblemError
 from waybill.models import Fault, Operation, StartFrom
@@ -32,7 +32,7 @@ def apply(
             "-f", "--file", metavar="FILE", help="the manifest, YAML or JSON; - for stdin"
         ),
     ],
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Create or change a pipeline from a manifest, and start it.
 
@@ -62,7 +62,7 @@ def apply(
 
 def get(
     name: Annotated[str | None, typer.Argument(metavar="PIPELINE", help="only this one")] = None,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """List the pipelines, or show one.
 
@@ -75,7 +75,7 @@ def get(
     """
     with connect() as client:
         found = client.pipelines() if name is None else (client.pipeline(name),)
-    if output is Output.JSON:
+    if output is Form.JSON:
         items = [pipeline.raw for pipeline in found]
         render.as_json({"items": items} if name is None else items[0])
     elif not found:
@@ -84,7 +84,7 @@ def get(
         render.data(render.table([_row(pipeline) for pipeline in found], header=HEADER))
 
 
-def describe(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+def describe(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
     """Show all there is to know of a pipeline.
 
     What it waits for or fails of, its inputs, stages and sinks, how far each of them is behind, its
@@ -98,13 +98,13 @@ def describe(name: PipelineArgument, output: OutputOption = Output.TABLE) -> Non
     """
     with connect() as client:
         pipeline = client.pipeline(name)
-    if output is Output.JSON:
+    if output is Form.JSON:
         render.as_json(pipeline.raw)
     else:
         render.data(describe_lines(pipeline, lag_of(name)))
 
 
-def start(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+def start(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
     """Start a stopped pipeline; it goes on where it stopped.
 
     \b
@@ -116,7 +116,7 @@ def start(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
     _change(lambda client: client.start(name), output)
 
 
-def stop(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+def stop(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
     """Stop a pipeline after its running batch; tokens stay answerable.
 
     \b
@@ -134,7 +134,7 @@ def restart(
         StartFrom | None,
         typer.Option("--from", help="where to begin in topics that were created anew"),
     ] = None,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Restart a pipeline, also one that is stopped or failed; it goes on where its sinks stand.
 
@@ -151,7 +151,7 @@ def restart(
     _change(lambda client: client.restart(name, start_from), output)
 
 
-def delete(name: PipelineArgument, output: OutputOption = Output.TABLE) -> None:
+def delete(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
     """Delete a pipeline; its topics and tables stay.
 
     Tokens that are not complete by then end as lost.
@@ -173,7 +173,7 @@ def wait(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="at most so long")
     ] = 60.0,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Wait until a pipeline is Running, or in another phase.
 
@@ -188,13 +188,13 @@ def wait(
     """
     with connect() as client, render.busy(f"waiting for {name} to be {phase}"):
         pipeline = client.wait_pipeline(name, phase, timeout)
-    if output is Output.JSON:
+    if output is Form.JSON:
         render.as_json(pipeline.raw)
     else:
         render.data([render.words(pipeline.name, pipeline.phase)])
 
 
-def _change(ask: "Callable[[Client], Operation]", output: Output) -> None:
+def _change(ask: "Callable[[Client], Operation]", output: Form) -> None:
     with connect() as client:
         operation = _settled(client, ask(client))
     _tell_operation(operation, operation.pipeline, output)
@@ -207,8 +207,8 @@ def _settled(client: "Client", operation: Operation) -> Operation:
         return client.operation(operation.id, wait_s=OPERATION_WAIT_S)
 
 
-def _tell_operation(operation: Operation, file: str, output: Output) -> None:
-    if output is Output.JSON:
+def _tell_operation(operation: Operation, file: str, output: Form) -> None:
+    if output is Form.JSON:
         render.as_json(operation.raw)
     for warning in operation.warnings:
         render.complain(f"warning: {warning}")
@@ -224,7 +224,7 @@ def _tell_operation(operation: Operation, file: str, output: Output) -> None:
             f"hint: `waybill describe {operation.pipeline}` says what it waits for",
         )
         raise typer.Exit(ExitCode.IN_PROGRESS)
-    if output is Output.TABLE:
+    if output is Form.TABLE:
         told = [operation.pipeline, operation.action, operation.state]
         if operation.generation is not None:
             told.append(f"generation {operation.generation}")

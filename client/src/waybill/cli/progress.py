@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-Row = tuple[str, ...]
+_Row = tuple[str, ...]
 
 
-class Progress:
+class ProgressView:
     """Shows the outcomes of one token as they come."""
 
     def __init__(self) -> None:
-        self._shown: set[Row] = set()
+        self._shown: set[_Row] = set()
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -55,7 +55,7 @@ class Progress:
         render.talk(*(render.words(*filter(None, row)) for row in changed))
 
 
-def progress_rows(outcome: Outcome) -> list[Row]:
+def progress_rows(outcome: Outcome) -> list[_Row]:
     """A row per sink: stage, of several pipelines with its name, sink, state, and what is known."""
     stages = [
         replace(stage, stage=f"{part.pipeline}.{stage.stage}")
@@ -65,7 +65,7 @@ def progress_rows(outcome: Outcome) -> list[Row]:
     return [_row(stage, sink) for stage in stages for sink in (stage.sinks or (None,))]
 
 
-def _row(stage: StageProgress, sink: SinkProgress | None) -> Row:
+def _row(stage: StageProgress, sink: SinkProgress | None) -> _Row:
     if sink is None:
         return (stage.stage, "", stage.state, _more(stage, None))
     return (stage.stage, sink.name, sink.state, _more(stage, sink))
@@ -88,7 +88,7 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
     return ", ".join(facts)
 
 
-def _block(rows: list[Row]) -> "Text":
+def _block(rows: list[_Row]) -> "Text":
     from rich.text import Text
 
     return Text("\n").join(render.table(rows))

@@ -37,14 +37,14 @@ STYLE_BY_WORD = {word: style for style, words in STYLES.items() for word in word
 _quiet = False
 
 
-class Output(StrEnum):
+class Form(StrEnum):
     """How data is printed."""
 
     TABLE = "table"
     JSON = "json"
 
 
-OutputOption = Annotated[Output, typer.Option("-o", "--output", help="how to print the answer")]
+OutputOption = Annotated[Form, typer.Option("-o", "--output", help="how to print the answer")]
 
 
 def data(lines: "Iterable[Text | str]") -> None:

@@ -13,7 +13,7 @@ import typer
 from waybill.cli import exits, render
 from waybill.cli.arrival import outcome_lines, watch
 from waybill.cli.exits import ExitCode
-from waybill.cli.render import Output, OutputOption
+from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import GenerationOption, InputArgument, PipelineArgument, connect
 from waybill.errors import Invalid, WaybillError
 from waybill.models import Rejected
@@ -32,7 +32,7 @@ class Delivery:
 
     pipeline: str
     input: str
-    output: Output
+    output: Form
     generation: int | None = None
     tokens: list[str] = field(default_factory=list)
     accepted: int = 0
@@ -63,12 +63,12 @@ class Delivery:
                 render.talk(f"token {number} of {len(self.tokens)}")
             outcome = watch(client, token, max(0.0, ends_at - time.monotonic()))
             self.outcomes.append(outcome)
-            if self.output is Output.TABLE:
+            if self.output is Form.TABLE:
                 render.data(outcome_lines(outcome))
 
     def tell_json(self) -> None:
         """Also after a failure: what was sent has its tokens."""
-        if self.output is Output.JSON and (self.tokens or self.rejected):
+        if self.output is Form.JSON and (self.tokens or self.rejected):
             render.as_json(
                 {
                     "tokens": self.tokens,
@@ -98,7 +98,7 @@ class Delivery:
         self._reject(chunk, receipt.rejected)
         self.accepted += receipt.accepted
         self.tokens.append(receipt.token)
-        if self.output is Output.TABLE:
+        if self.output is Form.TABLE:
             render.data([receipt.token])
 
     def _reject(self, chunk: Chunk, rejected: Iterable[Rejected]) -> None:
@@ -129,7 +129,7 @@ def send(
     ] = None,
     *,
     generation: GenerationOption = None,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Send records to an input of a pipeline and print their token.
 

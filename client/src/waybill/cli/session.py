@@ -63,7 +63,7 @@ TokenArgument = Annotated[
 ]
 
 
-class Commands(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands in which an error of the SDK is told on stderr, with its exit code."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]

@@ -15,7 +15,7 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
-from waybill.cli.render import Output, OutputOption
+from waybill.cli.render import Form, OutputOption
 from waybill.cli.reports import Reports
 from waybill.errors import WaybillError
 from waybill.target import find_target
@@ -32,7 +32,7 @@ HEADER = ("NAME", "STATE", "ADDRESS", "VERSION", "PID")
 
 def up(
     detach: DetachOption = False,  # noqa: FBT002 - a flag of the command line
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Start the local stack of this folder: Kafka, Valkey and the services.
 
@@ -49,7 +49,7 @@ def up(
     """
     folder = Path.cwd()
     with local_stack():
-        from waybill_local.state import AlreadyRunning, Phase, read_state
+        from waybill_local.state import AlreadyRunning, StackPhase, read_state
 
         running = read_state(folder)
         try:
@@ -62,7 +62,7 @@ def up(
                     "a stack of this folder is just starting: see `waybill ps`"
                 ) from found
         if running is not None:
-            if running.phase is Phase.STOPPING:
+            if running.phase is StackPhase.STOPPING:
                 raise WaybillError("the stack of this folder is just stopping: try again")
             render.talk("already running")
             _tell(running, output)
@@ -87,7 +87,7 @@ def down() -> None:
         render.talk("no stack runs in this folder or above")
 
 
-def ps(output: OutputOption = Output.TABLE) -> None:
+def ps(output: OutputOption = Form.TABLE) -> None:
     """List the processes of the running local stack, and its addresses.
 
     \b
@@ -101,7 +101,7 @@ def ps(output: OutputOption = Output.TABLE) -> None:
         _tell(_running(), output)
 
 
-def env(output: OutputOption = Output.TABLE) -> None:
+def env(output: OutputOption = Form.TABLE) -> None:
     """Print the addresses of the running local stack as lines for a shell.
 
     \b
@@ -114,13 +114,13 @@ def env(output: OutputOption = Output.TABLE) -> None:
     with local_stack():
         state = _running()
     values = {"WAYBILL_URL": state.url, "WAYBILL_KAFKA": state.kafka, "WAYBILL_REDIS": state.redis}
-    if output is Output.JSON:
+    if output is Form.JSON:
         render.as_json(values)
     else:
         render.data(f"export {name}={shlex.quote(value)}" for name, value in values.items())
 
 
-def _start(folder: Path, detach: bool, output: Output) -> None:
+def _start(folder: Path, detach: bool, output: Form) -> None:
     from waybill_local import stack
     from waybill_local.reports import STACK, ReportKind
 
@@ -173,8 +173,8 @@ def local_stack() -> Iterator[None]:
         raise typer.Exit(ExitCode.ERROR) from error
 
 
-def _tell(state: "StackState", output: Output) -> None:
-    if output is Output.JSON:
+def _tell(state: "StackState", output: Form) -> None:
+    if output is Form.JSON:
         render.as_json(_as_json(state))
         return
     processes = [

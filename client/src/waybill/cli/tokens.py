@@ -8,13 +8,19 @@ import typer
 
 from waybill.cli import exits, render
 from waybill.cli.arrival import outcome_lines, watch
-from waybill.cli.render import Output, OutputOption
-from waybill.cli.session import Commands, GenerationOption, PipelineArgument, TokenArgument, connect
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import (
+    CommandGroup,
+    GenerationOption,
+    PipelineArgument,
+    TokenArgument,
+    connect,
+)
 from waybill.models import Position
 from waybill.outcomes import Outcome
 
 tokens = typer.Typer(
-    cls=Commands,
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Ask what became of records: show, wait for, make and merge tokens.",
@@ -28,7 +34,7 @@ TimeoutOption = Annotated[
 
 
 @tokens.command("show")
-def show(token: TokenArgument, output: OutputOption = Output.TABLE) -> None:
+def show(token: TokenArgument, output: OutputOption = Form.TABLE) -> None:
     """Say what became of a token's records, as it is now.
 
     \b
@@ -47,7 +53,7 @@ def show(token: TokenArgument, output: OutputOption = Output.TABLE) -> None:
 
 @tokens.command("wait")
 def wait(
-    token: TokenArgument, timeout: TimeoutOption = 60.0, output: OutputOption = Output.TABLE
+    token: TokenArgument, timeout: TimeoutOption = 60.0, output: OutputOption = Form.TABLE
 ) -> None:
     """Follow a token until all its records have arrived, or never will.
 
@@ -84,7 +90,7 @@ def make(
         ),
     ] = None,
     generation: GenerationOption = None,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Make a token for records that went straight to Kafka.
 
@@ -104,7 +110,7 @@ def make(
     positions = [_position(text) for text in position] if position else None
     with connect() as client:
         issued = client.token_for(pipeline, input=input, positions=positions, generation=generation)
-    if output is Output.JSON:
+    if output is Form.JSON:
         render.as_json(issued.raw)
     else:
         render.data([issued.token])
@@ -116,7 +122,7 @@ def merge(
         list[str] | None,
         typer.Argument(metavar="TOKEN...", help="as `waybill send` prints them; - for stdin"),
     ] = None,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = Form.TABLE,
 ) -> None:
     """Make one token of many: it covers exactly what they cover.
 
@@ -137,7 +143,7 @@ def merge(
         raise typer.BadParameter("there are no tokens: give them, or write them to stdin")
     with connect() as client:
         merged = client.merge(texts)
-    if output is Output.JSON:
+    if output is Form.JSON:
         render.as_json({"token": str(merged), "merged": len(texts)})
     else:
         render.data([str(merged)])
@@ -168,8 +174,8 @@ def _position(text: str) -> Position:
         ) from None
 
 
-def _tell(outcome: Outcome, output: Output) -> None:
-    if output is Output.JSON:
+def _tell(outcome: Outcome, output: Form) -> None:
+    if output is Form.JSON:
         render.as_json(outcome.raw)
     else:
         render.data(outcome_lines(outcome))

@@ -47,7 +47,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class CheckResult:
     """The answer to one question; `fix` says what to do where it is not ok."""
 
     name: str
@@ -56,9 +56,9 @@ class Check:
     fix: str = ""
 
 
-def check_machine(folder: Path) -> Iterator[Check]:
+def check_machine(folder: Path) -> Iterator[CheckResult]:
     """Everything that a stack of `folder` needs, in the order in which a start would miss it."""
-    questions: tuple[Callable[[Path], Check], ...] = (
+    questions: tuple[Callable[[Path], CheckResult], ...] = (
         lambda _: check_python(),
         lambda _: check_java(),
         lambda _: check_mirror(),
@@ -76,14 +76,14 @@ def check_machine(folder: Path) -> Iterator[Check]:
     yield from check_ports(folder)
 
 
-def check_python() -> Check:
+def check_python() -> CheckResult:
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < PYTHON_OLDEST:
         return _wrong("python", f"{found} ({sys.executable})", "install Python 3.11 or newer")
     return _ok("python", f"{found} ({sys.executable})")
 
 
-def check_java() -> Check:
+def check_java() -> CheckResult:
     try:
         java = find_java()
     except StackError as error:
@@ -96,7 +96,7 @@ def check_java() -> Check:
     return _ok("java", text)
 
 
-def check_mirror() -> Check:
+def check_mirror() -> CheckResult:
     named = os.environ.get(SITE_SETTINGS)
     if not named:
         return _ok("mirror", f"none ({SITE_SETTINGS} is not set): Ivy's default repository")
@@ -109,7 +109,7 @@ def check_mirror() -> Check:
     return _ok("mirror", f"Ivy settings {named}")
 
 
-def check_certificates() -> Check:
+def check_certificates() -> CheckResult:
     try:
         java = find_java()
     except StackError:
@@ -125,7 +125,7 @@ def check_certificates() -> Check:
     return _ok("certificates", f"{count} in {bundle}{source}")
 
 
-def check_jars() -> Check:
+def check_jars() -> CheckResult:
     sets = [jars.jar_set(name) for name in jars.ROOTS]
     for each in sets:
         if not each.present:
@@ -140,7 +140,7 @@ def check_jars() -> Check:
     return _ok("jars", f"{count}, each with the sha256 of the lock, in {jars.root()}")
 
 
-def check_disk(folder: Path) -> Check:
+def check_disk(folder: Path) -> CheckResult:
     needs = {state_folder(folder): room.STATE_BYTES_MIN, cache_folder(): room.JARS_BYTES}
     told = []
     for place, bytes_min in needs.items():
@@ -152,7 +152,7 @@ def check_disk(folder: Path) -> Check:
     return _ok("disk", ", ".join(told))
 
 
-def check_memory() -> Check:
+def check_memory() -> CheckResult:
     free = psutil.virtual_memory().available
     if free < MEMORY_BYTES_MIN:
         text = f"{_gb(free)} available, a stack with one pipeline takes {_gb(MEMORY_BYTES_MIN)}"
@@ -160,7 +160,7 @@ def check_memory() -> Check:
     return _ok("memory", f"{_gb(free)} available")
 
 
-def check_temp_folder() -> Check:
+def check_temp_folder() -> CheckResult:
     try:
         with tempfile.TemporaryFile():
             return _ok("temp folder", f"{tempfile.gettempdir()} can be written to")
@@ -169,7 +169,7 @@ def check_temp_folder() -> Check:
         return _wrong("temp folder", f"no file can be made in one: {error.strerror or error}", fix)
 
 
-def check_shared_memory() -> Check:
+def check_shared_memory() -> CheckResult:
     if not SHARED_MEMORY.is_dir():
         return _ok("shared memory", f"this system has no {SHARED_MEMORY}, and needs none")
     if not os.access(SHARED_MEMORY, os.W_OK):
@@ -178,7 +178,7 @@ def check_shared_memory() -> Check:
     return _ok("shared memory", f"{SHARED_MEMORY} can be written to")
 
 
-def check_state_folder(folder: Path) -> Check:
+def check_state_folder(folder: Path) -> CheckResult:
     there = state_folder(folder)
     if there.is_file():
         return _wrong("state folder", f"{there} is a file", "move it away")
@@ -202,7 +202,7 @@ def check_state_folder(folder: Path) -> Check:
     return _ok("state folder", str(home))
 
 
-def check_stack(folder: Path) -> Check:
+def check_stack(folder: Path) -> CheckResult:
     state = _state(folder)
     if state is None:
         return _ok("stack", "none runs in this folder or above")
@@ -224,7 +224,7 @@ def check_stack(folder: Path) -> Check:
     return _ok("stack", "none runs; the last one was stopped")
 
 
-def check_ports(folder: Path) -> Iterator[Check]:
+def check_ports(folder: Path) -> Iterator[CheckResult]:
     """A port that is taken is no fault: `up` takes another. But people expect the usual ones."""
     state = _state(folder)
     wanted = {name: port for name, port in DEFAULT_PORTS.items() if port}
@@ -260,13 +260,13 @@ def _gb(count: int) -> str:
     return f"{count / 1e9:.1f} GB"
 
 
-def _ok(name: str, text: str) -> Check:
-    return Check(name=name, verdict=Verdict.OK, text=text)
+def _ok(name: str, text: str) -> CheckResult:
+    return CheckResult(name=name, verdict=Verdict.OK, text=text)
 
 
-def _warn(name: str, text: str, fix: str) -> Check:
-    return Check(name=name, verdict=Verdict.WARN, text=text, fix=fix)
+def _warn(name: str, text: str, fix: str) -> CheckResult:
+    return CheckResult(name=name, verdict=Verdict.WARN, text=text, fix=fix)
 
 
-def _wrong(name: str, text: str, fix: str) -> Check:
-    return Check(name=name, verdict=Verdict.WRONG, text=text, fix=fix)
+def _wrong(name: str, text: str, fix: str) -> CheckResult:
+    return CheckResult(name=name, verdict=Verdict.WRONG, text=text, fix=fix)

@@ -22,7 +22,7 @@ from waybill_local.processes import (
     wait_ready,
 )
 from waybill_local.reports import Report, Reporter, ReportKind
-from waybill_local.state import Phase, ProcessState
+from waybill_local.state import ProcessState, StackPhase
 
 RESTART_DELAY_S_MIN = 0.5
 RESTART_DELAY_S_MAX = 30.0
@@ -35,7 +35,7 @@ class Member:
 
     child: Child
     began: float
-    phase: Phase = Phase.STARTING
+    phase: StackPhase = StackPhase.STARTING
     was_ready: bool = False
     delay_s: float = 0.0
     restart_due: float | None = None
@@ -112,7 +112,7 @@ class Fleet:
                     self._restart(name, member)
             elif not member.child.alive:
                 self._crashed(member)
-            elif member.phase is Phase.RESTARTING and member.spec.wrong() is None:
+            elif member.phase is StackPhase.RESTARTING and member.spec.wrong() is None:
                 self._ready(member)
 
     def stop(self, names: Sequence[str]) -> None:
@@ -125,7 +125,7 @@ class Fleet:
         )
 
     def _ready(self, member: Member) -> None:
-        member.phase, member.was_ready = Phase.READY, True
+        member.phase, member.was_ready = StackPhase.READY, True
         self.changed()
         self._tell(member, ReportKind.READY, seconds=member.child.age_s)
 
@@ -141,20 +141,20 @@ class Fleet:
         ran_s, most_s = member.child.age_s, self.restart_delay_s_max
         member.delay_s = next_delay_s(member.delay_s, ran_s=ran_s, most_s=most_s)
         member.restart_due = time.monotonic() + member.delay_s
-        member.phase = Phase.RESTARTING
+        member.phase = StackPhase.RESTARTING
         self.changed()
         text = f"ended (exit code {code}), starts again in {member.delay_s:.1f} s"
         self._tell(member, ReportKind.RESTARTING, text=f"{text}; {member.child.log}")
 
     def _restart(self, name: str, member: Member) -> None:
         again = _member(member.spec, self.logs)
-        again.phase, again.delay_s = Phase.RESTARTING, member.delay_s
+        again.phase, again.delay_s = StackPhase.RESTARTING, member.delay_s
         self.members[name] = again
         self.changed()
 
     def _stopped(self, child: Child, graceful: bool) -> None:
         member = self.members[child.spec.name]
-        member.phase = Phase.STOPPED
+        member.phase = StackPhase.STOPPED
         self.changed()
         self._tell(member, ReportKind.STOPPED if graceful else ReportKind.KILLED)
 

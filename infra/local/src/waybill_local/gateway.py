@@ -40,7 +40,7 @@ ASK_TIMEOUT_S = 5.0
 STOP_TIMEOUT_S = 3
 DOCS = Path(__file__).with_name("docs.html")
 
-Answers = Mapping[str, tuple[int, Any]]
+_Answers = Mapping[str, tuple[int, Any]]
 
 
 class Settings(BaseSettings):
@@ -136,7 +136,7 @@ class Gateway:
             return refuse(refusal, path=request.url.path, request_id=request_id(request))
         return _Forwarded(self.upstreams, service, b"/metrics")
 
-    async def _ask_all(self, path: str, services: tuple[str, ...]) -> Answers:
+    async def _ask_all(self, path: str, services: tuple[str, ...]) -> _Answers:
         answers = await asyncio.gather(*(self._ask(service, path) for service in services))
         return dict(zip(services, answers, strict=True))
 

@@ -83,7 +83,7 @@ class JarSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Download:
     """`done` of `total` jars of a set are downloaded, `bytes` in all."""
 
     name: str
@@ -124,7 +124,7 @@ def jar_set(name: str) -> JarSet:
     return parse_lock(LOCK_FILE.read_text(encoding="utf-8"))[name]
 
 
-def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Progress], None]) -> Path:
+def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Download], None]) -> Path:
     """The folder with the jars of `wanted`, downloaded if it is not here yet."""
     if wanted.present:
         return wanted.folder
@@ -134,7 +134,7 @@ def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Progress], None]
     return wanted.folder
 
 
-def retrieve_all(*, java: Java, progress: Callable[[Progress], None]) -> Mapping[str, Path]:
+def retrieve_all(*, java: Java, progress: Callable[[Download], None]) -> Mapping[str, Path]:
     """All sets, one after the other."""
     return {name: retrieve(jar_set(name), java=java, progress=progress) for name in ROOTS}
 
@@ -164,21 +164,21 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(wanted: JarSet, java: Java, progress: Callable[[Progress], None]) -> None:
+def _download(wanted: JarSet, java: Java, progress: Callable[[Download], None]) -> None:
     for left in root().glob(f".{wanted.name}-*"):  # of a download that was killed
         shutil.rmtree(left, ignore_errors=True)
     ivy_cache = cache_folder() / "ivy" / wanted.name
     total = len(wanted.jars)
     with tempfile.TemporaryDirectory(dir=root(), prefix=f".{wanted.name}-") as name:
         work = Path(name)
-        progress(Progress(name=wanted.name, done=0, total=total))
+        progress(Download(name=wanted.name, done=0, total=total))
         downloads = ivy.retrieve(
             [jar.coordinate for jar in wanted.jars],
             ivy.Run(java=java, cache=ivy_cache, work=work, transitive=False),
         )
         for done, _ in enumerate(downloads, start=1):
             size = sum(path.stat().st_size for path in ivy_cache.rglob("*.jar"))
-            progress(Progress(name=wanted.name, done=min(done, total), total=total, bytes=size))
+            progress(Download(name=wanted.name, done=min(done, total), total=total, bytes=size))
         try:
             check(wanted, work / ivy.JARS)
         finally:
@@ -186,7 +186,7 @@ def _download(wanted: JarSet, java: Java, progress: Callable[[Progress], None]) 
             shutil.rmtree(ivy_cache, ignore_errors=True)
         (work / ivy.JARS).rename(wanted.folder)
     size = sum(path.stat().st_size for path in wanted.class_path)
-    progress(Progress(name=wanted.name, done=total, total=total, bytes=size))
+    progress(Download(name=wanted.name, done=total, total=total, bytes=size))
 
 
 @contextmanager
@@ -248,7 +248,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _print_progress(progress: Progress) -> None:
+def _print_progress(progress: Download) -> None:
     print(f"jars      {progress.text}", flush=True)
 
 

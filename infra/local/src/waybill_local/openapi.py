@@ -9,14 +9,14 @@ TITLE = "Waybill"
 PUBLIC_PREFIX = "/v1/"  # what each service serves for operators is not part of the whole
 _SCHEMA = "#/components/schemas/"
 
-Document = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def merge(documents: Mapping[str, Document], version: str) -> Document:
+def merge(documents: Mapping[str, JsonObject], version: str) -> JsonObject:
     """The public paths of all documents, with the schemas they use and the keys they need."""
-    paths: Document = {}
-    schemas: Document = {}
-    schemes: Document = {}
+    paths: JsonObject = {}
+    schemas: JsonObject = {}
+    schemes: JsonObject = {}
     newest = max((document["openapi"] for document in documents.values()), default="3.1.0")
     for service in sorted(documents, key=HTTP_SERVICES.index):
         own = _with_own_names(documents[service], service, schemas)
@@ -34,7 +34,7 @@ def merge(documents: Mapping[str, Document], version: str) -> Document:
     }
 
 
-def _with_own_names(document: Document, service: str, taken: Document) -> Document:
+def _with_own_names(document: JsonObject, service: str, taken: JsonObject) -> JsonObject:
     """`document`, its schemas renamed whose name another service uses for something else."""
     schemas = document.get("components", {}).get("schemas", {})
     clashing = {name for name in schemas if taken.get(name, schemas[name]) != schemas[name]}

@@ -24,8 +24,8 @@ from waybill_local.reports import (
 )
 from waybill_local.state import (
     AlreadyRunning,
-    Phase,
     ProcessState,
+    StackPhase,
     StackState,
     load,
     read_state,
@@ -36,12 +36,12 @@ from waybill_local.supervisor import Options, run, sweep
 __all__ = [
     "AlreadyRunning",
     "Options",
-    "Phase",
     "ProcessState",
     "Report",
     "ReportKind",
     "Reporter",
     "StackError",
+    "StackPhase",
     "StackState",
     "down",
     "read_state",
@@ -109,5 +109,5 @@ def _end(supervisor: psutil.Process) -> None:
 
 def _mark_stopped(state: StackState) -> None:
     latest = load(state.folder) or state
-    if latest.phase is not Phase.STOPPED:
-        save(replace(latest, phase=Phase.STOPPED, processes=()))
+    if latest.phase is not StackPhase.STOPPED:
+        save(replace(latest, phase=StackPhase.STOPPED, processes=()))

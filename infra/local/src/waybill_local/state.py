@@ -19,7 +19,7 @@ STATE_FILE = "state.json"
 LOCK_FILE = "lock"
 
 
-class Phase(StrEnum):
+class StackPhase(StrEnum):
     """Of the whole stack, and of each process in it."""
 
     STARTING = "starting"
@@ -38,7 +38,7 @@ class ProcessState:
     began: float
     address: str
     version: str
-    state: Phase
+    state: StackPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class StackState:
     """A stack as its supervisor last wrote it down. `ports` outlive it, for the next start."""
 
     folder: Path
-    phase: Phase
+    phase: StackPhase
     version: str
     started_at: str
     supervisor_pid: int
@@ -100,10 +100,10 @@ def load(state_folder: Path) -> StackState | None:
     try:
         raw = json.loads((state_folder / STATE_FILE).read_text(encoding="utf-8"))
         processes = tuple(
-            ProcessState(**{**process, "state": Phase(process["state"])})
+            ProcessState(**{**process, "state": StackPhase(process["state"])})
             for process in raw.pop("processes")
         )
-        fields = {**raw, "folder": Path(raw["folder"]), "phase": Phase(raw["phase"])}
+        fields = {**raw, "folder": Path(raw["folder"]), "phase": StackPhase(raw["phase"])}
         return StackState(**fields, processes=processes)
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None  # of another version, or damaged: as good as none

@@ -38,7 +38,7 @@ from waybill_local.reports import (
 )
 from waybill_local.services import SERVICES, Service
 from waybill_local.state import (
-    Phase,
+    StackPhase,
     StackState,
     load,
     only_supervisor,
@@ -159,7 +159,7 @@ class _Run:
         self.report = report
         self.java = java
         self.ports = ports
-        self.phase = Phase.STARTING
+        self.phase = StackPhase.STARTING
         self.failure = ""
         self.process = psutil.Process()
         self.names = [service.name for service in options.services]
@@ -182,7 +182,7 @@ class _Run:
         self.save()
         try:
             self.start()
-            self.phase = Phase.READY
+            self.phase = StackPhase.READY
             self.save()
             self.tell_whole(ReportKind.READY, time.monotonic() - started)
             while not self.fleet.stopping:
@@ -219,13 +219,13 @@ class _Run:
     def stop(self) -> None:
         """Services first, so that what they finish can still be written down."""
         started = time.monotonic()
-        self.phase = Phase.STOPPING
+        self.phase = StackPhase.STOPPING
         self.save()
         self.fleet.stop(self.names)
         self.fleet.stop([broker.NAME, valkey.NAME])
         kafka = self.fleet.members.get(broker.NAME)
         self.kafka.archive.keep(good=kafka is not None and kafka.ended_well)
-        self.phase = Phase.STOPPED
+        self.phase = StackPhase.STOPPED
         self.save()
         self.tell_whole(ReportKind.STOPPED, time.monotonic() - started)
 
@@ -239,7 +239,7 @@ class _Run:
             supervisor_pid=self.process.pid,
             supervisor_began=began,
             ports=self.ports,
-            processes=self.fleet.states if self.phase is not Phase.STOPPED else (),
+            processes=self.fleet.states if self.phase is not StackPhase.STOPPED else (),
             failure=self.failure,
         )
         # On a full disk the last one stays: what it names runs, or is seen not to run.
@@ -275,5 +275,5 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _jars_report(progress: jars.Progress) -> Report:
+def _jars_report(progress: jars.Download) -> Report:
     return Report(kind=ReportKind.WORKING, name="jars", text=progress.text)

@@ -15,7 +15,7 @@ from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.settings import Settings
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
@@ -60,7 +60,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     bytes_max = settings.ingress_body_bytes_max
     routers = [
         records_router(records, body_bytes_max=bytes_max),
-        tokens_router(Tokens(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
+        tokens_router(TokenIssuer(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
         pipelines_router(commands, answers),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})

@@ -16,7 +16,7 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.grants import (
     KafkaGrant,
-    Operation,
+    KafkaOperation,
     Resource,
     kafka_grants,
 )
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S: Final = 5.0
 LOOK_S: Final = 0.2
-NOT_OF_WHAT_EXISTS: Final[frozenset[Operation]] = frozenset({"Create"})
+NOT_OF_WHAT_EXISTS: Final[frozenset[KafkaOperation]] = frozenset({"Create"})
 # A broker that speaks otherwise than we do cuts us off, as one that is stopped does.
 SILENCE_HINT: Final = (
     "see WAYBILL_KAFKA; and WAYBILL_KAFKA_SECURITY_PROTOCOL, if the cluster wants TLS or a login"
@@ -89,7 +89,7 @@ def connected(cluster: KafkaCluster) -> bool:
 
 
 def lacking(
-    admin: KafkaAdmin, resource: Resource, wanted: Mapping[str, Collection[Operation]]
+    admin: KafkaAdmin, resource: Resource, wanted: Mapping[str, Collection[KafkaOperation]]
 ) -> Iterator[Problem]:
     """What this user may not do of `wanted`, by name; nothing of what does not exist yet."""
     allowed = admin.operations(resource, wanted)
@@ -103,7 +103,7 @@ def lacking(
 
 def _missing_rights(admin: KafkaAdmin, service: str, prefix: str) -> Iterator[Problem]:
     """Of the topics and groups of ours; of transactional ids Kafka tells only who uses them."""
-    wanted: dict[Resource, dict[str, set[Operation]]] = {"topic": {}, "group": {}}
+    wanted: dict[Resource, dict[str, set[KafkaOperation]]] = {"topic": {}, "group": {}}
     for grant in kafka_grants(service, prefix):
         for name in _names(grant, prefix):
             operations = wanted[grant.resource].setdefault(name, set())

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-Operation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs", "Delete"]
+KafkaOperation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs", "Delete"]
 Resource = Literal["topic", "group", "transactional-id"]
 Need = Literal["always", "to create topics", "to show lag in Kafka"]
 
@@ -22,7 +22,7 @@ OUTPUTS: Final = "OUTPUTS"  # stands for the topics of their Kafka sinks
 class KafkaGrant:
     """Write and Read include Describe."""
 
-    operations: tuple[Operation, ...]
+    operations: tuple[KafkaOperation, ...]
     resource: Resource
     name: str
     prefixed: bool = False
@@ -39,14 +39,14 @@ class RedisGrant:
 
 
 def _grant(
-    operation: Operation, *more: Operation, topic: str, why: str, need: Need = "always"
+    operation: KafkaOperation, *more: KafkaOperation, topic: str, why: str, need: Need = "always"
 ) -> KafkaGrant:
     return KafkaGrant(
         operations=(operation, *more), resource="topic", name=topic, why=why, need=need
     )
 
 
-def _group(name: str, operation: Operation, why: str) -> KafkaGrant:
+def _group(name: str, operation: KafkaOperation, why: str) -> KafkaGrant:
     return KafkaGrant(operations=(operation,), resource="group", name=name, why=why)
 
 

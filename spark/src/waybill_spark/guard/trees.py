@@ -12,9 +12,9 @@ from waybill_shared.contract.errors import ContractError
 
 SPARK: Final = "org.apache.spark.sql."
 
-Step = tuple[str, int]
+_Step = tuple[str, int]
 """Into a field, by its name, or among the items of one; `children` for a node's own."""
-Way = tuple[Step, ...]
+Way = tuple[_Step, ...]
 
 
 @dataclass(slots=True, kw_only=True)

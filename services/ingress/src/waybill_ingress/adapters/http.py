@@ -15,7 +15,7 @@ from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Sealed
 from waybill_ingress.app.records import Format, Records, as_json
-from waybill_ingress.app.tokens import Tokens
+from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
@@ -93,7 +93,7 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
     return router
 
 
-def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> APIRouter:
+def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["tokens"], route_class=PlainRoute)
 
     @router.post(
@@ -121,7 +121,7 @@ def tokens_router(tokens: Tokens, merges: Merges, *, body_bytes_max: int) -> API
 
 
 async def _born(
-    tokens: Tokens, merges: Merges, asking: Caller, wanted: TokenRequest, demand: Demand | None
+    tokens: TokenIssuer, merges: Merges, asking: Caller, wanted: TokenRequest, demand: Demand | None
 ) -> tuple[str, Sealed]:
     """What the token was born from, and the token."""
     if wanted.merge is not None:

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from waybill_ingress.core.births import Position
+from waybill_ingress.core.births import NamedSpan
 from waybill_shared.contract.words import Action
 
 PARTITIONS_MAX = 2**31 - 1
@@ -41,10 +41,10 @@ class PositionBody(_Request):
             raise ValueError(f"start {self.start} is not below end {self.end}")
         return self
 
-    def position(self) -> Position:
+    def position(self) -> NamedSpan:
         start = self.offset if self.start is None else self.start
         assert start is not None
-        return Position(
+        return NamedSpan(
             topic=self.topic,
             topic_id=self.topic_id,
             partition=self.partition,

@@ -8,8 +8,8 @@ from itertools import groupby
 from waybill_ingress.app.ports import Mint, Sealed, Topics
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.births import (
-    Held,
-    Position,
+    HeldOffsets,
+    NamedSpan,
     beyond,
     check_cluster,
     check_identity,
@@ -28,7 +28,7 @@ END_RETRY_MS = 2_000  # a new leader may need that long to know the last acknowl
 END_RETRY_PAUSE_S = 0.1
 
 
-class Tokens:
+class TokenIssuer:
     def __init__(self, registry: Registry, topics: Topics, mint: Mint) -> None:
         self._registry = registry
         self._topics = topics
@@ -49,7 +49,7 @@ class Tokens:
         self,
         caller: Caller,
         pipeline: str,
-        positions: Sequence[Position],
+        positions: Sequence[NamedSpan],
         *,
         cluster_id: str | None = None,
         demand: Demand | None = None,
@@ -66,7 +66,7 @@ class Tokens:
         parts = [part_of(record, spans)]
         return self._mint.seal(parts, tenant=caller.tenant, identity_assumed=assumed)
 
-    async def _held(self, topic: str, partitions: Iterable[int]) -> dict[int, Held]:
+    async def _held(self, topic: str, partitions: Iterable[int]) -> dict[int, HeldOffsets]:
         """What each partition holds now; what is written meanwhile may be in it."""
         wanted = tuple(partitions)
         starts = await self._topics.starts(topic, wanted)
@@ -74,7 +74,7 @@ class Tokens:
         return {at: (starts[at], ends[at]) for at in wanted}
 
     async def _spans(
-        self, record: PipelineRecord, topic: str, positions: list[Position]
+        self, record: PipelineRecord, topic: str, positions: list[NamedSpan]
     ) -> tuple[Span, ...]:
         source = input_of(record, topic)
         identity = await self._registry.present(record, source, fresh=True)
@@ -85,7 +85,7 @@ class Tokens:
         await self._registry.present(record, source, fresh=True)
         return given_spans(identity.topic_id, positions)
 
-    async def _check_ends(self, topic: str, positions: list[Position]) -> None:
+    async def _check_ends(self, topic: str, positions: list[NamedSpan]) -> None:
         partitions = {position.partition for position in positions}
         deadline = self._mint.now_ms() + END_RETRY_MS
         while refusal := beyond(positions, await self._topics.ends(topic, partitions)):

@@ -20,12 +20,12 @@ from waybill_shared.contract.vectors import (
     record_spans,
 )
 
-Held = tuple[int, int]
+HeldOffsets = tuple[int, int]
 """The first offset that a partition still holds, and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class NamedSpan:
     """What a producer says of its own records: [start, end) of one partition of a topic."""
 
     topic: str
@@ -86,7 +86,7 @@ def delivered_spans(
 
 
 def held_spans(
-    record: PipelineRecord, source: InputDefinition, held: Mapping[int, Held]
+    record: PipelineRecord, source: InputDefinition, held: Mapping[int, HeldOffsets]
 ) -> tuple[Span, ...]:
     """All that the input holds and every sink has part in.
 
@@ -132,7 +132,7 @@ def check_cluster(named: str, ours: str) -> None:
         raise Refusal(Slug.CLUSTER_UNKNOWN, detail, hint=hint)
 
 
-def check_identity(position: Position, topic_id: str) -> None:
+def check_identity(position: NamedSpan, topic_id: str) -> None:
     """Refuse a position in a topic that is not the one of that name now."""
     if position.topic_id not in (None, topic_id):
         detail = (
@@ -142,7 +142,7 @@ def check_identity(position: Position, topic_id: str) -> None:
         raise Refusal(Slug.TOPIC_ID_UNKNOWN, detail)
 
 
-def check_partitions(positions: Sequence[Position], partitions: Iterable[int]) -> None:
+def check_partitions(positions: Sequence[NamedSpan], partitions: Iterable[int]) -> None:
     present = set(partitions)
     for position in positions:
         if position.partition not in present:
@@ -150,7 +150,7 @@ def check_partitions(positions: Sequence[Position], partitions: Iterable[int]) -
             raise Refusal(Slug.PARTITION_UNKNOWN, detail)
 
 
-def beyond(positions: Sequence[Position], ends: Mapping[int, int]) -> Refusal | None:
+def beyond(positions: Sequence[NamedSpan], ends: Mapping[int, int]) -> Refusal | None:
     """The refusal of the first position that the partition has not come to."""
     for position in positions:
         if position.end > ends[position.partition]:
@@ -163,7 +163,7 @@ def _runs(partitions: set[int]) -> str:
     return f"0 to {max(partitions)}" if partitions else "none"
 
 
-def given_spans(topic_id: str, positions: Iterable[Position]) -> tuple[Span, ...]:
+def given_spans(topic_id: str, positions: Iterable[NamedSpan]) -> tuple[Span, ...]:
     return merge_spans(
         Span(topic_id=topic_id, partition=p.partition, start=p.start, end=p.end) for p in positions
     )

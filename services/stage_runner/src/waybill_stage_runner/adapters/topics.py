@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 from waybill_shared.access.kafka import lacking
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.grants import Operation
+from waybill_shared.contract.grants import KafkaOperation
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_shared.kafka.topics import create_missing
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
@@ -47,7 +47,7 @@ class KafkaTopics:
 
     def _refuse_without_rights(self, wanted: Mapping[str, TopicPlan]) -> None:
         """Better no pipeline than one whose driver fails at its first batch."""
-        rights: dict[str, tuple[Operation, ...]] = {
+        rights: dict[str, tuple[KafkaOperation, ...]] = {
             topic: ("Read", "Write") if plan.written else ("Read",)
             for topic, plan in wanted.items()
         }

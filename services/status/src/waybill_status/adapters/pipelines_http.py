@@ -16,7 +16,7 @@ from waybill_status.adapters.models import (
     PipelinesAnswer,
 )
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
-from waybill_status.app.events import Events, Told
+from waybill_status.app.events import Events, PipelineEvent
 from waybill_status.app.pipelines import Pipelines
 from waybill_status.core.pipelines import PipelineDetail
 
@@ -62,12 +62,12 @@ def events_router(
     return router
 
 
-def _event(told: Told) -> EventAnswer:
+def _event(told: PipelineEvent) -> EventAnswer:
     fields = {**asdict(told.event), "id": told.id, "kind": told.kind}
     return EventAnswer.model_validate({**fields, "next_attempt_at": told.event.next_at})
 
 
-async def _event_lines(told: AsyncIterator[Told | None]) -> AsyncGenerator[bytes, None]:
+async def _event_lines(told: AsyncIterator[PipelineEvent | None]) -> AsyncGenerator[bytes, None]:
     async for each in told:
         if each is None:
             yield KEEPALIVE_COMMENT

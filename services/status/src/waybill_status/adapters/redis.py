@@ -22,7 +22,7 @@ from waybill_shared.contract.slots import (
 )
 from waybill_status.core.views import (
     PipelineKey,
-    Reading,
+    SlotReading,
     Stamp,
     reading_of,
 )
@@ -48,7 +48,7 @@ return {run_id, found[1], found[2], found[3], age, found[5], found[6]}
 """
 
 Text = bytes | None
-Row = tuple[bytes, Text, Text, Text, int | None, Text, Text]
+_Row = tuple[bytes, Text, Text, Text, int | None, Text, Text]
 
 
 class RedisSlots:
@@ -58,7 +58,7 @@ class RedisSlots:
         self._stamp = client.register_script(STAMP_SCRIPT)
         self._read = client.register_script(READ_SCRIPT)
 
-    async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Reading]:
+    async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotReading]:
         rows = await self._run(self._read, list(pipelines))
         return {key: reading_of(_stamp_of(row), _slot_of(key, row)) for key, row in rows.items()}
 
@@ -100,14 +100,14 @@ class RedisSlots:
         with _translated():
             await self._client.ping()
 
-    async def _run(self, script: object, pipelines: list[PipelineKey]) -> dict[PipelineKey, Row]:
+    async def _run(self, script: object, pipelines: list[PipelineKey]) -> dict[PipelineKey, _Row]:
         if not pipelines:
             return {}
         with _translated():
             batch = self._client.pipeline(transaction=False)
             for pipeline in pipelines:
                 await script(keys=[self._keys.slot(*pipeline)], client=batch)  # type: ignore[operator]
-            rows = cast(list[Row], await batch.execute())
+            rows = cast(list[_Row], await batch.execute())
         return dict(zip(pipelines, rows, strict=True))
 
 
@@ -119,7 +119,7 @@ def _translated() -> Iterator[None]:
         raise Retryable(f"redis does not answer: {error or type(error).__name__}") from error
 
 
-def _stamp_of(row: Row) -> Stamp:
+def _stamp_of(row: _Row) -> Stamp:
     server_run_id, run_id, version, at, age_ms, mark = row[:6]
     return Stamp(
         server_run_id=server_run_id.decode(),
@@ -131,7 +131,7 @@ def _stamp_of(row: Row) -> Stamp:
     )
 
 
-def _slot_of(pipeline: PipelineKey, row: Row) -> Slot | None:
+def _slot_of(pipeline: PipelineKey, row: _Row) -> Slot | None:
     raw = row[6]
     if raw is None:
         return None

@@ -20,7 +20,7 @@ SILENCE_S = 15.0  # then a comment says that the connection lives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PipelineEvent:
     """`id` is the same in every process and after every restart: it follows from the topic."""
 
     id: str
@@ -30,7 +30,7 @@ class Told:
 
 @dataclass(slots=True)
 class _Story:
-    told: deque[Told] = field(default_factory=lambda: deque(maxlen=EVENTS_MAX))
+    events: deque[PipelineEvent] = field(default_factory=lambda: deque(maxlen=EVENTS_MAX))
     blocked_by: str | None = None
     last_at: int = -1
     same_at: int = 0
@@ -56,17 +56,17 @@ class Events:
         story.blocked_by = event.blocked_by
         story.same_at = story.same_at + 1 if event.at == story.last_at else 0
         story.last_at = event.at
-        story.told.append(Told(id=f"{event.at}.{story.same_at}", kind=kind, event=event))
+        story.events.append(PipelineEvent(id=f"{event.at}.{story.same_at}", kind=kind, event=event))
         if len(self._stories) > PIPELINES_MAX:
             del self._stories[next(iter(self._stories))]
         self._changed.notify()
 
-    def of(self, pipeline: PipelineKey) -> list[Told]:
+    def of(self, pipeline: PipelineKey) -> list[PipelineEvent]:
         """Oldest first."""
         story = self._stories.get(pipeline)
-        return [] if story is None else list(story.told)
+        return [] if story is None else list(story.events)
 
-    def follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[Told | None]:
+    def follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[PipelineEvent | None]:
         """All that came after the event of that id, or all, and then each as it comes.
 
         None when nothing has come for a while. Raises Refusal where too many follow.
@@ -76,14 +76,16 @@ class Events:
             raise Refusal(Slug.TOO_MANY_WAITERS, detail)
         return self._follow(pipeline, after)
 
-    async def _follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[Told | None]:
+    async def _follow(
+        self, pipeline: PipelineKey, after: str
+    ) -> AsyncIterator[PipelineEvent | None]:
         self._streams += 1
         try:
             while True:
                 new = _after(self.of(pipeline), after)
-                for told in new:
-                    after = told.id
-                    yield told
+                for event in new:
+                    after = event.id
+                    yield event
                 if self._closing:
                     return
                 if not new and not await self._changed.wait(SILENCE_S):
@@ -97,6 +99,6 @@ class Events:
         self._changed.notify()
 
 
-def _after(told: list[Told], id: str) -> list[Told]:
-    ids = [each.id for each in told]
-    return told[ids.index(id) + 1 :] if id in ids else told
+def _after(events: list[PipelineEvent], id: str) -> list[PipelineEvent]:
+    ids = [each.id for each in events]
+    return events[ids.index(id) + 1 :] if id in ids else events

@@ -17,7 +17,7 @@ from waybill_status.core.judge import Claim
 from waybill_status.core.needs import Index, alike, needs_of
 from waybill_status.core.views import (
     PipelineKey,
-    Reading,
+    SlotReading,
     Stamp,
     view_of,
 )
@@ -30,7 +30,7 @@ class Feed:
 
     def __init__(self, pipeline: PipelineKey, store: SlotStore) -> None:
         self.pipeline = pipeline
-        self.reading: Reading | None = None
+        self.reading: SlotReading | None = None
         self.view = view_of(None)
         self.loaded = False
         self.questions: set[int] = set()
@@ -40,7 +40,7 @@ class Feed:
         self._needs = Index()
         self._newest: dict[str, asyncio.Task[list[Progress] | Retryable]] = {}
 
-    def show(self, reading: Reading | None) -> set[int]:
+    def show(self, reading: SlotReading | None) -> set[int]:
         """Take a reading; the questions whose answers it may change."""
         view, before = view_of(reading), self.view
         told = self.loaded and alike(view, before)
@@ -145,7 +145,7 @@ class Feeds:
         finally:
             feed.loading = None
 
-    async def _read(self, pipeline: PipelineKey) -> Reading | None:
+    async def _read(self, pipeline: PipelineKey) -> SlotReading | None:
         try:
             return (await self._store.read([pipeline]))[pipeline]
         except Retryable as error:
@@ -161,5 +161,5 @@ class Feeds:
         else:
             self._show(feed, replace(seen, stamp=stamp))
 
-    def _show(self, feed: Feed, reading: Reading | None) -> None:
+    def _show(self, feed: Feed, reading: SlotReading | None) -> None:
         self._on_change(feed.show(reading))

@@ -15,7 +15,7 @@ from waybill_shared.contract.tokens import Token
 from waybill_status.app.feeds import Feeds
 from waybill_status.app.measuring import show_waiters
 from waybill_status.app.ports import SlotStore
-from waybill_status.app.question import Question
+from waybill_status.app.question import SharedQuestion
 from waybill_status.core.judge import Claim
 
 TICK_S = 1.0  # between two looks at the stamps, and before another try to subscribe
@@ -30,13 +30,13 @@ class Hub:
         self._waiters = 0
         self._feeds = Feeds(store, tick_s=tick_s, on_change=self._ask)
         self._numbers = count()
-        self._questions: dict[int, Question] = {}
-        self._by_token: dict[Token, Question] = {}
+        self._questions: dict[int, SharedQuestion] = {}
+        self._by_token: dict[Token, SharedQuestion] = {}
         self._due: set[int] = set()
         self._asking: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def watch(self, token: Token, claims: Sequence[Claim]) -> AsyncIterator[Question]:
+    async def watch(self, token: Token, claims: Sequence[Claim]) -> AsyncIterator[SharedQuestion]:
         """What has become of the token, from its first answer on."""
         if self._waiters >= self._waiters_max:
             detail = f"{self._waiters_max} requests wait already: ask without waiting"
@@ -67,18 +67,18 @@ class Hub:
         self._waiters += change
         show_waiters(self._waiters)
 
-    def _join(self, token: Token, claims: Sequence[Claim]) -> Question:
+    def _join(self, token: Token, claims: Sequence[Claim]) -> SharedQuestion:
         question = self._by_token.get(token)
         if question is None or question.settled:
             number = next(self._numbers)
             feeds = [self._feeds.join(number, claim.pipeline) for claim in claims]
-            question = Question(number, token, claims, feeds, self._store)
+            question = SharedQuestion(number, token, claims, feeds, self._store)
             self._by_token[token] = self._questions[number] = question
             self._ask([number])
         question.waiters += 1
         return question
 
-    def _leave(self, question: Question) -> None:
+    def _leave(self, question: SharedQuestion) -> None:
         question.waiters -= 1
         if question.waiters:
             return

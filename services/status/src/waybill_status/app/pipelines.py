@@ -19,12 +19,12 @@ from waybill_status.core.pipelines import (
     detail_of,
     summary_of,
 )
-from waybill_status.core.views import PipelineKey, Reading
+from waybill_status.core.views import PipelineKey, SlotReading
 
 NEWS_WAIT_S = 1.0  # milliseconds; where Kafka is away, what is known is told all the same
 
 
-class Records(Protocol):
+class KnownPipelines(Protocol):
     """The pipelines that are known here."""
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
@@ -41,7 +41,7 @@ class News(Protocol):
 
 
 class Pipelines:
-    def __init__(self, records: Records, news: News, store: SlotStore) -> None:
+    def __init__(self, records: KnownPipelines, news: News, store: SlotStore) -> None:
         self._records = records
         self._news = news
         self._store = store
@@ -78,7 +78,7 @@ class Pipelines:
         except TimeoutError:
             return False
 
-    async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, Reading]:
+    async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, SlotReading]:
         """Without Redis what is wanted is known all the same."""
         try:
             return dict(await self._store.read([_key(record) for record in records]))

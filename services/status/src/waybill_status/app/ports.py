@@ -7,7 +7,7 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.slots import Progress
 from waybill_status.core.views import (
     PipelineKey,
-    Reading,
+    SlotReading,
     Stamp,
     View,
 )
@@ -26,7 +26,7 @@ class Owners(Protocol):
 class SlotStore(Protocol):
     """What the tracker keeps. Every call raises Retryable when the store does not answer."""
 
-    async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Reading]: ...
+    async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, SlotReading]: ...
 
     async def stamps(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Stamp]: ...
 

@@ -24,7 +24,7 @@ class Change:
     version: str
 
 
-class Question:
+class SharedQuestion:
     """Sees its pipelines as they are: fulfils `Sight`."""
 
     def __init__(

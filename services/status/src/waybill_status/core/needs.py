@@ -17,15 +17,15 @@ from waybill_shared.contract.vectors import (
 from waybill_status.core.judge import Claim
 from waybill_status.core.views import View
 
-Place = tuple[str, TopicPartition]
+SinkPartition = tuple[str, TopicPartition]
 """A sink, by its key, and a partition of a root topic."""
-Needs = Mapping[Place, int]
+Needs = Mapping[SinkPartition, int]
 """By place, what the sink must have come beyond before the outcome can be another one."""
 
 
-def needs_of(claim: Claim, view: View) -> dict[Place, int]:
+def needs_of(claim: Claim, view: View) -> dict[SinkPartition, int]:
     """What `claim`, judged by `view`, waits for in pipelines that are `alike`."""
-    needs: dict[Place, int] = {}
+    needs: dict[SinkPartition, int] = {}
     spans = [span for part in claim.parts for span in part.spans]
     for sink, reached in view.reached.items():
         for span in spans:
@@ -60,7 +60,7 @@ class Index:
 
     def __init__(self) -> None:
         self._needs: dict[int, Needs] = {}
-        self._waiting: dict[Place, list[tuple[int, int]]] = {}
+        self._waiting: dict[SinkPartition, list[tuple[int, int]]] = {}
 
     def put(self, number: int, needs: Needs) -> None:
         """What `number` needs from now on, in place of what it needed."""

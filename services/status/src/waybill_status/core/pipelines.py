@@ -8,7 +8,7 @@ from waybill_shared.contract.events import LifecycleError, PipelineRecord, Stage
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
-from waybill_status.core.views import Reading, silent, usable_slot
+from waybill_status.core.views import SlotReading, silent, usable_slot
 
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
 
@@ -65,21 +65,21 @@ class StageDetail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GraphNode:
     id: str
     kind: str = field(metadata={"description": "input | stage | sink"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class GraphEdge:
     source: str = field(metadata={"serialization_alias": "from"})
     target: str = field(metadata={"serialization_alias": "to"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+class PipelineGraph:
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +93,11 @@ class PipelineDetail(PipelineSummary):
     sql_guard: str | None = field(metadata={"description": SQL_GUARD})
     inputs: tuple[InputDetail, ...]
     stages: tuple[StageDetail, ...]
-    graph: Graph
+    graph: PipelineGraph
     manifest: str
 
 
-def summary_of(record: PipelineRecord, reading: Reading | None) -> PipelineSummary:
+def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineSummary:
     slot = usable_slot(reading)
     phase: str = Phase.UNKNOWN
     reason, since = "", None
@@ -123,7 +123,7 @@ def summary_of(record: PipelineRecord, reading: Reading | None) -> PipelineSumma
     )
 
 
-def detail_of(record: PipelineRecord, reading: Reading | None) -> PipelineDetail:
+def detail_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineDetail:
     slot = usable_slot(reading)
     heard = slot is not None and reading is not None and not silent(slot, reading.stamp.now_ms)
     newest = slot.lifecycle if slot is not None else None
@@ -141,23 +141,23 @@ def detail_of(record: PipelineRecord, reading: Reading | None) -> PipelineDetail
     )
 
 
-def graph_of(stages: tuple[StageDefinition, ...]) -> Graph:
+def graph_of(stages: tuple[StageDefinition, ...]) -> PipelineGraph:
     """Inputs and sinks share their names; a stage may be called as one of them, so ids say what."""
     writer = {k.topic_id: f"sink/{k.name}" for s in stages for k in s.sinks if k.topic_id}
     nodes: dict[str, str] = {}
-    edges: list[Edge] = []
+    edges: list[GraphEdge] = []
     for stage in stages:
         for source in stage.inputs:
             node = f"input/{source.name}" if source.root else writer.get(source.topic_id)
             if node is not None:
                 nodes.setdefault(node, "input" if source.root else "sink")
-                edges.append(Edge(source=node, target=f"stage/{stage.name}"))
+                edges.append(GraphEdge(source=node, target=f"stage/{stage.name}"))
         nodes[f"stage/{stage.name}"] = "stage"
         for sink in stage.sinks:
             nodes.setdefault(f"sink/{sink.name}", "sink")
-            edges.append(Edge(source=f"stage/{stage.name}", target=f"sink/{sink.name}"))
-    return Graph(
-        nodes=tuple(Node(id=name, kind=kind) for name, kind in nodes.items()),
+            edges.append(GraphEdge(source=f"stage/{stage.name}", target=f"sink/{sink.name}"))
+    return PipelineGraph(
+        nodes=tuple(GraphNode(id=name, kind=kind) for name, kind in nodes.items()),
         edges=tuple(edges),
     )
 

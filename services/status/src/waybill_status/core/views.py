@@ -96,7 +96,7 @@ NOTHING: Final = SinkLosses()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SlotReading:
     """One look at a pipeline's slot; `slot` is None when there is none that we can read."""
 
     stamp: Stamp
@@ -126,10 +126,10 @@ class View:
         return self.losses.get(key, NOTHING)
 
 
-def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
+def reading_of(stamp: Stamp, slot: Slot | None) -> SlotReading:
     sinks = {} if slot is None else slot.sinks
     former = {} if slot is None else slot.former
-    return Reading(
+    return SlotReading(
         stamp=stamp,
         slot=slot,
         reached={key: to_vector(state.reached) for key, state in sinks.items()},
@@ -139,7 +139,7 @@ def reading_of(stamp: Stamp, slot: Slot | None) -> Reading:
     )
 
 
-def view_of(reading: Reading | None) -> View:
+def view_of(reading: SlotReading | None) -> View:
     """The view of a reading; without one, Redis did not answer."""
     if reading is None:
         return _no_view(UnknownReason.REDIS_AWAY, version=0)
@@ -160,7 +160,7 @@ def view_of(reading: Reading | None) -> View:
     )
 
 
-def usable_slot(reading: Reading | None) -> Slot | None:
+def usable_slot(reading: SlotReading | None) -> Slot | None:
     """The slot, if it was written to the very server that answers."""
     if reading is None or reading.stamp.run_id != reading.stamp.server_run_id:
         return None

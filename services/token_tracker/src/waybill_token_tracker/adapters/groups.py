@@ -10,7 +10,7 @@ from typing import Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_token_tracker.app.ports import Offsets
+from waybill_token_tracker.app.ports import OffsetsByName
 
 TIMEOUT_S: Final = 5.0  # lag is not looked at meanwhile
 
@@ -19,7 +19,7 @@ class ConsumerGroups:
     def __init__(self, admin: KafkaAdmin) -> None:
         self._admin = admin
 
-    def write(self, groups: Mapping[str, Offsets]) -> dict[str, str]:
+    def write(self, groups: Mapping[str, OffsetsByName]) -> dict[str, str]:
         """What went wrong, by group; all others stand in Kafka as they are given here."""
         asked = [(group, self._write(group, offsets)) for group, offsets in groups.items()]
         failed = {}
@@ -50,7 +50,7 @@ class ConsumerGroups:
                     failed[group] = str(error.args[0].str())
         return failed
 
-    def _write(self, group: str, offsets: Offsets) -> "Future[ConsumerGroupTopicPartitions]":
+    def _write(self, group: str, offsets: OffsetsByName) -> "Future[ConsumerGroupTopicPartitions]":
         places = [
             TopicPartition(topic, partition, at) for (topic, partition), at in offsets.items()
         ]

@@ -10,7 +10,7 @@ from typing import Final
 
 from waybill_shared.contract.slots import Slot
 from waybill_token_tracker.app.measuring import count_group_failures, show_lags, show_sinks
-from waybill_token_tracker.app.ports import Ends, Groups, Offsets, Topics
+from waybill_token_tracker.app.ports import Ends, Groups, OffsetsByName, Topics
 from waybill_token_tracker.core.standing import Standing, departed, standings
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class LagWatch:
         self._groups = groups
         self._prefix = prefix
         self._slots: tuple[Slot, ...] = ()
-        self._written: dict[str, Offsets] = {}
+        self._written: dict[str, OffsetsByName] = {}
         self._deleted: set[str] = set()
         self._rewrite_at = 0.0
 
@@ -45,7 +45,7 @@ class LagWatch:
         self._write(groups)
         self._delete({self._group(*names) for names in departed(slots)} - groups.keys())
 
-    def _write(self, groups: dict[str, Offsets]) -> None:
+    def _write(self, groups: dict[str, OffsetsByName]) -> None:
         now = time.monotonic()
         if now >= self._rewrite_at:
             self._rewrite_at = now + REWRITE_INTERVAL_S
@@ -72,7 +72,7 @@ class LagWatch:
         return f"{self._prefix}.{pipeline}.{stage}"
 
 
-def _offsets(standing: Standing, ends: Ends) -> Offsets:
+def _offsets(standing: Standing, ends: Ends) -> OffsetsByName:
     """Only of topics that are still the ones that the stage reads."""
     return {
         (topic, partition): offset

@@ -10,7 +10,7 @@ from waybill_shared.contract.slots import Entry, Slot
 
 Ends = Mapping[str, Mapping[int, int]]
 """By topic id and partition, of the topics that exist and answer."""
-Offsets = Mapping[tuple[str, int], int]
+OffsetsByName = Mapping[tuple[str, int], int]
 """By topic and partition."""
 
 
@@ -69,7 +69,7 @@ class Topics(Protocol):
 class Groups(Protocol):
     """Consumer groups that have offsets and no members. One that fails stops no other."""
 
-    def write(self, groups: Mapping[str, Offsets]) -> Mapping[str, str]:
+    def write(self, groups: Mapping[str, OffsetsByName]) -> Mapping[str, str]:
         """What went wrong, by group; all others stand as they are given here."""
 
     def delete(self, groups: Iterable[str]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 
 JsonValue = object
-Check = Callable[[JsonValue], str | None]
+ValueCheck = Callable[[JsonValue], str | None]
 """None when the value is taken, else why not."""
 
 FROM_JSON_OPTIONS: Final = {
@@ -48,7 +48,7 @@ TYPES_HINT = (
 class Column:
     name: str
     type: str
-    check: Check
+    check: ValueCheck
 
 
 def parse_columns(ddl: str) -> tuple[Column, ...]:
@@ -83,7 +83,7 @@ def _kind(value: JsonValue) -> str:
             return "an object"
 
 
-def _integer(name: str, bits: int) -> Check:
+def _integer(name: str, bits: int) -> ValueCheck:
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def check(value: JsonValue) -> str | None:
@@ -100,7 +100,7 @@ def _boolean(value: JsonValue) -> str | None:
     )
 
 
-def _floating(name: str, limit: Decimal) -> Check:
+def _floating(name: str, limit: Decimal) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             return f"{name} takes a number, this is {_kind(value)}"
@@ -154,7 +154,7 @@ def _offset_in_range(zone: str | None) -> bool:
     return minutes < 60 and hours * 60 + minutes <= OFFSET_HOURS_MAX * 60
 
 
-def _decimal(precision: int, scale: int) -> Check:
+def _decimal(precision: int, scale: int) -> ValueCheck:
     unit = Decimal(1).scaleb(-scale)
     limit = Decimal(10) ** (precision - scale)
 
@@ -175,7 +175,7 @@ def _decimal(precision: int, scale: int) -> Check:
     return check
 
 
-def _array(element: Check) -> Check:
+def _array(element: ValueCheck) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if not isinstance(value, list):
             return f"ARRAY takes an array, this is {_kind(value)}"
@@ -185,7 +185,7 @@ def _array(element: Check) -> Check:
     return check
 
 
-def _map(element: Check) -> Check:
+def _map(element: ValueCheck) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if not isinstance(value, dict):
             return f"MAP takes an object, this is {_kind(value)}"
@@ -195,7 +195,7 @@ def _map(element: Check) -> Check:
     return check
 
 
-def _struct(columns: tuple[Column, ...]) -> Check:
+def _struct(columns: tuple[Column, ...]) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if not isinstance(value, dict):
             return f"STRUCT takes an object, this is {_kind(value)}"
@@ -204,7 +204,7 @@ def _struct(columns: tuple[Column, ...]) -> Check:
     return check
 
 
-SIMPLE: Final[dict[str, Check]] = {
+SIMPLE: Final[dict[str, ValueCheck]] = {
     "BOOLEAN": _boolean,
     "INT": _integer("INT", 32),
     "INTEGER": _integer("INT", 32),
@@ -249,7 +249,7 @@ class _Parser:
                 return tuple(fields)
             self._expect(",")
 
-    def _type(self, depth: int) -> Check:
+    def _type(self, depth: int) -> ValueCheck:
         if depth > DEPTH_MAX:
             raise self._error(f"types nest deeper than {DEPTH_MAX}")
         before = self.at
@@ -265,7 +265,7 @@ class _Parser:
         self._expect(">")
         return check
 
-    def _nested(self, name: str, depth: int) -> Check:
+    def _nested(self, name: str, depth: int) -> ValueCheck:
         if name == "ARRAY":
             return _array(self._type(depth))
         if name == "STRUCT":
@@ -276,7 +276,7 @@ class _Parser:
         self._expect(",")
         return _map(self._type(depth))
 
-    def _decimal(self) -> Check:
+    def _decimal(self) -> ValueCheck:
         if self._peek() != "(":
             return _decimal(10, 0)
         before = self.at

@@ -22,7 +22,7 @@ class SinkSettings(Strict):
         """What a person calls it: the topic or the table."""
 
     @property
-    def feeds(self) -> "KafkaSink | None":
+    def feeds(self) -> "KafkaSinkSettings | None":
         """The topic in which stages may read what was written."""
         return None
 
@@ -32,7 +32,7 @@ class SinkSettings(Strict):
         return {}
 
 
-class KafkaSink(SinkSettings):
+class KafkaSinkSettings(SinkSettings):
     topic: Topic
     key: str | None = None
     format: Literal["json"] = "json"
@@ -43,7 +43,7 @@ class KafkaSink(SinkSettings):
         return self.topic
 
     @property
-    def feeds(self) -> "KafkaSink":
+    def feeds(self) -> "KafkaSinkSettings":
         return self
 
     @property
@@ -51,7 +51,7 @@ class KafkaSink(SinkSettings):
         return {} if self.key is None else {"key": self.key}
 
 
-class IcebergSink(SinkSettings):
+class IcebergSinkSettings(SinkSettings):
     catalog: Literal["lakehouse"] = "lakehouse"
     table: TableName
     mode: Literal["append"] = "append"
@@ -77,14 +77,14 @@ class SinkKind:
 
 KINDS: Final[dict[str, SinkKind]] = {
     "kafka": SinkKind(
-        model=KafkaSink,
+        model=KafkaSinkSettings,
         writes="JSON records in a topic",
         guarantee=Guarantee.ONCE,
         modes=("append",),
         loader="waybill_spark.sinks.kafka.loader",
     ),
     "iceberg": SinkKind(
-        model=IcebergSink,
+        model=IcebergSinkSettings,
         writes="rows of a table, a snapshot per batch",
         guarantee=Guarantee.ONCE,
         modes=("append",),

@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_shared.contract.manifest.sinks import IcebergSink as IcebergSettings
+from waybill_shared.contract.manifest.sinks import IcebergSinkSettings
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
 from waybill_spark.sinks.iceberg.lakehouse import open_catalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
@@ -16,7 +16,7 @@ from waybill_spark.sinks.rows import all_columns
 class IcebergLoader:
     def open(self, opening: Opening) -> Sink:
         settings = opening.sink.settings
-        assert isinstance(settings, IcebergSettings)
+        assert isinstance(settings, IcebergSinkSettings)
         catalog = open_catalog(opening.lakehouse_folder)
         return IcebergSink(opening.life, catalog, settings.table, schema=opening.schema)
 

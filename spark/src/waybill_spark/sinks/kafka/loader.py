@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_shared.contract.manifest.sinks import KafkaSink as KafkaSettings
+from waybill_shared.contract.manifest.sinks import KafkaSinkSettings
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import column_of
@@ -28,7 +28,7 @@ class KafkaLoader:
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         settings = sink.settings
-        assert isinstance(settings, KafkaSettings)
+        assert isinstance(settings, KafkaSinkSettings)
         key = F.lit(None) if settings.key is None else column_of(settings.key)
         fields = F.struct(*map(column_of, frame.columns))
         value = F.to_json(fields, {"timestampFormat": TIMESTAMP_TEXT})
