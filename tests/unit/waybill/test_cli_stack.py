@@ -80,11 +80,12 @@ def test_ps_shows_processes_and_addresses(running: StackState) -> None:
         f"NAME   STATE  ADDRESS         VERSION  {'PID':<{len(str(pid))}}".rstrip(),
         f"kafka  ready  127.0.0.1:9092  4.3.1    {pid}",
         "",
-        "  url    http://127.0.0.1:8080",
-        "  docs   http://127.0.0.1:8080/docs",
-        "  kafka  127.0.0.1:9092",
-        "  redis  redis://127.0.0.1:6379/0",
-        f"  data   kept in {running.folder}",
+        "  url      http://127.0.0.1:8080",
+        "  docs     http://127.0.0.1:8080/docs",
+        "  kafka    127.0.0.1:9092",
+        "  redis    redis://127.0.0.1:6379/0",
+        "  drivers  0 at work, 0 spare",
+        f"  data     kept in {running.folder}",
     ]
 
 
@@ -171,7 +172,7 @@ def test_up_detached_tells_each_step_and_then_the_table(
         ["kafka", "4.3.1", "ready", "2.4", "s"],
         ["stack", "http://127.0.0.1:8080", "ready", "8.2", "s"],
     ]
-    assert "url    http://127.0.0.1:8080" in result.stdout
+    assert "url      http://127.0.0.1:8080" in result.stdout
 
 
 def test_up_shows_the_table_when_ready_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +186,7 @@ def test_up_shows_the_table_when_ready_and_stays(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("waybill_local.stack.run", stay)
     result = waybill("up")
     assert result.exit_code == 0
-    assert "url    http://127.0.0.1:8080" in result.stdout
+    assert "url      http://127.0.0.1:8080" in result.stdout
     assert result.output.index("redis://") < result.output.index("Ctrl-C stops it")
     assert result.stderr.splitlines()[-1].split()[:2] == ["stack", "stopped"]
 

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -174,6 +175,8 @@ def local_stack() -> Iterator[None]:
 
 
 def _tell(state: "StackState", output: Form) -> None:
+    from waybill_local.drivers import count_drivers
+
     if output is Form.JSON:
         render.as_json(_as_json(state))
         return
@@ -186,6 +189,7 @@ def _tell(state: "StackState", output: Form) -> None:
         ("", "docs", f"{state.url}/docs"),
         ("", "kafka", state.kafka),
         ("", "redis", state.redis),
+        ("", "drivers", f"{count_drivers(state.folder)}"),
         ("", "data", f"kept in {state.folder}"),
     ]
     render.data([*render.table(processes, header=HEADER), "", *render.table(addresses)])
@@ -197,12 +201,15 @@ def _tell(state: "StackState", output: Form) -> None:
 
 
 def _as_json(state: "StackState") -> dict[str, object]:
+    from waybill_local.drivers import count_drivers
+
     return {
         "phase": state.phase.value,
         "url": state.url,
         "kafka": state.kafka,
         "redis": state.redis,
         "folder": str(state.folder),
+        "drivers": asdict(count_drivers(state.folder)),
         "processes": [
             {
                 "name": each.name,
