@@ -100,9 +100,11 @@ class WaybillSide:
         point = self._point()
         reached = point.with_name(point.name + REACHED)
         until(reached.exists, "rows that are committed", within_s=WAIT_S)
-        spec = self._stack.folder / "stage_runner" / self._uid / "spec.json"
-        for group in groups_with(str(spec).__eq__):
-            signal_group(group, signal.SIGKILL, whole=True)
+        drivers = self._stack.folder / "stage_runner" / "drivers"
+        for note in drivers.glob(f"*/runs/{self._uid}"):
+            home = note.parent.parent / "home.json"
+            for group in groups_with(str(home).__eq__):
+                signal_group(group, signal.SIGKILL, whole=True)
 
     def numbers(self, outcome: Outcome | None = None) -> list[int | None]:
         """The column `order_id` of all rows of the table, or of the snapshot that a token names."""

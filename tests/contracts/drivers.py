@@ -45,11 +45,15 @@ class DriversContract:
         assert bench.settled()
 
     def test_driver_that_only_closes_is_one_too(self, bench: Bench) -> None:
-        bench.drivers.start(ONE, Lease(epoch=1, lifecycle_id="L1"), closing=ONE.stages)
+        bench.drivers.start(ONE, lease(1), urgent=True, closing=ONE.stages)
         assert bench.settled(("uid-1", 1))
         start(bench, ONE, 2)
         assert bench.settled(("uid-1", 2))
 
 
 def start(bench: Bench, record: PipelineRecord, epoch: int) -> None:
-    bench.drivers.start(record, Lease(epoch=epoch, lifecycle_id="L1"))
+    bench.drivers.start(record, lease(epoch), urgent=True)
+
+
+def lease(epoch: int) -> Lease:
+    return Lease(epoch=epoch, lifecycle_id="L1")

@@ -7,7 +7,7 @@ import httpx2
 
 from e2e.conftest import Pipeline
 from e2e.faults import kill
-from e2e.waiting import drivers_of, eventually
+from e2e.waiting import drivers_of, eventually, homes_of
 from waybill import Client
 from waybill_local.stack import StackState
 
@@ -24,7 +24,8 @@ def test_a_killed_driver_leaves_nothing_in_any_temp_folder(
     client: Client, stack: StackState, orders: Pipeline
 ) -> None:
     uid = str(client.pipeline(orders.name).uid)
-    (scratch,) = (stack.folder / "stage_runner" / uid / "tmp").iterdir()
+    (home,) = homes_of(stack, uid)
+    scratch = home.parent / "tmp"
     assert list(scratch.glob("blockmgr-*")), "Spark unpacks elsewhere: this test sees nothing"
     before = in_system_temp_folder()
 

@@ -17,7 +17,7 @@ from e2e.two_sinks import START_TIMEOUT_S, WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
 from waybill_local.stack import StackState, read_state
-from waybill_shared.contract.driver import DriverEvent, DriverSpec
+from waybill_shared.contract.driver import DriverEvent, DriverHome, Run, RunSpec
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.failpoints import REACHED
 
@@ -32,22 +32,26 @@ def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlC
 class SecondDriver:
     """Started by hand as the first was by its runner, as if that one were believed to be dead."""
 
-    def __init__(self, spec: Path, environment: dict[str, str], folder: Path) -> None:
-        own_spec, self._told = folder / "spec.json", folder / "told"
-        own = DriverSpec.model_validate_json(spec.read_text())
-        scratch = folder / "scratch"  # as on another host: the runner finds its drivers by theirs
-        scratch.mkdir()
-        own_spec.write_text(own.model_copy(update={"scratch_folder": scratch}).model_dump_json())
+    def __init__(self, home: Path, spec: Path, environment: dict[str, str], folder: Path) -> None:
+        own_home, self._told = folder / "home.json", folder / "told"
+        # As on another host: the runner finds its drivers by their folders.
+        own = DriverHome.model_validate_json(home.read_text()).model_copy(update={"folder": folder})
+        own.scratch.mkdir()
+        own_home.write_text(own.model_dump_json())
+        run = Run(spec=RunSpec.model_validate_json(spec.read_text()))
         with self._told.open("ab") as told, (folder / "driver.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "waybill_spark.driver", str(own_spec)],
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-m", "waybill_spark.driver", str(own_home)],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 pass_fds=(told.fileno(),),
                 env={**environment, "WAYBILL_DRIVER_EVENTS_FD": str(told.fileno())},
                 start_new_session=True,
             )
+        assert self.process.stdin is not None
+        self.process.stdin.write(run.model_dump_json().encode() + b"\n")
+        self.process.stdin.flush()
 
     def told(self) -> list[DriverEvent]:
         lines = self._told.read_text().splitlines()
@@ -63,11 +67,15 @@ class SecondDriver:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(STOP_TIMEOUT_S)
+        assert self.process.stdin is not None
+        self.process.stdin.close()
 
 
 @contextmanager
 def second_driver(stack: StackState, pipeline: TwoSinks, folder: Path) -> Iterator[SecondDriver]:
-    second = SecondDriver(spec_of(stack, pipeline), runner_of(stack).environ(), folder)
+    spec = stack.folder / "stage_runner" / pipeline.uid / "spec.json"
+    homes = (stack.folder / "stage_runner" / "drivers").glob("*/home.json")
+    second = SecondDriver(next(homes), spec, runner_of(stack).environ(), folder)
     try:
         yield second
     finally:
@@ -193,19 +201,12 @@ def watch_hand_over(
     seen: set[tuple[int, int]] = set()
 
     def handed_over() -> bool:
-        new = [p for p in psutil.process_iter() if runs_spec(p, stack, pipeline) and p not in old]
+        new = [p for p in waiting.leaders_of(stack, pipeline.uid) if p not in old]
         seen.add((sum(map(lives, old)), len(new)))
         return bool(new)
 
     eventually(handed_over, within_s=WAIT_S)
     return seen
-
-
-def runs_spec(process: psutil.Process, stack: StackState, pipeline: TwoSinks) -> bool:
-    try:
-        return str(spec_of(stack, pipeline)) in process.cmdline()
-    except psutil.Error:
-        return False
 
 
 def lives(process: psutil.Process) -> bool:
@@ -220,10 +221,6 @@ def runner_of(stack: StackState) -> psutil.Process:
     assert state is not None
     (pid,) = [process.pid for process in state.processes if process.name == "stage_runner"]
     return psutil.Process(pid)
-
-
-def spec_of(stack: StackState, pipeline: TwoSinks) -> Path:
-    return stack.folder / "stage_runner" / pipeline.uid / "spec.json"
 
 
 def group_of(stack: StackState, pipeline: TwoSinks) -> int:

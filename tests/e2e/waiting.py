@@ -28,8 +28,19 @@ def drivers_of(stack: StackState, uid: str) -> list[psutil.Process]:
 
 def group_of(stack: StackState, uid: str) -> int | None:
     """Of the runner's own driver of that pipeline: its leader's id, while there is one."""
-    spec = str(Path(stack.folder) / "stage_runner" / uid / "spec.json")
-    return next((p.pid for p in psutil.process_iter() if spec in _arguments(p)), None)
+    return next((leader.pid for leader in leaders_of(stack, uid)), None)
+
+
+def leaders_of(stack: StackState, uid: str) -> list[psutil.Process]:
+    """Of all drivers that were given this pipeline and live."""
+    homes = {str(home) for home in homes_of(stack, uid)}
+    return [process for process in psutil.process_iter() if homes & {*_arguments(process)}]
+
+
+def homes_of(stack: StackState, uid: str) -> list[Path]:
+    """What the drivers that were given this pipeline were started with."""
+    notes = (Path(stack.folder) / "stage_runner" / "drivers").glob(f"*/runs/{uid}")
+    return [note.parent.parent / "home.json" for note in notes]
 
 
 def _arguments(process: psutil.Process) -> list[str]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -67,6 +68,9 @@ class MemoryLoader:
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
+
+    def check(self, sink: SinkManifest, schema: pa.Schema, lakehouse_folder: Path) -> None:
+        """A shelf takes everything."""
 
 
 LOADER: Final[Loader] = MemoryLoader()

@@ -21,7 +21,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
-from waybill_stage_runner.app.ports import Lease
+from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import (
     Answer,
@@ -29,11 +29,13 @@ from waybill_stage_runner.core.moves import (
     DriverFailed,
     DriverRuns,
 )
+from waybill_stage_runner.core.placing import CheckFailure
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute
+CHECKS_LOST: Final = 20  # one of so many ends with the drivers in which it is made
 
 
 class Around(Protocol):
@@ -81,7 +83,9 @@ class RunnerProcess:
         self._runner = self._new()
         self._heard: list[tuple[Driver, DriverEvent]] = []
         self._held: tuple[int, Command] | None = None
-        self._held_since = 0
+        self._since: dict[str, int] = {}
+        """When each command was first tried that is not decided yet."""
+        self._checks: list[str] = []
         self._at = 0
         self._open: dict[int, str] = {}
         self._adopted = False
@@ -103,6 +107,7 @@ class RunnerProcess:
         while self._heard:
             driver, event = self._heard.pop(0)
             self._runner.hear(driver.record.pipeline_uid, driver.epoch, event)
+        self._hear_checks()
         self._runner.tick()
         with suppress(Retryable):
             self._runner.act()
@@ -117,6 +122,8 @@ class RunnerProcess:
         self._runner = self._new()
         self._open.clear()
         self._refusing.clear()
+        self._since.clear()
+        self._checks.clear()
         self._held, self._unsettled, self._adopted = None, None, False
 
     def return_to_the_log(self) -> None:
@@ -136,26 +143,52 @@ class RunnerProcess:
             self._runner.adopt(record)
         self._adopted = True
 
+    def _hear_checks(self) -> None:
+        """Each takes its time, and may end with its driver."""
+        if self._checks and self._world.pick(2) == 0:
+            check_id = self._checks.pop(0)
+            lost = self._world.pick(CHECKS_LOST) == 1
+            failed: CheckFailure | None = "gone" if lost else None
+            self._edge("runner.checked")
+            if failed is not None:
+                self._refuse(check_id)
+            self._runner.checked(Checked(check_id=check_id, failed=failed))
+
     def _carry_out(self) -> None:
+        """What was checked first, as the loop does it."""
+        if self._runner.busy:
+            return
+        freed = self._runner.freed()
+        if freed is not None:
+            self._handle(*freed)
+            return
         if self._held is None and self.reachable:
             self._poll()
-        if self._held is None or self._runner.busy:
-            return
-        offset, command = self._held
+        if self._held is not None and self._handle(*self._held):
+            self._held = None
+
+    def _handle(self, offset: int, command: Command) -> bool:
+        """Whether it is decided, one way or the other."""
+        since = self._since.setdefault(command.id, self._world.clock.now)
         try:
             self._runner.handle(command, offset)
         except Retryable as error:
-            waited = self._world.clock.now - self._held_since
+            waited = self._world.clock.now - since
             if self._world.patient or waited < PATIENCE_MS:
-                return
+                return False
             self._refusing[command.id] = offset
             self._runner.refuse(command, str(error))
-        self._held = None
+        self._since.pop(command.id, None)
+        return True
+
+    def _refuse(self, command_id: str) -> None:
+        offset = next(at for at, name in self._open.items() if name == command_id)
+        self._refusing[command_id] = offset
 
     def _poll(self) -> None:
         commands = self._operations.commands
         if self._at < len(commands):
-            self._held, self._held_since = (self._at, commands[self._at]), self._world.clock.now
+            self._held = (self._at, commands[self._at])
             self._open[self._at] = commands[self._at].id
             self._at += 1
 
@@ -246,7 +279,12 @@ class RunnerProcess:
     # Drivers
 
     def start(
-        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+        self,
+        record: PipelineRecord,
+        lease: Lease,
+        *,
+        urgent: bool,
+        closing: tuple[StageDefinition, ...] = (),
     ) -> None:
         self._world.launch(record, lease.epoch, self, closing=closing)
 
@@ -256,6 +294,12 @@ class RunnerProcess:
                 driver.stopping = True
                 if force:
                     driver.kill()
+
+    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+        self._checks.append(check_id)
+
+    def forget_check(self, check_id: str) -> None:
+        self._checks.remove(check_id)
 
     def _publish(self, append: Callable[[], None], what: str) -> None:
         """One transaction. Whoever gets Retryable does not know whether it is there, or will be."""

@@ -25,6 +25,7 @@ def world() -> Iterator[World]:
     world.pipelines[0].command("apply")
     world.patient, world.rates = False, Rates(stuck=1)
     (hosts,) = world.partitions
+    hosts.run_runner()  # has it checked
     hosts.run_runner()
     world.clock.now += PATIENCE_MS
     hosts.run_runner()
@@ -45,6 +46,7 @@ def test_refusal_that_was_never_said_is_forgotten_with_its_partition(world: Worl
     (hosts,) = world.partitions
     hosts.runner.release()
     world.rates = Rates()
+    hosts.run_runner()
     hosts.run_runner()
     world.pipelines[0].command("stop")
     hosts.run_runner()

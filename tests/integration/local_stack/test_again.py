@@ -14,11 +14,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import order, orders_manifest
 from e2e.faults import kill
 from e2e.load import numbers_of
-from e2e.waiting import drivers_of
+from e2e.waiting import drivers_of, eventually
 from waybill import Client
 from waybill_local import stack
 from waybill_local.processes import wait_gone
 from waybill_local.stack import Options
+from waybill_stage_runner.adapters.groups import groups_with
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 120.0
@@ -63,9 +64,13 @@ class Home:
         uri = f"sqlite:///{self.state.folder / 'lakehouse' / 'catalog.db'}"
         return Counter(numbers_of(SqlCatalog("lakehouse", uri=uri), self.pipeline.table))
 
-    def scratch(self) -> list[Path]:
-        """What drivers have for their temporary files."""
-        return list((self.state.folder / "stage_runner").glob("*/tmp/*"))
+    def drivers(self) -> list[Path]:
+        """Their folders, with what they have for temporary files."""
+        return list((self.state.folder / "stage_runner" / "drivers").glob("*"))
+
+    def left(self) -> list[Path]:
+        """Of drivers that live no more."""
+        return [f for f in self.drivers() if not groups_with(str(f / "home.json").__eq__)]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +93,7 @@ def test_after_the_end_of_the_stack_tokens_answer_as_before(
         assert client.outcome(waiting).kind == "in_progress"
 
     end(home)
-    assert end is Home.cut or home.scratch() == []
+    assert end is Home.cut or home.drivers() == []
     home.up()
 
     with Client(home.state.url) as client:
@@ -98,4 +103,4 @@ def test_after_the_end_of_the_stack_tokens_answer_as_before(
         assert client.wait(waiting, timeout_s=WAIT_S).kind == "complete"
         assert client.wait(token, timeout_s=WAIT_S).raw == before.raw
     assert home.numbers() == Counter(home.sent)
-    assert len(home.scratch()) == 1  # of the driver that runs now
+    eventually(lambda: home.left() == [], within_s=GONE_S)

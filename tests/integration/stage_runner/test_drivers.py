@@ -1,13 +1,14 @@
-"""What is done about processes that an earlier runner left, with real ones."""
+"""What the pool makes of drivers that end, do not start or were left behind: real processes."""
 
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from builders import UID, make_record
@@ -15,108 +16,238 @@ from integration.waiting import eventually
 from waybill_shared.contract.errors import Retryable
 from waybill_stage_runner.adapters import groups
 from waybill_stage_runner.adapters.drivers import (
-    SCRATCH,
+    DRIVERS,
     SPEC,
-    DriverProcesses,
+    DriverPool,
     Ended,
+    News,
+    Said,
+    Waits,
 )
-from waybill_stage_runner.app.ports import Lease
+from waybill_stage_runner.adapters.processes import HOME, PROGRAM, RUNS
+from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings
 
 WAIT_S = 30.0
 LEASE = Lease(epoch=1, lifecycle_id="L1")
+STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in.py")))
+
+
+class Pool:
+    """A pool whose news are kept."""
+
+    def __init__(
+        self, folder: Path, program: Sequence[str] = STAND_IN, *, spares: int = 0, starts: int = 2
+    ) -> None:
+        settings = Settings(
+            stage_runner_state_folder=folder,
+            stage_runner_spare_drivers=spares,
+            stage_runner_starts=starts,
+        )
+        self.folder = folder
+        self.drivers = DriverPool(settings, program)
+        self.news: list[News] = []
+
+    def start(self, uid: str = UID) -> None:
+        self.drivers.start(make_record(uid=uid), LEASE, urgent=True)
+
+    def heard(self, kind: type[News]) -> list[News]:
+        self.news += self.drivers.hear()
+        return [each for each in self.news if isinstance(each, kind)]
+
+    def said(self, kind: str) -> bool:
+        return any(isinstance(n, Said) and n.event.kind == kind for n in self.heard(Said))
+
+    def runs(self) -> bool:
+        return self.said("running")
+
+    def ended(self) -> bool:
+        return bool(self.heard(Ended))
+
+    def living(self) -> list[Path]:
+        """Folders of the drivers whose process is there."""
+        self.news += self.drivers.hear()
+        homes = self.folder.glob(f"{DRIVERS}/*/{HOME}")
+        return [home.parent for home in homes if groups.groups_with(str(home).__eq__)]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Of the pipeline, in a runner's state folder."""
-    folder = tmp_path / UID
-    folder.mkdir()
-    return folder
+def pools(tmp_path: Path) -> Iterator[list[Pool]]:
+    """Those that end with the test."""
+    made: list[Pool] = []
+    yield made
+    for pool in made:
+        pool.drivers.stop_all(WAIT_S)
 
 
-def test_a_driver_that_was_left_behind_is_gone_before_the_next_one_starts(folder: Path) -> None:
-    with stopped_process(str(folder / SPEC)) as left:
-        start_and_end_driver(folder)
+@pytest.fixture
+def pool(tmp_path: Path, pools: list[Pool]) -> Pool:
+    pools.append(Pool(tmp_path))
+    return pools[-1]
+
+
+def wait(what: Callable[[], object]) -> None:
+    eventually(lambda: bool(what()), within_s=WAIT_S)
+
+
+def test_a_run_that_is_stopped_ends_and_its_driver_takes_the_next(
+    tmp_path: Path, pools: list[Pool]
+) -> None:
+    pool = Pool(tmp_path, spares=1)
+    pools.append(pool)
+    pool.start()
+    wait(pool.runs)
+    (folder,) = pool.living()
+    pool.drivers.stop(UID, force=False)
+    wait(pool.ended)
+    pool.news.clear()
+    pool.start("other")
+    wait(pool.runs)
+    assert folder in pool.living()
+    assert (folder / RUNS / "other").exists()
+    assert not (folder / RUNS / UID).exists()
+
+
+def test_spare_is_there_before_anybody_asks_and_again_when_it_was_taken(
+    tmp_path: Path, pools: list[Pool]
+) -> None:
+    pool = Pool(tmp_path, spares=1)
+    pools.append(pool)
+    wait(lambda: len(pool.living()) == 1)
+    pool.start()
+    wait(pool.runs)
+    wait(lambda: len(pool.living()) == 2)
+
+
+def test_check_finds_its_way_to_a_driver_and_back(pool: Pool) -> None:
+    pool.drivers.check("c1", UID, "text")
+    wait(lambda: pool.heard(Checked))
+    assert pool.heard(Checked) == [Checked(check_id="c1")]
+
+
+def test_check_that_ends_its_driver_twice_has_failed(tmp_path: Path, pools: list[Pool]) -> None:
+    ending = (sys.executable, "-c", "pass")
+    pool = Pool(tmp_path, ending)
+    pools.append(pool)
+    pool.drivers.check("c1", UID, "text")
+    wait(lambda: pool.heard(Checked))
+    assert pool.heard(Checked) == [Checked(check_id="c1", failed="gone")]
+
+
+def test_run_whose_driver_does_not_start_is_over_and_says_why(
+    tmp_path: Path, pools: list[Pool]
+) -> None:
+    """The real one, in a place without Spark's jars."""
+    pool = Pool(tmp_path, PROGRAM)
+    pools.append(pool)
+    pool.start()
+    wait(pool.ended)
+    said = [each.event.error for each in pool.news if isinstance(each, Said)]
+    assert any(error is not None and error.message for error in said)
+    assert b"driver begins" in (tmp_path / UID / "driver.log").read_bytes()
+
+
+def test_who_comes_when_enough_drivers_start_waits_in_line(
+    tmp_path: Path, pools: list[Pool]
+) -> None:
+    pool = Pool(tmp_path, starts=1)
+    pools.append(pool)
+    for uid in ("one", "two", "three"):
+        pool.start(uid)
+    waits = {each.pipeline_uid: each.place for each in pool.heard(Waits) if isinstance(each, Waits)}
+    assert waits == {"two": 1, "three": 2}
+    wait(lambda: sum(isinstance(n, Said) for n in pool.heard(Said)) == 3)
+
+
+def test_killed_driver_leaves_nothing_in_any_folder(pool: Pool) -> None:
+    pool.start()
+    wait(pool.runs)
+    (folder,) = pool.living()
+    (folder / "tmp" / "blockmgr-1").mkdir()
+    pool.drivers.stop(UID, force=True)
+    wait(pool.ended)
+    assert not folder.exists()
+
+
+def test_a_driver_that_was_left_behind_is_gone_before_the_next_one_starts(
+    pool: Pool, tmp_path: Path
+) -> None:
+    left_folder = left_driver(tmp_path, UID)
+    with stopped_process(str(left_folder / HOME)) as left:
+        pool.start()
         assert left.poll() == -signal.SIGKILL
 
 
-def test_a_jvm_whose_driver_is_gone_is_ended_too(folder: Path) -> None:
-    with stopped_process(f"-Djava.io.tmpdir={folder / SCRATCH / '1'}") as left:
-        start_and_end_driver(folder)
+def test_a_jvm_whose_driver_is_gone_is_ended_too(pool: Pool, tmp_path: Path) -> None:
+    left_folder = left_driver(tmp_path, UID)
+    with stopped_process(f"-Djava.io.tmpdir={left_folder / 'tmp'}") as left:
+        pool.start()
         assert left.poll() == -signal.SIGKILL
 
 
-def test_who_only_looks_into_the_folder_is_left_alone(folder: Path) -> None:
+def test_who_only_looks_into_a_folder_is_left_alone(pool: Pool, tmp_path: Path) -> None:
+    left_folder, neighbour_folder = left_driver(tmp_path, UID), left_driver(tmp_path, "other")
     with (
-        stopped_process(str(folder / "driver.log")) as reader,
-        stopped_process(str(folder)) as other,
-        stopped_process(str(folder.with_name(f"{folder.name}2") / SPEC)) as neighbour,
+        stopped_process(str(left_folder / "driver.log")) as reader,
+        stopped_process(str(left_folder)) as other,
+        stopped_process(str(neighbour_folder / HOME)) as neighbour,
     ):
-        start_and_end_driver(folder)
+        pool.start()
         assert (reader.poll(), other.poll(), neighbour.poll()) == (None, None, None)
 
 
-@pytest.mark.parametrize("note", ["", "\0\0", "17 x"])
-def test_a_damaged_note_of_an_earlier_version_stops_no_runner(folder: Path, note: str) -> None:
-    (folder / "group").write_text(note)
-    (folder / SCRATCH).mkdir()
-    DriverProcesses(Settings(stage_runner_state_folder=folder.parent)).sweep()
-    assert not (folder / SCRATCH).exists()
-    start_and_end_driver(folder)
-
-
-def test_a_process_that_does_not_end_is_told_of_and_waited_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The end of the driver is told all the same, as soon as the kernel lets go of it."""
-    held = threading.Event()
-    monkeypatch.setattr(groups, "SAY_S", 0.05)
-    monkeypatch.setattr(groups, "_members", lambda group: [] if held.is_set() else [group])
-    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
-    drivers.start(make_record(), LEASE)
-    drivers.stop(UID, force=True)
-    eventually(lambda: "processes do not end" in caplog.text, within_s=WAIT_S)
-    assert drivers.events.empty()
-    held.set()
-    assert isinstance(drivers.events.get(timeout=WAIT_S), Ended)
-    caplog.clear()
-
-
-def test_a_folder_that_cannot_be_written_is_tried_again(folder: Path) -> None:
-    (folder / SPEC).mkdir()
-    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
-    with pytest.raises(Retryable, match="cannot be written"):
-        drivers.start(make_record(), LEASE)
-
-
-def test_a_killed_driver_leaves_nothing_in_any_temp_folder(folder: Path) -> None:
-    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
-    drivers.start(make_record(), LEASE)
-    (scratch,) = (folder / SCRATCH).iterdir()
-    (scratch / "blockmgr-1").mkdir()
-    drivers.stop(UID, force=True)
-    assert isinstance(drivers.events.get(timeout=WAIT_S), Ended)
-    assert not scratch.exists()
-
-
 def test_what_drivers_of_a_killed_runner_left_is_removed_but_not_what_one_uses(
-    folder: Path,
+    pool: Pool, tmp_path: Path
 ) -> None:
-    ended, running = folder.parent / "ended" / SCRATCH / "1", folder / SCRATCH / "1"
-    ended.mkdir(parents=True)
-    running.mkdir(parents=True)
-    with stopped_process(str(folder / SPEC)):
-        DriverProcesses(Settings(stage_runner_state_folder=folder.parent)).sweep()
+    ended, running = left_driver(tmp_path, "ended"), left_driver(tmp_path, "running")
+    with stopped_process(str(running / HOME)):
+        pool.drivers.sweep()
         assert not ended.exists()
         assert running.exists()
 
 
-def start_and_end_driver(folder: Path) -> None:
-    drivers = DriverProcesses(Settings(stage_runner_state_folder=folder.parent))
-    drivers.start(make_record(), LEASE)
-    drivers.stop(UID, force=True)
-    assert isinstance(drivers.events.get(timeout=WAIT_S), Ended)
+def test_a_process_that_does_not_end_is_told_of_and_waited_for(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The end of the run is told all the same, as soon as the kernel lets go of it."""
+    pool.start()
+    wait(pool.runs)
+    held = threading.Event()
+    monkeypatch.setattr(groups, "SAY_S", 0.05)
+    monkeypatch.setattr(groups, "_members", lambda group: [] if held.is_set() else [group])
+    pool.drivers.stop(UID, force=True)
+    eventually(lambda: "processes do not end" in caplog.text, within_s=WAIT_S)
+    assert not pool.ended()
+    held.set()
+    wait(pool.ended)
+    caplog.clear()
+
+
+def test_a_folder_that_cannot_be_written_is_tried_again(pool: Pool, tmp_path: Path) -> None:
+    (tmp_path / UID / SPEC).mkdir(parents=True)
+    with pytest.raises(Retryable, match="cannot be written"):
+        pool.start()
+
+
+def test_a_paused_driver_holds_nobody_up(pool: Pool) -> None:
+    """What it is told waits in its pipe; to kill it needs nothing of it."""
+    pool.start()
+    wait(pool.runs)
+    (folder,) = pool.living()
+    (group,) = groups.groups_with(str(folder / HOME).__eq__)
+    psutil.Process(group).suspend()
+    for _ in range(100):
+        pool.drivers.stop(UID, force=False)
+    pool.drivers.stop(UID, force=True)
+    wait(pool.ended)
+
+
+def left_driver(state_folder: Path, uid: str) -> Path:
+    """The folder of a driver that an earlier runner has started for this pipeline."""
+    folder = state_folder / DRIVERS / f"earlier-{uid}"
+    (folder / RUNS).mkdir(parents=True)
+    (folder / RUNS / uid).touch()
+    return folder
 
 
 @contextmanager

@@ -1,6 +1,7 @@
-"""Topics and driver processes of the runner, the real ones. No driver lives to start its JVM."""
+"""Topics and driver processes of the runner, the real ones. What the drivers run is a stand-in."""
 
 import json
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,14 @@ from contracts.topics import PARTITIONS, TopicsContract
 from integration.waiting import eventually
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
-from waybill_stage_runner.adapters.drivers import SPEC, DriverProcesses
+from waybill_stage_runner.adapters.drivers import DRIVERS, SPEC, DriverPool
 from waybill_stage_runner.adapters.groups import groups_with
+from waybill_stage_runner.adapters.processes import HOME, RUNS
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.settings import Settings
 
 WAIT_S = 30.0
+STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in.py")))
 
 
 class RealTopics:
@@ -36,24 +39,23 @@ class RealTopics:
 class RealDrivers:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.drivers = DriverProcesses(Settings(stage_runner_state_folder=folder))
+        self.drivers = DriverPool(Settings(stage_runner_state_folder=folder), STAND_IN)
 
     def settled(self, *wanted: tuple[str, int]) -> bool:
         eventually(lambda: self._living() == [*wanted], within_s=WAIT_S)
         return True
 
     def close(self) -> None:
-        for uid in ("uid-1", "uid-2"):
-            self.drivers.stop(uid, force=True)
-        self.settled()
+        self.drivers.stop_all(WAIT_S)
 
     def _living(self) -> list[tuple[str, int]]:
         """Each process group counts, whether or not the runner knows it."""
-        specs = sorted(self._folder.glob(f"*/{SPEC}"))
+        list(self.drivers.hear())
+        notes = self._folder.glob(f"{DRIVERS}/*/{RUNS}/*")
         return [
-            (spec.parent.name, json.loads(spec.read_text())["epoch"])
-            for spec in specs
-            for _ in groups_with(str(spec).__eq__)
+            (uid, json.loads((self._folder / uid / SPEC).read_text())["epoch"])
+            for uid, home in sorted((note.name, note.parents[1] / HOME) for note in notes)
+            for _ in groups_with(str(home).__eq__)
         ]
 
 
@@ -63,7 +65,7 @@ class TestKafkaTopics(TopicsContract):
         return RealTopics(servers.kafka)
 
 
-class TestDriverProcesses(DriversContract):
+class TestDriverPool(DriversContract):
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Iterator[RealDrivers]:
         real = RealDrivers(tmp_path)

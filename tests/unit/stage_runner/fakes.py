@@ -15,7 +15,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_shared.kafka.own_topics import OwnTopics
-from waybill_stage_runner.app.ports import Lease
+from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import Answer, DriverEnded, DriverRuns
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
@@ -50,6 +50,8 @@ class World:
     phases: list[str] = field(default_factory=list)
     beats: list[str | None] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
+    urgent: list[bool] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
@@ -105,8 +107,14 @@ class World:
         self.reasons.append(answer.problem)
 
     def start(
-        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+        self,
+        record: PipelineRecord,
+        lease: Lease,
+        *,
+        urgent: bool,
+        closing: tuple[StageDefinition, ...] = (),
     ) -> None:
+        self.urgent.append(urgent)
         (self.closing if closing else self.started).append(lease.epoch)
         self.specs.append(record)
         self.living[record.pipeline_uid] = lease.epoch
@@ -116,6 +124,12 @@ class World:
         self.stopped.append(pipeline_uid)
         if force:
             self.living.pop(pipeline_uid, None)
+
+    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+        self.checks.append(check_id)
+
+    def forget_check(self, check_id: str) -> None:
+        self.checks.remove(check_id)
 
     def now_ms(self) -> int:
         return self.now
@@ -147,8 +161,17 @@ def command(
 
 
 def carry_out(runner: Runner, command: Command, offset: int) -> None:
+    """With a check that finds nothing, if one is asked for."""
     runner.handle(command, offset)
+    pass_check(runner, command)
     runner.act()
+
+
+def pass_check(runner: Runner, command: Command) -> None:
+    runner.checked(Checked(check_id=command.id))
+    freed = runner.freed()
+    if freed is not None:
+        runner.handle(freed[1], freed[0])
 
 
 def running(world: World) -> Runner:

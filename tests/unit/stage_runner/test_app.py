@@ -2,7 +2,16 @@
 
 import pytest
 
-from unit.stage_runner.fakes import EXAMPLE, UID, World, carry_out, command, runner_in, running
+from unit.stage_runner.fakes import (
+    EXAMPLE,
+    UID,
+    World,
+    carry_out,
+    command,
+    pass_check,
+    runner_in,
+    running,
+)
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.moves import DriverBlocked, DriverEnded, DriverRuns
@@ -107,6 +116,7 @@ def test_what_kafka_may_have_taken_is_said_until_it_has(world: World) -> None:
     """Nobody may be told that it failed, whose record may stand there; 2d8c34a did after 30 s."""
     runner = runner_in(world)
     runner.handle(command(1), 1)
+    pass_check(runner, command(1))
     world.away = True
     for _ in range(3):
         with pytest.raises(Retryable):

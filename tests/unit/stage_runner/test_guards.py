@@ -2,7 +2,16 @@
 
 import pytest
 
-from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
+from unit.stage_runner.fakes import (
+    EXAMPLE,
+    UID,
+    World,
+    carry_out,
+    command,
+    pass_check,
+    runner_in,
+    running,
+)
 from waybill_stage_runner.core.moves import DriverRuns
 
 
@@ -15,6 +24,8 @@ def test_a_command_is_unanswered_until_its_effect_is_there(world: World) -> None
     """Its offset is committed by that, so a runner that comes after this one answers it."""
     runner = runner_in(world)
     runner.handle(command(1), 1)
+    assert runner.unanswered() == {"c1"}, "it is being checked"
+    pass_check(runner, command(1))
     assert runner.unanswered() == {"c1"}
     runner.act()
     assert runner.unanswered() == {"c1"}
@@ -29,8 +40,7 @@ def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: Wo
     runner = running(world)
     before = list(world.records)
 
-    runner.handle(command(2, manifest=EXAMPLE.replace("topic: orders", "topic: others", 1)), 2)
-    runner.act()
+    carry_out(runner, command(2, manifest=EXAMPLE.replace("topic: orders", "topic: others", 1)), 2)
 
     assert world.answers[-1] == ("c2", "failed")
     problem = world.problems[-1]

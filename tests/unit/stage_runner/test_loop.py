@@ -1,6 +1,5 @@
 """What one partition cannot say holds up no other, and nothing that may be written is refused."""
 
-import queue
 import threading
 from collections.abc import Iterable
 
@@ -10,9 +9,10 @@ from unit.stage_runner.fakes import UID, World, command, runner_in
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command
 from waybill_shared.process.health import Health
-from waybill_stage_runner.app.ports import PartitionLost
+from waybill_stage_runner.app.ports import Checked, PartitionLost
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import DriverRuns
+from waybill_stage_runner.core.placing import Driver
 from waybill_stage_runner.loop import COMMAND_TIMEOUT_S, RETRY_S, Loop
 
 
@@ -24,7 +24,6 @@ class Around:
         self.shares = dict(enumerate(map(runner_in, self.worlds)))
         self.waiting: list[tuple[int, int, Command]] = []
         self.held: tuple[int, int, Command] | None = None
-        self.events: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.uncommitted: set[str] = set()
         self.released: set[int] = set()
         self.now = 0.0
@@ -34,6 +33,16 @@ class Around:
 
     def release(self, partitions: Iterable[int]) -> None:
         self.released.update(partitions)
+
+    def hear(self, timeout_s: float) -> Iterable[Checked]:
+        """Every check finds nothing."""
+        checks = [check for world in self.worlds for check in world.checks]
+        for world in self.worlds:
+            world.checks.clear()
+        return [Checked(check_id=check) for check in checks]
+
+    def all(self) -> Iterable[Driver]:
+        return ()
 
     def next(self, timeout_s: float) -> tuple[int, int, Command] | None:
         if self.held is None and self.waiting:

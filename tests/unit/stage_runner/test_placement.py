@@ -2,96 +2,32 @@
 
 import pytest
 
-from builders import NOW
+from unit.stage_runner.placements import (
+    Drivers,
+    check,
+    checked,
+    checks,
+    gone,
+    over,
+    ready,
+    runs,
+    starts,
+    waits,
+    want,
+)
 from waybill_stage_runner.core.giving import IDLE_MS
-from waybill_stage_runner.core.moves import Tick
-from waybill_stage_runner.core.placement import KEPT_MS, PATIENCE_MS, RUNS_MAX, decide
+from waybill_stage_runner.core.placement import KEPT_MS, PATIENCE_MS
 from waybill_stage_runner.core.placing import (
-    CheckDone,
     CheckUnwanted,
-    CheckWanted,
-    DriverGone,
-    DriverReady,
     DriverState,
     EndAll,
     EndProcess,
-    GiveCheck,
-    GiveRun,
     KillProcess,
-    Limits,
-    Placement,
-    PlacementEvent,
-    PlacementMove,
     RunDone,
     RunUnwanted,
-    RunWanted,
-    StartProcess,
     StopRun,
     TellCheckFailed,
-    TellRunOver,
-    TellWaits,
 )
-
-
-class Drivers:
-    """A runner to which one thing happens after another. `on` returns the moves of the last."""
-
-    def __init__(self, *, spares: int = 0, starts: int = 2) -> None:
-        self.placement = Placement(limits=Limits(spares=spares, starts=starts))
-        self.now = NOW
-
-    def on(self, *events: PlacementEvent) -> tuple[PlacementMove, ...]:
-        moves: tuple[PlacementMove, ...] = ()
-        for event in events:
-            self.placement, moves = decide(self.placement, event, self.now)
-        return moves
-
-    def after(self, milliseconds: int) -> tuple[PlacementMove, ...]:
-        self.now += milliseconds
-        return self.on(Tick())
-
-    def states(self) -> dict[str, DriverState]:
-        return {driver.id: driver.state for driver in self.placement.drivers.values()}
-
-
-def want(uid: str, *, urgent: bool = False, closing: bool = False) -> RunWanted:
-    return RunWanted(pipeline_uid=uid, urgent=urgent, closing=closing)
-
-
-def check(check_id: str, uid: str = "c") -> CheckWanted:
-    return CheckWanted(check_id=check_id, pipeline_uid=uid)
-
-
-def checked(driver_id: str, check_id: str, *, keep: bool = False) -> CheckDone:
-    return CheckDone(driver_id=driver_id, check_id=check_id, keep=keep)
-
-
-def ready(driver_id: str) -> DriverReady:
-    return DriverReady(driver_id=driver_id)
-
-
-def gone(driver_id: str, exit_code: int = 137) -> DriverGone:
-    return DriverGone(driver_id=driver_id, exit_code=exit_code)
-
-
-def starts(driver_id: str, *, spark: bool = True) -> StartProcess:
-    return StartProcess(driver_id=driver_id, spark=spark)
-
-
-def runs(driver_id: str, uid: str) -> GiveRun:
-    return GiveRun(driver_id=driver_id, pipeline_uid=uid)
-
-
-def checks(driver_id: str, check_id: str) -> GiveCheck:
-    return GiveCheck(driver_id=driver_id, check_id=check_id)
-
-
-def waits(uid: str, place: int) -> TellWaits:
-    return TellWaits(pipeline_uid=uid, place=place)
-
-
-def over(uid: str, exit_code: int, driver_id: str | None) -> TellRunOver:
-    return TellRunOver(pipeline_uid=uid, exit_code=exit_code, driver_id=driver_id)
 
 
 @pytest.fixture
@@ -110,23 +46,26 @@ def checking() -> Drivers:
     return drivers
 
 
-def test_run_waits_for_a_driver_and_is_told_so() -> None:
-    drivers = Drivers()
-    assert drivers.on(want("a")) == (starts("1"), waits("a", 1))
-    assert drivers.on(ready("1")) == (runs("1", "a"), waits("a", 0))
+def test_run_for_which_a_driver_starts_is_not_told_to_wait() -> None:
+    drivers = Drivers(starts=1)
+    assert drivers.on(want("a")) == (starts("1"),)
+    assert drivers.on(ready("1")) == (runs("1", "a"),)
 
 
-def test_spares_are_kept_and_taken_at_once() -> None:
-    drivers = Drivers(spares=1)
-    assert drivers.after(0) == (starts("1"),)
-    assert drivers.on(ready("1")) == ()
-    assert drivers.on(want("a")) == (runs("1", "a"), starts("2"))
+def test_run_behind_the_starting_drivers_is_told_how_many_must_start_before_its_own() -> None:
+    drivers = Drivers(starts=2)
+    drivers.on(want("a"), want("b"))
+    assert drivers.on(want("c")) == (waits("c", 1),)
+    assert drivers.on(want("d")) == (waits("d", 2),)
+    assert drivers.on(ready("1")) == (runs("1", "a"), starts("3"), waits("c", 0), waits("d", 1))
+    assert drivers.on(ready("2")) == (runs("2", "b"), starts("4"), waits("d", 0))
+    assert drivers.on(ready("3")) == (runs("3", "c"),)
 
 
 def test_closing_run_has_a_process_of_its_own_beyond_all_limits() -> None:
     drivers = Drivers(starts=1)
     assert drivers.on(want("a", closing=True)) == (starts("1", spark=False),)
-    assert drivers.on(want("b")) == (starts("2"), waits("b", 1))
+    assert drivers.on(want("b")) == (starts("2"),)
     assert drivers.on(want("c", closing=True)) == (starts("3", spark=False),)
     assert drivers.on(ready("1")) == (runs("1", "a"),)
     assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"), EndProcess(driver_id="1"))
@@ -152,7 +91,7 @@ def test_urgent_runs_come_first_then_checks_then_others() -> None:
     drivers = Drivers(starts=1)
     drivers.on(want("a"), want("b"), check("x"), check("y"), want("d", urgent=True))
     moves = drivers.on(want("e", urgent=True))
-    assert moves == (waits("e", 2), waits("a", 5), waits("b", 6))
+    assert moves == (waits("e", 1), waits("a", 4), waits("b", 5))
     given = [drivers.on(ready(f"{number}"))[0] for number in range(1, 7)]
     runs_first = [runs("1", "d"), runs("2", "e"), checks("3", "x"), checks("4", "y")]
     assert given == [*runs_first, runs("5", "a"), runs("6", "b")]
@@ -160,14 +99,14 @@ def test_urgent_runs_come_first_then_checks_then_others() -> None:
 
 def test_kept_driver_serves_only_its_pipeline(checking: Drivers) -> None:
     checking.on(checked("1", "x", keep=True))
-    assert checking.on(want("b")) == (starts("2"), waits("b", 1))
+    assert checking.on(want("b")) == (starts("2"),)
     assert checking.on(want("c")) == (runs("1", "c"),), "it need not wait behind b"
 
 
 def test_driver_is_kept_for_a_while_only(checking: Drivers) -> None:
     checking.on(checked("1", "x", keep=True), want("b"))
     assert checking.after(KEPT_MS - 1) == ()
-    assert checking.after(1) == (runs("1", "b"), waits("b", 0))
+    assert checking.after(1) == (runs("1", "b"),)
 
 
 def test_run_takes_the_driver_kept_for_it_before_any_other(checking: Drivers) -> None:
@@ -184,39 +123,10 @@ def test_check_takes_also_the_driver_kept_for_its_pipeline(checking: Drivers) ->
     assert checking.states()["1"] is DriverState.CHECKING, "y waits, and it is kept no more"
 
 
-def test_starts_are_limited_and_who_waits_comes_before_spares() -> None:
-    drivers = Drivers(spares=2, starts=2)
-    assert drivers.after(0) == (starts("1"), starts("2"))
-    assert drivers.on(want("a")) == (waits("a", 1),)
-    assert drivers.on(ready("1")) == (runs("1", "a"), starts("3"), waits("a", 0))
-
-
-def test_failed_starts_of_spares_back_off_and_a_success_ends_that() -> None:
-    drivers = Drivers(spares=1)
-    drivers.after(0)
-    pauses = []
-    for number in range(1, 9):
-        assert drivers.on(gone(f"{number}")) == ()
-        pauses.append(drivers.placement.spare_at - drivers.now)
-        assert drivers.after(pauses[-1] - 1) == ()
-        assert drivers.after(1) == (starts(f"{number + 1}"),)
-    assert pauses == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
-    drivers.on(ready("9"))
-    assert drivers.on(gone("9")) == (starts("10"),)
-    drivers.on(gone("10"))
-    assert drivers.placement.spare_at == drivers.now + 1_000
-
-
-def test_backoff_of_spares_holds_up_nobody_who_waits() -> None:
-    drivers = Drivers(spares=1)
-    drivers.on(Tick(), gone("1"))
-    assert starts("2") in drivers.on(want("a"))
-
-
 def test_failed_start_ends_the_first_run_in_line() -> None:
     drivers = Drivers(starts=1)
     drivers.on(want("a"), want("b"))
-    assert drivers.on(gone("1", 3)) == (over("a", 3, "1"), starts("2"), waits("b", 1))
+    assert drivers.on(gone("1", 3)) == (over("a", 3, "1"), starts("2"), waits("b", 0))
 
 
 def test_failed_start_costs_a_check_its_second_time() -> None:
@@ -242,7 +152,7 @@ def test_run_is_over_when_its_driver_is_gone(running: Drivers) -> None:
 def test_driver_lives_on_where_it_is_of_use(running: Drivers) -> None:
     running.on(want("b"))
     moves = running.on(RunDone(driver_id="1"))
-    assert moves == (over("a", 0, "1"), runs("1", "b"), waits("b", 0))
+    assert moves == (over("a", 0, "1"), runs("1", "b"))
 
 
 def test_driver_of_no_use_ends_after_its_run(running: Drivers) -> None:
@@ -251,29 +161,13 @@ def test_driver_of_no_use_ends_after_its_run(running: Drivers) -> None:
     assert running.on(RunDone(driver_id="1")) == ()
 
 
-def test_driver_becomes_a_spare_where_one_is_missing() -> None:
-    drivers = Drivers(spares=1, starts=1)
-    drivers.on(want("a"), ready("1"))
-    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
-    assert drivers.states()["1"] is DriverState.READY
-
-
 def test_driver_ends_after_its_last_run() -> None:
-    drivers = Drivers(spares=1, starts=1)
+    drivers = Drivers(spares=1, starts=1, runs=3)
     drivers.on(want("a"), ready("1"))
-    for _ in range(RUNS_MAX - 1):
+    for _ in range(2):
         assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
         drivers.on(want("a"))
     assert drivers.on(RunDone(driver_id="1"))[1] == EndProcess(driver_id="1")
-
-
-def test_spares_too_many_end_after_a_while() -> None:
-    drivers = Drivers(spares=1)
-    drivers.on(check("x"), check("y"), ready("1"), ready("2"))
-    drivers.on(checked("1", "x"), checked("2", "y"))
-    assert drivers.after(IDLE_MS - 1) == ()
-    assert drivers.after(1) == (EndProcess(driver_id="1"),)
-    assert drivers.after(IDLE_MS) == ()
 
 
 def test_kept_driver_is_idle_only_when_it_is_kept_no_more(checking: Drivers) -> None:
@@ -309,7 +203,7 @@ def test_driver_that_does_not_end_is_killed_again_and_again(running: Drivers) ->
 def test_run_that_nobody_wants_leaves_the_line() -> None:
     drivers = Drivers(starts=1)
     drivers.on(want("a"), want("b"))
-    assert drivers.on(RunUnwanted(pipeline_uid="a")) == (over("a", 0, None), waits("b", 1))
+    assert drivers.on(RunUnwanted(pipeline_uid="a")) == (over("a", 0, None), waits("b", 0))
     assert drivers.on(RunUnwanted(pipeline_uid="a")) == ()
 
 
@@ -332,15 +226,22 @@ def test_check_that_nobody_wants_is_forgotten(checking: Drivers) -> None:
 def test_run_wanted_anew_waits_until_the_old_one_is_gone(running: Drivers) -> None:
     running.on(check("x"), ready("2"), checked("2", "x"))
     moves = running.on(want("a"))
-    assert moves == (KillProcess(driver_id="1"), starts("3"), waits("a", 1))
-    assert running.on(gone("1")) == (runs("2", "a"), waits("a", 0)), "the old end is not told"
+    assert moves == (KillProcess(driver_id="1"), starts("3"))
+    assert running.on(gone("1")) == (runs("2", "a"),), "the old end is not told"
+
+
+def test_run_that_is_over_is_told_nothing_more(running: Drivers) -> None:
+    """Not even while the driver still dies that had it before it was wanted anew."""
+    running.on(want("b"), want("c"))
+    assert running.on(want("a"))[-1] == waits("a", 1)
+    assert running.on(RunUnwanted(pipeline_uid="a")) == (over("a", 0, None),)
 
 
 def test_run_wanted_again_keeps_its_place_unless_it_is_urgent_now() -> None:
     drivers = Drivers(starts=1)
     drivers.on(want("a"), want("b"))
     assert drivers.on(want("a")) == ()
-    assert drivers.on(want("b", urgent=True)) == (waits("b", 1), waits("a", 2))
+    assert drivers.on(want("b", urgent=True)) == (waits("b", 0), waits("a", 1))
     assert len(drivers.placement.line) == 2
 
 
@@ -355,15 +256,6 @@ def test_after_the_end_nothing_is_started_or_given(running: Drivers) -> None:
     assert running.on(check("z")) == ()
     assert running.placement.line == ()
     assert running.on(gone("5", 0)) == (over("d", 1, "5"),), "nothing was closed"
-
-
-def test_after_the_end_no_spare_is_missed() -> None:
-    drivers = Drivers(spares=2)
-    drivers.on(want("a"), ready("1"), ready("2"), ready("3"), EndAll())
-    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"), EndProcess(driver_id="1"))
-    drivers.on(gone("1"), gone("2"), gone("3"))
-    drivers.after(60_000)
-    assert drivers.states() == {}
 
 
 def test_answer_of_another_check_is_not_heard(checking: Drivers) -> None:

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from builders import NOW
 from strategies import patiently
+from waybill_stage_runner.core.giving import SPARE_AFTER_MS
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placement import decide
 from waybill_stage_runner.core.placing import (
@@ -74,7 +75,8 @@ class Placing(RuleBasedStateMachine):
         self.checks: dict[str, str] = {}  # those that are not answered, and their pipelines
         self.checks_wanted = 0
         self.given: list[str] = []  # checks
-        self.places: dict[str, int] = {}
+        self.places: dict[str, int] = {}  # what was told; 0 counts from the beginning
+        self.taken_at = self.now - SPARE_AFTER_MS
 
     @initialize(spares=st.integers(0, 2), starts=st.integers(1, 3))
     def begins(self, spares: int, starts: int) -> None:
@@ -93,6 +95,7 @@ class Placing(RuleBasedStateMachine):
             case StartProcess(driver_id=driver_id, spark=spark):
                 assert not self.ended
                 assert driver_id not in self.processes
+                assert not spark or self.is_due()
                 self.processes[driver_id] = Process(driver_id, spark)
             case GiveRun(driver_id=driver_id, pipeline_uid=uid):
                 self.gives_run(self.processes[driver_id], uid)
@@ -107,7 +110,8 @@ class Placing(RuleBasedStateMachine):
             case KillProcess(driver_id=driver_id):
                 self.processes[driver_id].killed = True
             case TellWaits(pipeline_uid=uid, place=place):
-                assert self.places.get(uid) != place
+                assert uid in self.wanted
+                assert self.places.get(uid, 0) != place
                 self.places[uid] = place
             case TellRunOver(pipeline_uid=uid):
                 del self.wanted[uid]  # it is not told twice
@@ -125,6 +129,7 @@ class Placing(RuleBasedStateMachine):
             urgent = [wish.pipeline_uid for wish in self.wanted.values() if wish.urgent]
             assert not any(self.could_run(each) for each in urgent)
         process.runs, process.kept_for = uid, None
+        self.taken_at = self.now
 
     def gives_check(self, process: Process, check_id: str) -> None:
         assert not self.ended
@@ -133,6 +138,15 @@ class Placing(RuleBasedStateMachine):
         assert self.given.count(check_id) <= 1, "repeated more than once"
         self.given.append(check_id)
         process.checks, process.kept_for = check_id, None
+        self.taken_at = self.now
+
+    def is_due(self) -> bool:
+        """Whether one more driver may start: for who waits at once, as a spare a little later."""
+        waits = self.starts_now() < len(self.placement.line)
+        return waits or self.now >= self.taken_at + SPARE_AFTER_MS
+
+    def starts_now(self) -> int:
+        return sum(process.spark for process in self.starting())
 
     def has_run(self, uid: str) -> bool:
         return any(process.runs == uid for process in self.processes.values())
@@ -242,7 +256,7 @@ class Placing(RuleBasedStateMachine):
 
     @invariant()
     def starts_are_limited_but_not_delayed(self) -> None:
-        starting = sum(process.spark for process in self.starting())
+        starting = self.starts_now()
         assert starting <= self.placement.limits.starts
         if not self.ended:
             assert starting >= min(self.placement.limits.starts, len(self.placement.line))
@@ -270,15 +284,10 @@ class Placing(RuleBasedStateMachine):
 
     @invariant()
     def everybody_knows_his_place(self) -> None:
-        for place, ask in enumerate(self.placement.line, start=1):
-            if isinstance(ask, RunAsk):
-                assert self.places.pop(ask.pipeline_uid) == place
-        assert set(self.places.values()) <= {0}
-        self.places |= {
-            ask.pipeline_uid: place
-            for place, ask in enumerate(self.placement.line, start=1)
-            if isinstance(ask, RunAsk)
-        }
+        """Behind those for whom a driver starts."""
+        line = enumerate(self.placement.line, start=1 - self.starts_now())
+        waits = {ask.pipeline_uid: at for at, ask in line if isinstance(ask, RunAsk) and at > 0}
+        assert {uid: place for uid, place in self.places.items() if place} == waits
 
     @invariant()
     def knows_which_processes_live(self) -> None:

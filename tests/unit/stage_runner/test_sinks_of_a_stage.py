@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from builders import make_record
-from waybill_shared.contract.driver import DriverSpec
+from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -58,7 +58,7 @@ def fence_key(
     cluster: str = "here",
 ) -> str:
     record = make_record()
-    spec = DriverSpec.model_construct(
+    spec = RunSpec.model_construct(
         tenant=record.tenant,
         pipeline_uid=record.pipeline_uid,
         topic_prefix=prefix,

@@ -1,32 +1,33 @@
 """Turns the runners: what drivers tell, what is due, and then a command. Decides nothing."""
 
 import logging
-import queue
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, assert_never
 
+from waybill_shared.contract.driver import DriverEvent
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle import HEARTBEAT_INTERVAL_MS
 from waybill_shared.process.health import Health
 from waybill_stage_runner.adapters.commands import CommandQueue
-from waybill_stage_runner.adapters.drivers import DriverProcesses, Ended, Told
-from waybill_stage_runner.app.measuring import count_retry, show
+from waybill_stage_runner.adapters.drivers import DriverPool, Ended, Said, Waits
+from waybill_stage_runner.app.measuring import count_retry, show, show_drivers
 from waybill_stage_runner.app.ownership import Ownership
-from waybill_stage_runner.app.ports import PartitionLost
+from waybill_stage_runner.app.ports import Checked, PartitionLost
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
     DriverRuns,
+    DriverWaits,
 )
 
 logger = logging.getLogger(__name__)
 
-POLL_S: Final = 0.05
+POLL_S: Final = 0.02  # drivers are heard at once, commands so much later at most
 RETRY_S: Final = 1.0
 COMMAND_TIMEOUT_S: Final = 30.0  # so long a command may wait for its topics to be there
 
@@ -38,7 +39,7 @@ class Loop:
         self,
         ownership: Ownership,
         commands: CommandQueue,
-        drivers: DriverProcesses,
+        drivers: DriverPool,
         health: Health,
     ) -> None:
         self._ownership = ownership
@@ -69,20 +70,17 @@ class Loop:
         return True
 
     def turn(self) -> None:
-        now = time.monotonic()
         runners = self._ownership.runners()
         self._hear(runners.values())
+        now = time.monotonic()
         beats = now >= self._beat_at
         for runner in runners.values():
             self._act(runner, now, beats=beats)
         if beats:
             self._beat_at = now + HEARTBEAT_INTERVAL_MS / 1000
         show(state for runner in runners.values() for state in runner.states)
-        found = self._commands.next(POLL_S)
-        if found is not None and now >= self._retry_at:
-            self._carry_out(*found, now)
-        elif found is not None:
-            time.sleep(POLL_S)  # the command waits, and nothing else is polled meanwhile
+        show_drivers(self._drivers.all())
+        self._next_command(runners, now)
         runners = self._ownership.runners()
         self._commands.commit(set().union(*(each.unanswered() for each in runners.values())))
 
@@ -101,12 +99,27 @@ class Loop:
             logger.warning("will be tried again", extra={"reason": str(error)})
             self._act_at[runner] = now + RETRY_S
 
-    def _carry_out(self, partition: int, offset: int, command: Command, now: float) -> None:
-        runner = self._ownership.runners().get(partition)
-        if runner is None or runner.busy:
-            self._commands.later()
-            time.sleep(POLL_S)
+    def _next_command(self, runners: Mapping[int, Runner], now: float) -> None:
+        """One that was checked goes before what is new; one that waits holds up the rest."""
+        if now < self._retry_at:
             return
+        for runner in runners.values():
+            freed = runner.freed()
+            if freed is not None and not runner.busy:
+                self._carry_out(runner, *freed, now)
+                return
+        found = self._commands.next(0)
+        if found is None:
+            return
+        partition, offset, command = found
+        runner_of = self._ownership.runners().get(partition)
+        if runner_of is None or runner_of.busy:
+            self._commands.later()
+        elif self._carry_out(runner_of, offset, command, now):
+            self._commands.done()
+
+    def _carry_out(self, runner: Runner, offset: int, command: Command, now: float) -> bool:
+        """Whether it is decided, one way or the other."""
         try:
             runner.handle(command, offset)
         except Retryable as error:
@@ -114,26 +127,43 @@ class Loop:
             self._retry_at = now + RETRY_S
             if now < self._give_up_at:
                 logger.warning("command waits", extra={"id": command.id, "reason": str(error)})
-                return
+                return False
             runner.refuse(command, str(error))
         self._give_up_at = None
-        self._commands.done()
         self._act(runner, now, beats=False)
+        return True
 
     def _hear(self, runners: Iterable[Runner]) -> None:
-        while True:
-            try:
-                heard = self._drivers.events.get_nowait()
-            except queue.Empty:
-                return
+        """Waits for drivers a little, so that nothing else has to be looked at all the time."""
+        for news in self._drivers.hear(POLL_S):
             for runner in runners:
-                runner.hear(heard.pipeline_uid, heard.epoch, _as_event(heard))
+                if isinstance(news, Checked):
+                    runner.checked(news)
+                else:
+                    _tell(runner, news)
 
 
-def _as_event(heard: Told | Ended) -> DriverRuns | DriverBlocked | DriverFailed | DriverEnded:
-    if isinstance(heard, Ended):
-        return DriverEnded(exit_code=heard.exit_code)
-    event = heard.event
+def _tell(runner: Runner, news: Said | Waits | Ended) -> None:
+    event = _as_event(news)
+    if event is not None:
+        runner.hear(news.pipeline_uid, news.epoch, event)
+
+
+def _as_event(
+    news: Said | Waits | Ended,
+) -> DriverWaits | DriverRuns | DriverBlocked | DriverFailed | DriverEnded | None:
+    match news:
+        case Ended(exit_code=exit_code):
+            return DriverEnded(exit_code=exit_code)
+        case Waits(place=place):
+            return DriverWaits(place=place)
+        case Said(event=event):
+            return _as_said(event)
+        case _:
+            assert_never(news)
+
+
+def _as_said(event: DriverEvent) -> DriverRuns | DriverBlocked | DriverFailed | None:
     match event.kind:
         case "running":
             return DriverRuns()
@@ -142,4 +172,4 @@ def _as_event(heard: Told | Ended) -> DriverRuns | DriverBlocked | DriverFailed 
         case "failed":
             return DriverFailed(problems=event.problems, error=event.error)
         case _:
-            assert_never(event.kind)
+            return None

@@ -1,5 +1,6 @@
 """Settings of the stage runner."""
 
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -36,6 +37,17 @@ class Settings(ServiceSettings):
         ge=1,
         description="records that a driver takes at once; a larger batch is taken in pieces",
     )
+    stage_runner_spare_drivers: int | None = Field(
+        default=None,
+        ge=0,
+        description="drivers kept ready, so that a pipeline starts within a second; default: 1, and"
+        " 0 on a cluster, where a driver holds cores",
+    )
+    stage_runner_starts: int = Field(
+        default_factory=lambda: os.cpu_count() or 1,
+        ge=1,
+        description="drivers that start at once at most; default: one per core of this machine",
+    )
     stage_runner_sql_guard: SqlGuard = Field(
         default="strict",
         description="trusted: no lists of what SQL may hold; commands are refused all the same",
@@ -71,3 +83,14 @@ class Settings(ServiceSettings):
         if not MASTER.fullmatch(master):
             raise ValueError(f"{master!r} is neither local[N] nor spark://HOST:PORT")
         return master
+
+    @property
+    def spare_drivers(self) -> int:
+        if self.stage_runner_spare_drivers is None:
+            return 1 if self.is_local else 0
+        return self.stage_runner_spare_drivers
+
+    @property
+    def is_local(self) -> bool:
+        """Whether Spark computes in the drivers themselves."""
+        return self.spark_master.startswith("local")

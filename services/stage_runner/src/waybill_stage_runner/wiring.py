@@ -16,7 +16,7 @@ from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_stage_runner.adapters.commands import CommandQueue
-from waybill_stage_runner.adapters.drivers import DriverProcesses
+from waybill_stage_runner.adapters.drivers import DriverPool
 from waybill_stage_runner.adapters.past import KafkaPast
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.rehearsal import rehearsal
@@ -39,7 +39,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     keys = keys_in_force(settings.api_keys_file)
     admin, prefix = make_admin(settings.kafka_cluster()), settings.topic_prefix
     require_access(admin, "stage_runner", prefix)
-    drivers = DriverProcesses(settings)
+    drivers = DriverPool(settings)
     drivers.sweep()
     topics = watched_topics(admin, prefix)
     ownership = Ownership(
@@ -74,7 +74,7 @@ def watched_topics(admin: KafkaAdmin, prefix: str) -> OwnTopics:
 
 def make_runner(
     settings: Settings,
-    drivers: DriverProcesses,
+    drivers: DriverPool,
     topics: OwnTopics,
     run_id: str,
     partition: int,

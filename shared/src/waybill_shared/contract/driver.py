@@ -1,9 +1,15 @@
-"""What the runner tells a driver to run, as a file; and what the driver tells back, as lines."""
+"""What runner and driver say to each other: how a driver is set up, as a file; orders down its
+standard input, and events up its pipe, a JSON line each.
 
+A driver is a process with Spark in it, a run is one pipeline in one generation in a driver, and a
+check is a compile without effect. A driver does one thing at a time.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from waybill_shared.contract.events import (
     LifecycleError,
@@ -13,11 +19,15 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.words import Obstacle
 
+SCRATCH: Final = "tmp"  # in a driver's folder: what Spark and its libraries unpack
 
-class SparkPlace(BaseModel):
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SparkPlace(_Message):
     """Where Spark runs. All but `master` and `conf_file` count on a cluster only."""
-
-    model_config = ConfigDict(frozen=True)
 
     master: str
     cores_max: int
@@ -27,9 +37,28 @@ class SparkPlace(BaseModel):
     conf_file: Path | None
 
 
-class DriverSpec(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class DriverHome(_Message):
+    """What a driver is, whatever it runs."""
 
+    name: str
+    """What Spark calls it."""
+    folder: Path
+    """Its own."""
+    java: Path
+    spark_jars: Path
+    spark_archives: Path
+    spark: SparkPlace | None
+    """None: a driver without Spark, which can only close."""
+    sql_guard: SqlGuard
+    topic_prefix: str
+    lakehouse_folder: Path
+
+    @property
+    def scratch(self) -> Path:
+        return self.folder / SCRATCH
+
+
+class RunSpec(_Message):
     tenant: str
     pipeline_uid: str
     pipeline: str
@@ -42,27 +71,50 @@ class DriverSpec(BaseModel):
     topic_prefix: str
     checkpoint_folder: Path
     lakehouse_folder: Path
-    java: Path
-    spark_jars: Path
-    spark_archives: Path
-    scratch_folder: Path
-    spark: SparkPlace
+    log_file: Path
     batch_bytes_max: int
     topic_absent_s: float
-    sql_guard: SqlGuard
     closing: tuple[StageDefinition, ...] = ()
-    """Run no stage: claim these sinks, report what they hold, and exit with 0 when all is told."""
+    """Run no stage: claim these sinks, report what they hold, and end when all is told."""
 
 
-class DriverEvent(BaseModel):
-    """One line on the pipe from driver to runner.
+class Run(_Message):
+    kind: Literal["run"] = "run"
+    spec: RunSpec
+
+
+class Stop(_Message):
+    """After the batch that is running."""
+
+    kind: Literal["stop"] = "stop"
+    run_id: str
+
+
+class Check(_Message):
+    kind: Literal["check"] = "check"
+    check_id: str
+    manifest: str
+
+
+class End(_Message):
+    kind: Literal["end"] = "end"
+
+
+Order = Run | Stop | Check | End
+ORDERS: Final[TypeAdapter[Order]] = TypeAdapter(Annotated[Order, Field(discriminator="kind")])
+
+
+class DriverEvent(_Message):
+    """`run_id` or `check_id` says what it is about; without either it is about the driver itself.
 
     `blocked` may be said again and again; without `blocked_by` nothing is waited for any more.
     """
 
-    model_config = ConfigDict(frozen=True)
-
-    kind: Literal["running", "blocked", "failed"]
+    kind: Literal["ready", "compiling", "running", "blocked", "failed", "ended", "checked"]
+    run_id: str | None = None
+    check_id: str | None = None
     blocked_by: Obstacle | None = None
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
+    columns: Mapping[str, Mapping[str, str]] = {}
+    """Of a manifest that was checked: by stage and sink, the columns of the rows."""

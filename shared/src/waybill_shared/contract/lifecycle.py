@@ -5,6 +5,7 @@ from enum import StrEnum
 
 class Phase(StrEnum):
     CREATED = "Created"
+    SCHEDULING = "Scheduling"
     STARTING = "Starting"
     RUNNING = "Running"
     RECOVERING = "Recovering"
@@ -16,7 +17,12 @@ class Phase(StrEnum):
 
 TRANSITIONS: dict[Phase, frozenset[Phase]] = {
     Phase.CREATED: frozenset({Phase.STARTING, Phase.STOPPING, Phase.STOPPED}),
-    Phase.STARTING: frozenset({Phase.RUNNING, Phase.RECOVERING, Phase.FAILED, Phase.STOPPING}),
+    Phase.SCHEDULING: frozenset(
+        {Phase.STARTING, Phase.RECOVERING, Phase.FAILED, Phase.STOPPING, Phase.STOPPED}
+    ),
+    Phase.STARTING: frozenset(
+        {Phase.SCHEDULING, Phase.RUNNING, Phase.RECOVERING, Phase.FAILED, Phase.STOPPING}
+    ),
     Phase.RUNNING: frozenset({Phase.STOPPING, Phase.RECOVERING, Phase.FAILED, Phase.STARTING}),
     Phase.RECOVERING: frozenset({Phase.STARTING, Phase.STOPPING, Phase.STOPPED, Phase.FAILED}),
     Phase.STOPPING: frozenset({Phase.STOPPED, Phase.STARTING}),

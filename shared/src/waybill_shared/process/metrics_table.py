@@ -35,6 +35,7 @@ GaugeName = Literal[
     "waybill_pipeline_phase",
     "waybill_pipeline_blocked",
     "waybill_driver_attempts",
+    "waybill_drivers",
     "waybill_lag_offsets",
     "waybill_last_commit_timestamp_seconds",
     "waybill_set_aside_ranges",
@@ -229,6 +230,12 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         says="1 while a pipeline waits for this.",
         worry="For minutes: somebody's transaction is left open, or a Spark cluster is full.",
     ),
+    "waybill_drivers": Metric(
+        services=RUNNER,
+        labels=("state",),
+        says="Driver processes: starting, ready (spare), checking, running, ending.",
+        worry="0 `ready` for minutes where spares are wanted: no memory or no CPU for one.",
+    ),
     "waybill_driver_attempts": Metric(
         services=RUNNER,
         labels=("pipeline",),
@@ -238,7 +245,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_driver_starts_total": Metric(
         services=RUNNER,
         labels=("pipeline", "reason"),
-        says="Drivers started; `attempt` is a restart after a failure.",
+        says="Runs that were given to a driver; `attempt` is another one after a failure.",
         worry="`attempt` that keeps growing: a crash loop.",
     ),
     "waybill_driver_failures_total": Metric(
@@ -249,8 +256,8 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     ),
     "waybill_driver_start_seconds": Metric(
         services=RUNNER,
-        says="From the start of a driver to its running stages.",
-        worry="p95 above a minute: the machine is short of CPU or memory.",
+        says="From when a run was wanted to its running stages, without its time in line.",
+        worry="p95 above a minute: no spare driver is ready, and CPU or memory is short.",
         buckets=LONG,
     ),
     "waybill_commands_total": Metric(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from confluent_kafka import Producer
 
-from waybill_shared.contract.driver import DriverSpec
+from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Commit, Problem, StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
@@ -27,12 +27,12 @@ from waybill_spark.stopping import StageStopped
 logger = logging.getLogger(__name__)
 
 
-def commits_topic(spec: DriverSpec) -> str:
+def commits_topic(spec: RunSpec) -> str:
     return f"{spec.topic_prefix}.commits"
 
 
 def report_last(
-    spec: DriverSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
+    spec: RunSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
 ) -> None:
     """Claim each sink that goes, so that no earlier driver writes there any more, and report what
     it holds.

@@ -7,8 +7,9 @@ import os
 import struct
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,8 @@ from waybill_spark.driver.parent import die_with_parent
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 20.0
 POLL_S: Final = 0.01
+CHUNK: Final = 1 << 16
+STDERR: Final = 2
 GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
 NOWHERE: Final = "/proc" if Path("/proc").is_dir() else "/"
 """Where the JVM works: neither queries nor libraries leave files where it happens to run. In
@@ -35,6 +38,10 @@ OPENS: Final = (
 
 class JvmFailed(Retryable):
     """Spark's JVM did not start."""
+
+
+class JvmEnded(Retryable):
+    """Spark's JVM is gone, and nobody has ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +73,29 @@ class SparkJvm:
 
 
 def start_jvm(
-    options: JvmOptions, conf: Mapping[str, str], *, recording: Path | None = None
+    options: JvmOptions,
+    conf: Mapping[str, str],
+    *,
+    recording: Path | None = None,
+    on_end: Callable[[], None] = lambda: None,
 ) -> SparkJvm:
     """A JVM with a Py4J gateway; `PYSPARK_GATEWAY_PORT` and `_SECRET` are set for PySpark.
 
-    `recording`: a class archive that it writes when it ends.
+    `recording`: a class archive that it writes when it ends. `on_end` is called when it has ended,
+    however, from a thread of its own.
     """
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder) / "connection"
         # Else Spark asks for the address of this host's own name, which not every host knows.
         place = {"SPARK_LOCAL_HOSTNAME": conf["spark.driver.host"]}
         process = _launch(_command(options, conf, recording), place, info)
+        threading.Thread(target=_hand_on, args=(process, on_end), name="jvm", daemon=True).start()
+        assert process.stdin is not None
         try:
             port, secret = _await_connection(process, options.java, info)
         except JvmFailed:
-            process.communicate()  # it has ended: only the pipe to it is left
+            process.stdin.close()  # it has ended: only the pipe to it is left
+            process.wait()
             raise
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = secret
@@ -92,6 +107,8 @@ def _launch(command: list[str], place: Mapping[str, str], info: Path) -> subproc
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             cwd=NOWHERE,
             env={**_environment(), **place, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
             preexec_fn=die_with_parent,  # noqa: PLW1509 - system calls only, from a thread that stays
@@ -99,6 +116,15 @@ def _launch(command: list[str], place: Mapping[str, str], info: Path) -> subproc
     except OSError as error:
         what = f"{command[0]} (WAYBILL_STAGE_RUNNER_JAVA) cannot be run: {error.strerror}"
         raise JvmFailed(what) from error
+
+
+def _hand_on(process: subprocess.Popen[bytes], on_end: Callable[[], None]) -> None:
+    """What it says goes to wherever this process says things now."""
+    assert process.stdout is not None
+    with process.stdout as output:
+        while said := os.read(output.fileno(), CHUNK):
+            os.write(STDERR, said)
+    on_end()
 
 
 def _environment() -> dict[str, str]:

@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.process import logs
 from waybill_shared.process.archives import archive_of, class_path, remove_older
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
 from waybill_spark.driver.jvm import JvmOptions, start_jvm
 from waybill_spark.driver.parent import die_with_parent
 from waybill_spark.driver.session import open_session, spark_conf
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.driver.warming import take_batches
 
 logger = logging.getLogger(__name__)
 
@@ -33,23 +30,6 @@ HEAP: Final = "1g"
 WRITE_TIMEOUT_S: Final = 600.0
 NOBODY: Final = "127.0.0.1:9"
 KAFKA_TIMEOUT_MS: Final = 1_000
-MANIFEST: Final = """
-version: 1
-name: rehearsal
-inputs:
-  - name: said
-    kafka: {topic: said}
-    schema: "number BIGINT, word STRING, amount DECIMAL(10,2), at TIMESTAMP"
-stages:
-  - name: only
-    inputs: [said]
-    steps:
-      - {name: some, sql: "SELECT *, amount * 2 AS twice FROM said WHERE number > 0"}
-      - {name: spoken, sql: "SELECT number, upper(word) AS word, twice, at FROM some"}
-    sinks:
-      - {name: heard, kafka: {topic: heard, key: number}}
-"""
-RECORD: Final = '{"number": 1, "word": "one", "amount": 1.5, "at": "2026-01-01T00:00:00Z"}'
 
 
 def main() -> int:
@@ -94,31 +74,8 @@ def record(options: JvmOptions, draft: Path) -> bool:
 
 
 def play(spark: SparkSession, scratch: Path) -> None:
-    (stage,) = compile_pipeline(spark, parse_manifest(MANIFEST), allowed())
-    _take_batches(spark, stage, scratch / "batches")
+    take_batches(spark, scratch / "batches")
     _ask_for_offsets(spark, scratch / "offsets")
-
-
-def _take_batches(spark: SparkSession, stage: CompiledStage, checkpoint: Path) -> None:
-    session = spark.newSession()
-    numbers = session.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
-    records = numbers.select(
-        F.lit("said").alias("topic"),
-        F.lit(0).alias("partition"),
-        F.col("value").alias("offset"),
-        F.lit(RECORD).cast("binary").alias("value"),
-    )
-
-    def take(frame: DataFrame, batch_id: int) -> None:
-        logger.info("a batch", extra={"batch": batch_id, "sinks": len(stage.rows(frame).by_sink)})
-
-    query = (
-        records.writeStream.foreachBatch(take)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
 
 
 def _ask_for_offsets(spark: SparkSession, checkpoint: Path) -> None:

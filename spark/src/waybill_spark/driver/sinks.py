@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from waybill_shared.contract.driver import DriverSpec
+from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.events import SinkDefinition
 from waybill_shared.contract.slots import sink_key
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -14,7 +14,7 @@ from waybill_spark.sinks.opening import loader_of
 
 
 def open_sinks(
-    spec: DriverSpec,
+    spec: RunSpec,
     admin: KafkaAdmin,
     planned: PlannedStage,
     schemas: Mapping[str, pa.Schema],
@@ -37,7 +37,7 @@ def open_sinks(
     )
 
 
-def _life(spec: DriverSpec, environment: str, stage: str, sink: SinkDefinition) -> SinkLife:
+def _life(spec: RunSpec, environment: str, stage: str, sink: SinkDefinition) -> SinkLife:
     """One fence whatever the lineage of the checkpoint; two environments may share a table."""
     place = f"{environment}/{spec.tenant}/{spec.pipeline_uid}"
     key = f"{place}/{sink_key(stage, sink.name, sink.since)}"

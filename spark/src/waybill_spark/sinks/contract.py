@@ -112,3 +112,9 @@ class Loader(Protocol):
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         """What of a view the sink is given, under the names that it knows."""
+
+    def check(self, sink: SinkManifest, schema: pa.Schema, lakehouse_folder: Path) -> None:
+        """UserError if rows of this schema can never go in, as all stands now. Changes nothing.
+
+        Retryable if nobody knows.
+        """

@@ -1,47 +1,74 @@
-"""Driver processes: one group per pipeline, spawned from the main thread, gone before the next.
+"""Gives runs and checks to drivers, as `placement` decides. Fulfils `Drivers`.
 
-Fulfils `Drivers`. What drivers tell arrives in `events`, in order, for the main loop.
+What becomes of them is handed out by `hear`. All of it happens on the main thread, because a driver
+dies with the thread that has started it.
 """
 
 import logging
-import os
 import queue
-import shutil
-import signal
-import subprocess
-import sys
-import threading
 import time
 import uuid
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
-from pydantic import ValidationError
-
-from waybill_shared.contract.driver import DriverEvent, DriverSpec, SparkPlace
-from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import PipelineRecord, StageDefinition
-from waybill_stage_runner.adapters.groups import (
-    emptied,
-    end_group,
-    groups_with,
-    signal_group,
+from waybill_shared.contract.driver import (
+    Check,
+    DriverEvent,
+    DriverHome,
+    End,
+    Run,
+    RunSpec,
+    SparkPlace,
+    Stop,
 )
-from waybill_stage_runner.app.ports import Lease
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_stage_runner.adapters.processes import PROGRAM, DriverProcesses, Gone, Heard
+from waybill_stage_runner.app.ports import Checked, Lease
+from waybill_stage_runner.core.moves import Tick
+from waybill_stage_runner.core.placement import decide
+from waybill_stage_runner.core.placing import (
+    CheckDone,
+    CheckUnwanted,
+    CheckWanted,
+    Driver,
+    DriverGone,
+    DriverReady,
+    EndAll,
+    EndProcess,
+    GiveCheck,
+    GiveRun,
+    KillProcess,
+    Limits,
+    Placement,
+    PlacementEvent,
+    PlacementMove,
+    RunDone,
+    RunUnwanted,
+    RunWanted,
+    StartProcess,
+    StopRun,
+    TellCheckFailed,
+    TellRunOver,
+    TellWaits,
+)
 from waybill_stage_runner.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-SCRATCH: Final = "tmp"  # below a pipeline's folder: a temp folder per run of its driver
+DRIVERS: Final = "drivers"  # in the state folder, beside those of pipelines
 SPEC: Final = "spec.json"
 KILL_TIMEOUT_S: Final = 5.0
-LEFT_TIMEOUT_S: Final = 2.0  # for what an earlier runner left; then others get their turn
+POLL_S: Final = 0.05
+NOT_STARTED: Final = -1  # as an exit code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """A driver said something; `epoch` tells it from those before and after it."""
+class Said:
+    """A run's driver said something; `epoch` tells the run from those before and after it."""
 
     pipeline_uid: str
     epoch: int
@@ -49,134 +76,266 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """A run waits for a driver, `place` in the line; 0: it has one."""
+
+    pipeline_uid: str
+    epoch: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """No process of the driver's group is left."""
+    """Nothing of the run is left, in whatever process it was."""
 
     pipeline_uid: str
     epoch: int
     exit_code: int
 
 
-class DriverProcesses:
-    def __init__(self, settings: Settings) -> None:
-        self.events: queue.SimpleQueue[Told | Ended] = queue.SimpleQueue()
+News = Said | Waits | Ended | Checked
+
+
+class DriverPool:
+    def __init__(self, settings: Settings, program: Sequence[str] = PROGRAM) -> None:
         self._settings = settings
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._state_folder = settings.stage_runner_state_folder.resolve()
+        self._processes = DriverProcesses(self._state_folder / DRIVERS, program)
+        self._placement = Placement(limits=_limits(settings))
+        self._specs: dict[str, RunSpec] = {}
+        self._checks: dict[str, str] = {}
+        """The manifests, by the ids of their checks."""
+        self._faults: dict[str, LifecycleError] = {}
+        """What drivers said of themselves before they ended."""
+        self._news: deque[News] = deque()
 
     def start(
-        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
-    ) -> None:
-        folder = self._folder(record.pipeline_uid)
-        spec = self._spec(record, lease, run_id=uuid.uuid4().hex, closing=closing)
-        spec_path = folder / SPEC
-        _end_left(folder)
-        try:
-            shutil.rmtree(folder / SCRATCH, ignore_errors=True)
-            spec.scratch_folder.mkdir(parents=True)
-            spec_path.write_text(spec.model_dump_json())
-        except OSError as error:
-            raise Retryable(f"folder {folder} cannot be written: {error}") from error
-        reader, writer = os.pipe()
-        with (folder / "driver.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "waybill_spark.driver", str(spec_path)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(writer,),
-                env={
-                    **os.environ,
-                    "WAYBILL_DRIVER_EVENTS_FD": str(writer),
-                    "TMPDIR": str(spec.scratch_folder),
-                },
-                start_new_session=True,
-            )
-        os.close(writer)
-        self._processes[record.pipeline_uid] = process
-        follow = threading.Thread(target=self._follow, args=(spec, process, reader), daemon=True)
-        follow.start()
-
-    def stop(self, pipeline_uid: str, *, force: bool) -> None:
-        process = self._processes.get(pipeline_uid)
-        if process is not None:
-            signal_group(process.pid, signal.SIGKILL if force else signal.SIGTERM, whole=force)
-
-    def stop_all(self, timeout_s: float) -> None:
-        """SIGTERM to every driver, SIGKILL to what is left when the time is over."""
-        for uid in list(self._processes):
-            self.stop(uid, force=False)
-        deadline = time.monotonic() + timeout_s
-        for process in list(self._processes.values()):
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                signal_group(process.pid, signal.SIGKILL, whole=True)
-            while not emptied(process.pid) and time.monotonic() < deadline + KILL_TIMEOUT_S:
-                pass  # what the kernel still holds then is ended by who starts the next driver
-        self.sweep()
-
-    def sweep(self) -> None:
-        """Remove what drivers that have ended, also those of an earlier runner, left to remove."""
-        for scratch in self._settings.stage_runner_state_folder.resolve().glob(f"*/{SCRATCH}"):
-            if not _groups_of(scratch.parent):
-                shutil.rmtree(scratch, ignore_errors=True)
-
-    def _follow(self, spec: DriverSpec, process: subprocess.Popen[bytes], reader: int) -> None:
-        uid, epoch = spec.pipeline_uid, spec.epoch
-        with os.fdopen(reader, "rb") as lines:
-            for line in lines:
-                try:
-                    self.events.put(
-                        Told(
-                            pipeline_uid=uid,
-                            epoch=epoch,
-                            event=DriverEvent.model_validate_json(line),
-                        )
-                    )
-                except ValidationError as error:
-                    logger.error("driver told nonsense", extra={"reason": str(error)})
-        exit_code = process.wait()
-        end_group(process.pid)
-        shutil.rmtree(spec.scratch_folder, ignore_errors=True)
-        if self._processes.get(uid) is process:
-            del self._processes[uid]
-        self.events.put(Ended(pipeline_uid=uid, epoch=epoch, exit_code=exit_code))
-
-    def _folder(self, pipeline_uid: str) -> Path:
-        return self._settings.stage_runner_state_folder.resolve() / pipeline_uid
-
-    def _spec(
         self,
         record: PipelineRecord,
         lease: Lease,
         *,
-        run_id: str,
-        closing: tuple[StageDefinition, ...],
-    ) -> DriverSpec:
+        urgent: bool = True,
+        closing: tuple[StageDefinition, ...] = (),
+    ) -> None:
+        uid, folder = record.pipeline_uid, self._state_folder / record.pipeline_uid
+        spec = self._spec(record, lease, closing=closing)
+        self._processes.end_left(uid)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / SPEC).write_text(spec.model_dump_json())
+        except OSError as error:
+            raise Retryable(f"folder {folder} cannot be written: {error}") from error
+        self._specs[uid] = spec
+        self._take(RunWanted(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
+
+    def stop(self, pipeline_uid: str, *, force: bool) -> None:
+        self._take(RunUnwanted(pipeline_uid=pipeline_uid, force=force))
+
+    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+        self._checks[check_id] = manifest
+        self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid))
+
+    def forget_check(self, check_id: str) -> None:
+        self._checks.pop(check_id, None)
+        self._take(CheckUnwanted(check_id=check_id))
+
+    def hear(self, timeout_s: float = 0.0) -> Iterable[News]:
+        """What has become of runs and checks; waits so long for the first word."""
+        self._take(Tick())
+        self._listen(0.0 if self._news else timeout_s)
+        while True:
+            while self._news:
+                yield self._news.popleft()
+            if not self._listen(0.0):
+                return
+
+    def all(self) -> Iterable[Driver]:
+        return self._placement.drivers.values()
+
+    def stop_all(self, timeout_s: float) -> None:
+        """Every driver ends after its batch, and what is left when the time is over is killed."""
+        self._take(EndAll())
+        deadline = time.monotonic() + timeout_s
+        while self._processes.living and time.monotonic() < deadline:
+            self._listen(POLL_S)
+        for driver_id in self._processes.living:
+            self._processes.kill(driver_id)
+        while self._processes.living and time.monotonic() < deadline + KILL_TIMEOUT_S:
+            self._listen(POLL_S)  # what the kernel still holds is ended by who starts the next
+        self.sweep()
+
+    def sweep(self) -> None:
+        self._processes.sweep()
+
+    def _listen(self, timeout_s: float) -> bool:
+        """Whether a driver had something to say."""
+        try:
+            heard = (
+                self._processes.events.get(timeout=timeout_s)
+                if timeout_s
+                else (self._processes.events.get_nowait())
+            )
+        except queue.Empty:
+            return False
+        if isinstance(heard, Gone):
+            self._take(DriverGone(driver_id=heard.driver_id, exit_code=heard.exit_code))
+            self._faults.pop(heard.driver_id, None)
+            self._processes.forget(heard.driver_id)
+        else:
+            self._hear(heard)
+        return True
+
+    def _hear(self, heard: Heard) -> None:
+        driver_id, event = heard.driver_id, heard.event
+        match event.kind:
+            case "ready":
+                self._take(DriverReady(driver_id=driver_id))
+            case "ended":
+                self._take(RunDone(driver_id=driver_id))
+            case "checked":
+                self._checked(driver_id, event)
+            case "failed" if event.run_id is None:
+                if event.error is not None:
+                    self._faults[driver_id] = event.error
+            case "compiling" | "running" | "blocked" | "failed":
+                self._said(event)
+            case _:
+                assert_never(event.kind)
+
+    def _said(self, event: DriverEvent) -> None:
+        spec = next((s for s in self._specs.values() if s.run_id == event.run_id), None)
+        if spec is not None:
+            said = Said(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
+            self._news.append(said)
+
+    def _checked(self, driver_id: str, event: DriverEvent) -> None:
+        check_id = event.check_id or ""
+        keep = not event.problems
+        self._take(CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
+        if self._checks.pop(check_id, None) is not None:
+            self._news.append(
+                Checked(check_id=check_id, problems=event.problems, columns=event.columns)
+            )
+
+    def _take(self, event: PlacementEvent) -> None:
+        self._placement, moves = decide(self._placement, event, _now())
+        for move in moves:
+            self._carry_out(move)
+
+    def _carry_out(self, move: PlacementMove) -> None:
+        match move:
+            case StartProcess(driver_id=driver_id, spark=spark):
+                self._start(driver_id, spark=spark)
+            case GiveRun(driver_id=driver_id, pipeline_uid=uid):
+                self._give(driver_id, self._specs[uid])
+            case GiveCheck(driver_id=driver_id, check_id=check_id):
+                order = Check(check_id=check_id, manifest=self._checks[check_id])
+                self._processes.send(driver_id, order)
+            case StopRun(driver_id=driver_id, pipeline_uid=uid):
+                self._processes.send(driver_id, Stop(run_id=self._specs[uid].run_id))
+            case EndProcess(driver_id=driver_id):
+                self._processes.send(driver_id, End())
+            case KillProcess(driver_id=driver_id):
+                self._processes.kill(driver_id)
+            case _:
+                self._report(move)
+
+    def _report(self, move: TellWaits | TellRunOver | TellCheckFailed) -> None:
+        match move:
+            case TellWaits(pipeline_uid=uid, place=place):
+                spec = self._specs[uid]
+                self._news.append(Waits(pipeline_uid=uid, epoch=spec.epoch, place=place))
+            case TellRunOver():
+                self._tell_over(move)
+            case TellCheckFailed(check_id=check_id, why=why):
+                if self._checks.pop(check_id, None) is not None:
+                    self._news.append(Checked(check_id=check_id, failed=why))
+            case _:
+                assert_never(move)
+
+    def _start(self, driver_id: str, *, spark: bool) -> None:
+        try:
+            self._processes.start(driver_id, self._home(driver_id, spark=spark))
+        except Retryable as error:
+            logger.warning("driver not started", extra={"reason": str(error)})
+            self._processes.events.put(Gone(driver_id=driver_id, exit_code=NOT_STARTED))
+
+    def _give(self, driver_id: str, spec: RunSpec) -> None:
+        try:
+            self._processes.hold(driver_id, spec.pipeline_uid)
+        except Retryable as error:
+            logger.warning("driver is of no use", extra={"reason": str(error)})
+            self._processes.kill(driver_id)
+            return
+        self._processes.send(driver_id, Run(spec=spec))
+
+    def _tell_over(self, over: TellRunOver) -> None:
+        uid = over.pipeline_uid
+        spec = self._specs.pop(uid)
+        if over.driver_id is not None:
+            self._processes.let_go(over.driver_id, uid)
+            self._tell_fault(over.driver_id, spec)
+        ended = Ended(pipeline_uid=uid, epoch=spec.epoch, exit_code=over.exit_code)
+        self._news.append(ended)
+
+    def _tell_fault(self, driver_id: str, spec: RunSpec) -> None:
+        """What its driver said of itself, before the run or when the run was over."""
+        error = self._faults.get(driver_id)
+        if error is None:
+            return
+        event = DriverEvent(kind="failed", run_id=spec.run_id, error=error)
+        said = Said(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
+        self._news.append(said)
+        with spec.log_file.open("ab") as log:
+            log.write(self._processes.log_of(driver_id))
+
+    def _home(self, driver_id: str, *, spark: bool) -> DriverHome:
         settings = self._settings
-        return DriverSpec(
+        return DriverHome(
+            name="waybill",
+            folder=self._processes.folder_of(driver_id),
+            java=settings.stage_runner_java,
+            spark_jars=settings.stage_runner_spark_jars,
+            spark_archives=settings.stage_runner_spark_archives,
+            spark=_spark_place(settings) if spark else None,
+            sql_guard=settings.stage_runner_sql_guard,
+            topic_prefix=settings.topic_prefix,
+            lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
+        )
+
+    def _spec(
+        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...]
+    ) -> RunSpec:
+        settings = self._settings
+        folder: Path = self._state_folder / record.pipeline_uid
+        return RunSpec(
             tenant=record.tenant,
             pipeline_uid=record.pipeline_uid,
             pipeline=record.name,
             generation=record.generation,
             epoch=lease.epoch,
             lifecycle_id=lease.lifecycle_id,
-            run_id=run_id,
+            run_id=uuid.uuid4().hex,
             manifest=record.manifest,
             stages=record.stages,
             topic_prefix=settings.topic_prefix,
-            checkpoint_folder=self._folder(record.pipeline_uid) / "checkpoints",
+            checkpoint_folder=folder / "checkpoints",
             lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
-            java=settings.stage_runner_java,
-            spark_jars=settings.stage_runner_spark_jars,
-            spark_archives=settings.stage_runner_spark_archives,
-            scratch_folder=self._folder(record.pipeline_uid) / SCRATCH / run_id,
-            spark=_spark_place(settings),
+            log_file=folder / "driver.log",
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
             topic_absent_s=settings.stage_runner_topic_absent_s,
-            sql_guard=settings.stage_runner_sql_guard,
             closing=closing,
         )
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _limits(settings: Settings) -> Limits:
+    limits = Limits(spares=settings.spare_drivers, starts=settings.stage_runner_starts)
+    # On a cluster an application is named and counted by what it runs.
+    return limits if settings.is_local else replace(limits, runs=1)
 
 
 def _spark_place(settings: Settings) -> SparkPlace:
@@ -189,22 +348,3 @@ def _spark_place(settings: Settings) -> SparkPlace:
         driver_port=settings.spark_driver_port,
         conf_file=None if file is None else file.resolve(),
     )
-
-
-def _end_left(folder: Path) -> None:
-    """The driver of a runner that was killed may still be ending: it must be gone first."""
-    deadline = time.monotonic() + LEFT_TIMEOUT_S
-    for group in _groups_of(folder):
-        while not emptied(group):
-            if time.monotonic() > deadline:
-                raise Retryable(f"processes of an earlier driver do not end: group {group}")
-
-
-def _groups_of(folder: Path) -> set[int]:
-    """The process groups of drivers that run from this folder, whoever has started them."""
-    return groups_with(lambda argument: _of_driver(argument, folder))
-
-
-def _of_driver(argument: str, folder: Path) -> bool:
-    """The driver is given its spec, and its JVM the scratch folder; nobody else is."""
-    return argument == str(folder / SPEC) or f"{folder / SCRATCH}{os.sep}" in argument

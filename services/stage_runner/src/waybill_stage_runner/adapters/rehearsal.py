@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from waybill_shared.contract.driver import SCRATCH
 from waybill_shared.process.archives import archive_of, class_path
-from waybill_stage_runner.adapters.drivers import SCRATCH
 from waybill_stage_runner.adapters.groups import end_group, signal_group
+from waybill_stage_runner.adapters.processes import remove_left
 from waybill_stage_runner.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -20,11 +22,13 @@ logger = logging.getLogger(__name__)
 def rehearsal(settings: Settings) -> Iterator[None]:
     """It ends with the runner at the latest; then the next one has it done."""
     java, jars = settings.stage_runner_java, settings.stage_runner_spark_jars
+    folder = settings.stage_runner_state_folder.resolve() / "rehearsal"
+    remove_left(folder)
     archive = archive_of(settings.stage_runner_spark_archives, java, class_path(jars))
     if archive.exists():
         yield
         return
-    process = _start(settings)
+    process = _start(settings, folder)
     logger.info("class archive is being made", extra={"path": str(archive)})
     try:
         yield
@@ -34,9 +38,8 @@ def rehearsal(settings: Settings) -> Iterator[None]:
         end_group(process.pid)
 
 
-def _start(settings: Settings) -> subprocess.Popen[bytes]:
-    folder = settings.stage_runner_state_folder.resolve() / "rehearsal"
-    scratch = folder / SCRATCH  # removed as those of drivers are
+def _start(settings: Settings, folder: Path) -> subprocess.Popen[bytes]:
+    scratch = folder / SCRATCH
     scratch.mkdir(parents=True, exist_ok=True)
     paths = (
         settings.stage_runner_java,

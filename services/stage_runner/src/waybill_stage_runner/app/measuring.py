@@ -1,10 +1,12 @@
 """Shows how the pipelines of this runner are, and counts what it does. Takes no decisions."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.process import metrics
 from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.core.placing import Driver, DriverState
 from waybill_stage_runner.core.states import PipelineState
 
 
@@ -18,6 +20,11 @@ def show(states: Iterable[PipelineState]) -> None:
         "waybill_pipeline_blocked",
         {(s.record.name, s.blocked_by): 1 for s in held if s.blocked_by is not None},
     )
+
+
+def show_drivers(drivers: Iterable[Driver]) -> None:
+    counts = Counter(driver.state for driver in drivers)
+    metrics.show("waybill_drivers", {(str(state),): counts[state] for state in DriverState})
 
 
 def measure(before: PipelineState, after: PipelineState) -> None:

@@ -1,12 +1,13 @@
 """What the runner needs of the world: topics, a voice in Kafka, the past, and driver processes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
+from waybill_shared.contract.events import Definition, PipelineRecord, Problem, StageDefinition
 from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.core.placing import CheckFailure
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.states import PipelineState
 
@@ -17,6 +18,17 @@ class Lease:
 
     epoch: int
     lifecycle_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a check has found. With `failed` it has found nothing: the text may be good or not."""
+
+    check_id: str
+    problems: tuple[Problem, ...] = ()
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By stage and sink, as a list of columns with their types."""
+    failed: CheckFailure | None = None
 
 
 class PartitionLost(ContractError):
@@ -70,16 +82,28 @@ class Publisher(Protocol):
 
 
 class Drivers(Protocol):
-    """Driver processes by pipeline uid. None of these waits for a driver to start or end."""
+    """What runs in drivers, by pipeline uid. None of these waits for a driver."""
 
     def start(
-        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
+        self,
+        record: PipelineRecord,
+        lease: Lease,
+        *,
+        urgent: bool,
+        closing: tuple[StageDefinition, ...] = (),
     ) -> None:
-        """Only after every process of an earlier driver of this pipeline is gone.
+        """Only after nothing is left of an earlier run of this pipeline.
 
-        `closing`: run no stage of `record`, but close these of its sinks.
+        `urgent`: somebody waits for it, so it comes before what is only resumed. `closing`: run no
+        stage of `record`, but close these of its sinks.
 
         Raises Retryable.
         """
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None: ...
+
+    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+        """Compile it without effect; what is found comes as `Checked`."""
+
+    def forget_check(self, check_id: str) -> None:
+        """Nobody waits for it any more."""

@@ -25,8 +25,9 @@ from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
+from waybill_stage_runner.app.checks import Checks, failed
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
-from waybill_stage_runner.app.ports import Drivers, Publisher, Topics
+from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.core.compatibility import refuse_recreated
 from waybill_stage_runner.core.moves import (
     Announce,
@@ -36,6 +37,7 @@ from waybill_stage_runner.core.moves import (
     DriverEnded,
     DriverFailed,
     DriverRuns,
+    DriverWaits,
     EndFacts,
     Event,
     Move,
@@ -71,6 +73,7 @@ class Runner:
         self._deleted: dict[str, int] = {}
         self._epochs: dict[str, int] = {}
         self._told: frozenset[str] = frozenset()
+        self._checks = Checks(drivers, clock)
         self._todo: deque[tuple[PipelineState | None, Move]] = deque()
 
     @property
@@ -94,16 +97,59 @@ class Runner:
         """Another runner owns these pipelines from now on."""
         for pipeline_uid in self._states:
             self._drivers.stop(pipeline_uid, force=True)
+        self._checks.clear()
         self._states.clear()
         self._epochs.clear()
         self._todo.clear()
 
     def handle(self, command: Command, offset: int) -> None:
-        """Carry out a command. One that comes again after a restart changes nothing.
+        """Carry out a command, or have it checked first: it is `freed` then. One that comes again
+        after a restart changes nothing.
 
         Raises Retryable while nothing of it is decided; from then on it is carried out by `act`,
         however long that takes.
         """
+        if self._checks.put_behind(command, offset):
+            return
+        if self._to_check(command, offset):
+            refusal = self._checks.begin(command, offset)
+            if refusal is not None:
+                self._answer(refusal)
+            return
+        self._carry_out(command, offset)
+        self._checks.leave(command)
+
+    def freed(self) -> tuple[int, Command] | None:
+        """A command that has waited for a check, and is to be handled now."""
+        waiting = self._checks.free()
+        return None if waiting is None else (waiting.offset, waiting.command)
+
+    def checked(self, found: Checked) -> None:
+        """What the check of a command has found; others' are nothing to this runner."""
+        refusal = self._checks.end(found)
+        if refusal is not None:
+            self._answer(refusal)
+
+    def _to_check(self, command: Command, offset: int) -> bool:
+        """Only what would make a driver run another text."""
+        if command.action is not Action.APPLY or self._checks.passed(command):
+            return False
+        state = self._states.get(command.pipeline_uid)
+        before = None if state is None else state.record
+        if self._is_over(command, offset) or command.manifest is None:
+            return False
+        return before is None or command.manifest != before.manifest
+
+    def _is_over(self, command: Command, offset: int) -> bool:
+        """Whether it was carried out before, or came too late: it starts nothing any more."""
+        state = self._states.get(command.pipeline_uid)
+        if command.id in self._told or command.pipeline_uid in self._deleted:
+            return True
+        return state is not None and (
+            offset <= state.record.commanded_at or state.record.desired == "deleted"
+        )
+
+    def _carry_out(self, command: Command, offset: int) -> None:
         uid = command.pipeline_uid
         if command.id in self._told:
             return
@@ -119,7 +165,7 @@ class Runner:
         try:
             record = before if again else self._asked_for(command, before)
         except UserError as error:
-            self._answer(_failed(command, error.problems, error.slug))
+            self._answer(failed(command, error.problems, error.slug))
             return
         assert record is not None
         record = replace(record, commanded_at=offset)
@@ -130,7 +176,7 @@ class Runner:
         self,
         pipeline_uid: str,
         epoch: int,
-        event: DriverRuns | DriverBlocked | DriverFailed | DriverEnded,
+        event: DriverWaits | DriverRuns | DriverBlocked | DriverFailed | DriverEnded,
     ) -> None:
         """Something that the driver of that lease has done; an earlier driver's are old news."""
         if self._epochs.get(pipeline_uid) == epoch:
@@ -138,8 +184,9 @@ class Runner:
 
     def refuse(self, command: Command, reason: str) -> None:
         """A command that `handle` could not take for too long: nothing of it is written."""
+        self._checks.leave(command)
         problem = Problem(message=reason, hint="send the command again when that is mended")
-        self._answer(_failed(command, (problem,), Slug.COMMAND_GIVEN_UP))
+        self._answer(failed(command, (problem,), Slug.COMMAND_GIVEN_UP))
 
     def tick(self) -> None:
         for uid in list(self._states):
@@ -164,7 +211,7 @@ class Runner:
         """Ids of the commands still to be answered; their offsets must not be committed."""
         pending = {command.id for state in self._states.values() for command in state.pending}
         unsaid = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
-        return pending | unsaid
+        return pending | unsaid | set(self._checks.waiting())
 
     def _asked_for(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now = self._clock.now_ms()
@@ -251,7 +298,8 @@ class Runner:
         record = state.record
         lease = self._publisher.claim(record)
         self._epochs[record.pipeline_uid] = lease.epoch
-        self._drivers.start(record, lease, closing=closing.stages if closing is not None else ())
+        stages = closing.stages if closing is not None else ()
+        self._drivers.start(record, lease, urgent=bool(state.pending), closing=stages)
         reason = "closing" if closing is not None else state.reason.split(" ")[0]
         count_start(record.name, reason)
 
@@ -277,10 +325,6 @@ class Runner:
 
 def _definition(record: PipelineRecord) -> Definition:
     return Definition(name=record.name, deleted=record.desired == "deleted", stages=record.stages)
-
-
-def _failed(command: Command, errors: tuple[Problem, ...], problem: Slug) -> Answer:
-    return Answer(command=command, state=OperationState.FAILED, errors=errors, problem=problem)
 
 
 def _warnings(command: Command) -> tuple[str, ...]:

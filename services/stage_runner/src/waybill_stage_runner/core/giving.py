@@ -24,6 +24,9 @@ from waybill_stage_runner.core.placing import (
 )
 
 IDLE_MS: Final = 10_000  # the next one who wants a driver may come at once
+SPARE_AFTER_MS: Final = 3_000
+"""A spare that was taken is not replaced at once: what has just begun needs the cores, and a run
+that ends for it leaves its driver."""
 
 Decision = tuple[Placement, tuple[PlacementMove, ...]]
 
@@ -103,17 +106,30 @@ def _has_run(placement: Placement, pipeline_uid: str) -> bool:
 
 
 def places(before: Placement, after: Placement) -> tuple[TellWaits, ...]:
-    """What has changed for the runs that wait, or that waited and have a driver now."""
+    """What has changed for the runs that wait."""
     had, have = _places(before), _places(after)
-    given = {uid: 0 for uid in had if uid not in have and _has_run(after, uid)}
+    served = {uid: 0 for uid in had if uid not in have and _is_served(after, uid)}
     changed = {uid: place for uid, place in have.items() if had.get(uid) != place}
-    told = given | changed
+    told = served | changed
     return tuple(TellWaits(pipeline_uid=uid, place=place) for uid, place in told.items())
 
 
 def _places(placement: Placement) -> dict[str, int]:
-    line = enumerate(placement.line, start=1)
-    return {ask.pipeline_uid: place for place, ask in line if isinstance(ask, RunAsk)}
+    """Of those for whom no driver starts yet."""
+    line = enumerate(placement.line, start=1 - _starting(placement))
+    return {ask.pipeline_uid: at for at, ask in line if isinstance(ask, RunAsk) and at > 0}
+
+
+def _is_served(placement: Placement, pipeline_uid: str) -> bool:
+    """Not by the driver that still dies since it was wanted anew."""
+    waits = any(isinstance(a, RunAsk) and a.pipeline_uid == pipeline_uid for a in placement.line)
+    having = (d for d in placement.drivers.values() if d.has_run(pipeline_uid))
+    return waits or any(not driver.replaced for driver in having)
+
+
+def _starting(placement: Placement) -> int:
+    """One that was killed because it was late counts until it is gone."""
+    return sum(d.spark and not d.was_ready for d in placement.drivers.values())
 
 
 def _give_closing(placement: Placement, now: int) -> Decision:
@@ -155,7 +171,8 @@ def _give_run(placement: Placement, driver: Driver, pipeline_uid: str, now: int)
     running = replace(
         emptied(driver, DriverState.RUNNING, now), pipeline_uid=pipeline_uid, runs=driver.runs + 1
     )
-    return placement.having(running), (GiveRun(driver_id=driver.id, pipeline_uid=pipeline_uid),)
+    given = _later_spare(placement.having(running), now)
+    return given, (GiveRun(driver_id=driver.id, pipeline_uid=pipeline_uid),)
 
 
 def _give_check(placement: Placement, driver: Driver, ask: CheckAsk, now: int) -> Decision:
@@ -165,12 +182,16 @@ def _give_check(placement: Placement, driver: Driver, ask: CheckAsk, now: int) -
         check_id=ask.check_id,
         again=ask.again,
     )
-    return placement.having(checking), (GiveCheck(driver_id=driver.id, check_id=ask.check_id),)
+    given = _later_spare(placement.having(checking), now)
+    return given, (GiveCheck(driver_id=driver.id, check_id=ask.check_id),)
+
+
+def _later_spare(placement: Placement, now: int) -> Placement:
+    return replace(placement, spare_at=max(placement.spare_at, now + SPARE_AFTER_MS))
 
 
 def _start_missing(placement: Placement, now: int) -> Decision:
-    """One that was killed because it was late counts as starting until it is gone."""
-    starting = sum(d.spark and not d.was_ready for d in placement.drivers.values())
+    starting = _starting(placement)
     spares = missing_spares(placement, now) if now >= placement.spare_at else 0
     wanted = min(placement.limits.starts, len(placement.line) + spares)
     moves: tuple[PlacementMove, ...] = ()

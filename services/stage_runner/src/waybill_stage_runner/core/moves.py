@@ -23,6 +23,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverWaits:
+    """The run waits for a driver, `place` in the line; 0: it has one."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverRuns:
     pass
 
@@ -44,7 +51,7 @@ class DriverFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverEnded:
-    """The whole process group is gone."""
+    """Nothing of the run is left."""
 
     exit_code: int
 
@@ -54,7 +61,7 @@ class Tick:
     pass
 
 
-Event = Wanted | DriverRuns | DriverBlocked | DriverFailed | DriverEnded | Tick
+Event = Wanted | DriverWaits | DriverRuns | DriverBlocked | DriverFailed | DriverEnded | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

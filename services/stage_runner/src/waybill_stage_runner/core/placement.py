@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from waybill_stage_runner.core.giving import (
+    SPARE_AFTER_MS,
     Decision,
     emptied,
     end,
@@ -43,10 +44,10 @@ from waybill_stage_runner.core.placing import (
 from waybill_stage_runner.core.wishes import NOT_CLOSED, follow
 
 KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
-RUNS_MAX: Final = 20  # what piles up in the memory of a driver goes with it
+CHECK_MS: Final = 30_000  # somebody waits for the answer
 PATIENCE_MS: Final = {
     DriverState.STARTING: 180_000,  # a cold JVM on a loaded machine takes 20 s
-    DriverState.CHECKING: 30_000,  # somebody waits for the answer
+    DriverState.CHECKING: CHECK_MS,
     DriverState.ENDING: 30_000,
 }
 BACKOFF_MS_FIRST: Final = 1_000
@@ -87,7 +88,10 @@ def _ready(placement: Placement, event: DriverReady, now: int) -> Placement:
     if driver is None:
         return placement  # it was late, and has been killed
     ready = placement.having(replace(driver, state=DriverState.READY, was_ready=True, since=now))
-    return replace(ready, failures=0, spare_at=0) if driver.spark else ready
+    if not driver.spark:
+        return ready
+    spare_at = min(placement.spare_at, now + SPARE_AFTER_MS)  # one may just have been taken
+    return replace(ready, failures=0, spare_at=spare_at)
 
 
 def _check_done(placement: Placement, event: CheckDone, now: int) -> Placement:
@@ -107,7 +111,7 @@ def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
     over = TellRunOver(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
     wanted = bool(servable(placement)) or missing_spares(placement, now) > 0
     driver = emptied(driver, DriverState.READY, now)
-    if driver.spark and driver.runs < RUNS_MAX and wanted and not placement.ended:
+    if driver.spark and driver.runs < placement.limits.runs and wanted and not placement.ended:
         return placement.having(driver), (over,)
     placement, ended = end(placement, driver, now)
     return placement, (over, *ended)
@@ -134,7 +138,8 @@ def _failed_start(placement: Placement, event: DriverGone, now: int) -> Decision
     """The first in line is charged with it, so that nothing starts in vain without end."""
     if not placement.line:
         wait = min(BACKOFF_MS_FIRST * 2 ** min(placement.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
-        return replace(placement, failures=placement.failures + 1, spare_at=now + wait), ()
+        spare_at = max(placement.spare_at, now + wait)
+        return replace(placement, failures=placement.failures + 1, spare_at=spare_at), ()
     first, *others = placement.line
     placement = replace(placement, line=tuple(others))
     if isinstance(first, CheckAsk):

@@ -11,11 +11,14 @@ from typing import Literal
 
 from waybill_stage_runner.core.moves import Tick
 
+CheckFailure = Literal["deadline", "gone"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     spares: int  # drivers that are kept ready
     starts: int  # drivers that start at once, at most
+    runs: int = 20  # of one driver: what piles up in its memory goes with it
 
 
 class DriverState(StrEnum):
@@ -198,7 +201,8 @@ class KillProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellWaits:
-    """Said when the place has changed. 1 is the first in line, 0: it has a driver now."""
+    """Said when the place has changed. 1: one must get a driver before it; 0: it waits no more,
+    or only for a driver that is starting."""
 
     pipeline_uid: str
     place: int
@@ -216,7 +220,7 @@ class TellRunOver:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellCheckFailed:
     check_id: str
-    why: Literal["deadline", "gone"]
+    why: CheckFailure
 
 
 PlacementMove = (

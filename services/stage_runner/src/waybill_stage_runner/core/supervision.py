@@ -32,6 +32,7 @@ from waybill_stage_runner.core.moves import (
     DriverEnded,
     DriverFailed,
     DriverRuns,
+    DriverWaits,
     EndFacts,
     Event,
     Move,
@@ -59,6 +60,8 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
     match event:
         case Wanted():
             return _wanted(state, event, now)
+        case DriverWaits():
+            return _waits(state, event, now)
         case DriverRuns():
             return _runs(state, now)
         case DriverBlocked():
@@ -151,6 +154,17 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
     fresh = replace(state, driver=True, closing=target, next_at=None, problems=(), error=None)
     stopping, actions = enter(fresh, Phase.STOPPING, now, _why(state))
     return replace(stopping, since=now), (*actions, StartDriver(closing=target))
+
+
+def _waits(state: PipelineState, event: DriverWaits, now: int) -> Decision:
+    """Too many start at once: it comes later, which is no fault of its own."""
+    if state.phase not in (Phase.STARTING, Phase.SCHEDULING):
+        return state, ()
+    if event.place == 0:
+        return enter(state, Phase.STARTING, now, state.reason)
+    place = f"{event.place}. in the line for a driver"
+    waiting, actions = enter(state, Phase.SCHEDULING, now, place)
+    return replace(waiting, reason=place), actions
 
 
 def _runs(state: PipelineState, now: int) -> Decision:

@@ -8,6 +8,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from waybill_spark.sinks.contract import SinkUnreachable
 
 NAME = "lakehouse"
+DATABASE = "catalog.db"
+
+
+def has_catalog(folder: Path) -> bool:
+    return (folder / DATABASE).exists()
 
 
 def open_catalog(folder: Path) -> SqlCatalog:
@@ -15,7 +20,7 @@ def open_catalog(folder: Path) -> SqlCatalog:
     try:
         warehouse.mkdir(parents=True, exist_ok=True)
         return SqlCatalog(
-            NAME, uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=f"file://{warehouse}"
+            NAME, uri=f"sqlite:///{folder / DATABASE}", warehouse=f"file://{warehouse}"
         )
     except (SQLAlchemyError, OSError) as error:
         raise SinkUnreachable(

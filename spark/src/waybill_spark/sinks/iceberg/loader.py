@@ -1,15 +1,19 @@
 """Opens Iceberg sinks. They are given the rows as they are."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+from pyiceberg.exceptions import NoSuchTableError
 from pyspark.sql import DataFrame
+from sqlalchemy.exc import SQLAlchemyError
 
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import IcebergSinkSettings
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
-from waybill_spark.sinks.iceberg.lakehouse import open_catalog
-from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.sinks.iceberg.lakehouse import has_catalog, open_catalog
+from waybill_spark.sinks.iceberg.sink import IcebergSink, refuse_unfit, unreachable
 from waybill_spark.sinks.rows import all_columns
 
 
@@ -22,6 +26,19 @@ class IcebergLoader:
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
+
+    def check(self, sink: SinkManifest, schema: pa.Schema, lakehouse_folder: Path) -> None:
+        settings = sink.settings
+        assert isinstance(settings, IcebergSinkSettings)
+        if not has_catalog(lakehouse_folder):
+            return  # it is made with its first table, of the rows' own columns
+        catalog = open_catalog(lakehouse_folder)
+        try:
+            refuse_unfit(sink.name, catalog.load_table(settings.table), schema)
+        except NoSuchTableError:
+            pass
+        except (SQLAlchemyError, OSError) as error:
+            raise unreachable(catalog, sink.name, settings.table, error) from error
 
 
 LOADER: Final[Loader] = IcebergLoader()

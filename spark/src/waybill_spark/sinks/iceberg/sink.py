@@ -14,6 +14,7 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchTableError,
 )
+from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible  # of `append`: the same answer
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -56,9 +57,9 @@ class IcebergSink:
         try:
             self._table = self._load() if self._schema is None else self._load_or_create()
         except (SQLAlchemyError, OSError) as error:
-            raise self._unreachable(error) from error
+            raise unreachable(self._catalog, self.name, self._identifier, error) from error
         if self._schema is not None:
-            self._refuse_missing_columns(self._schema)
+            refuse_unfit(self.name, self._current(), self._schema)
 
     def last(self) -> Written | None:
         if self._table is None:
@@ -85,20 +86,11 @@ class IcebergSink:
                         f"sink {self.name}: {self._identifier}: {error}"
                     ) from error
             except ValueError as error:
-                hint = "give the stage a table whose columns have the types of its query"
-                message = f"sink {self.name}: {self._identifier} does not take these rows: {error}"
-                raise UserError([Problem(message=message, hint=hint)]) from error
+                raise _does_not_take(self.name, self._current(), error) from error
             except (SQLAlchemyError, OSError) as error:
-                raise self._unreachable(error) from error
+                raise unreachable(self._catalog, self.name, self._identifier, error) from error
         raise Retryable(
             f"sink {self.name}: others changed {self._identifier} {CONFLICTS_MAX} times meanwhile"
-        )
-
-    def _unreachable(self, error: SQLAlchemyError | OSError) -> SinkUnreachable:
-        warehouse = self._catalog.properties.get("warehouse", "")
-        return SinkUnreachable(
-            f"sink {self.name}: {self._identifier} cannot be reached: {why(error)}",
-            hint=f"see that {warehouse} has room and may be written to; it is tried again",
         )
 
     def _table_of(self, rows: Iterable[pa.RecordBatch] | None) -> pa.Table:
@@ -135,16 +127,6 @@ class IcebergSink:
         assert self._schema is not None, "a sink without a schema is only read"
         return self._schema
 
-    def _refuse_missing_columns(self, schema: pa.Schema) -> None:
-        present = self._current().schema().column_names
-        missing = [field.name for field in schema if field.name not in present]
-        if missing:
-            message = (
-                f"sink {self.name}: table {self._identifier} has no column {', '.join(missing)}"
-            )
-            hint = f"its columns: {', '.join(present)}"
-            raise UserError([Problem(message=message, hint=hint)])
-
     def _load(self) -> Table | None:
         try:
             return self._catalog.load_table(self._identifier)
@@ -180,3 +162,36 @@ class IcebergSink:
 
 def _version(snapshot_id: int | None) -> dict[str, str]:
     return {"iceberg_snapshot_id": str(snapshot_id)} if snapshot_id is not None else {}
+
+
+def unreachable(
+    catalog: Catalog, sink: str, table: str, error: SQLAlchemyError | OSError
+) -> SinkUnreachable:
+    warehouse = catalog.properties.get("warehouse", "")
+    return SinkUnreachable(
+        f"sink {sink}: {table} cannot be reached: {why(error)}",
+        hint=f"see that {warehouse} has room and may be written to; it is tried again",
+    )
+
+
+def refuse_unfit(sink: str, table: Table, schema: pa.Schema) -> None:
+    """Rows that the table can never take."""
+    present = table.schema().column_names
+    missing = [field.name for field in schema if field.name not in present]
+    if missing:
+        message = f"sink {sink}: table {_name(table)} has no column {', '.join(missing)}"
+        raise UserError([Problem(message=message, hint=f"its columns: {', '.join(present)}")])
+    try:
+        _check_pyarrow_schema_compatible(table.schema(), schema)
+    except ValueError as error:
+        raise _does_not_take(sink, table, error) from error
+
+
+def _does_not_take(sink: str, table: Table, error: ValueError) -> UserError:
+    hint = "give the stage a table whose columns have the types of its query"
+    message = f"sink {sink}: {_name(table)} does not take these rows: {error}"
+    return UserError([Problem(message=message, hint=hint)])
+
+
+def _name(table: Table) -> str:
+    return ".".join(table.name())

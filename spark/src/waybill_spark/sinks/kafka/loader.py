@@ -1,8 +1,10 @@
 """Opens Kafka sinks. Their rows are JSON already, and a key."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -33,6 +35,9 @@ class KafkaLoader:
         fields = F.struct(*map(column_of, frame.columns))
         value = F.to_json(fields, {"timestampFormat": TIMESTAMP_TEXT})
         return {KEY: Taken(KEY + sink.name, key.cast("string")), VALUE: Taken(VALUE, value)}
+
+    def check(self, sink: SinkManifest, schema: pa.Schema, lakehouse_folder: Path) -> None:
+        """JSON takes all that has a schema."""
 
 
 LOADER: Final[Loader] = KafkaLoader()

@@ -1,0 +1,189 @@
+"""Driver processes: one group each, with a folder of its own, spawned from the main thread.
+
+What they say, and that one is gone, arrives in `events`, in order, for the main loop.
+"""
+
+import logging
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from waybill_shared.contract.driver import SCRATCH, DriverEvent, DriverHome, Order
+from waybill_shared.contract.errors import Retryable
+from waybill_stage_runner.adapters.groups import emptied, end_group, groups_with, signal_group
+
+logger = logging.getLogger(__name__)
+
+PROGRAM: Final = (sys.executable, "-P", "-m", "waybill_spark.driver")
+HOME: Final = "home.json"
+LOG: Final = "driver.log"
+RUNS: Final = "runs"  # in a driver's folder: an empty file per pipeline that it runs
+LEFT_TIMEOUT_S: Final = 2.0  # for what an earlier runner left; then others get their turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    driver_id: str
+    event: DriverEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """No process of the driver's group is left."""
+
+    driver_id: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Driver:
+    process: subprocess.Popen[bytes]
+    folder: Path
+    orders: "queue.SimpleQueue[bytes | None]" = field(default_factory=queue.SimpleQueue)
+
+
+class DriverProcesses:
+    def __init__(self, folder: Path, program: Sequence[str] = PROGRAM) -> None:
+        """`folder` is that of all drivers, also of those of other runners on this machine."""
+        self.events: queue.SimpleQueue[Heard | Gone] = queue.SimpleQueue()
+        self._folder = folder
+        self._program = program
+        self._runner = uuid.uuid4().hex[:8]  # ids of drivers are this runner's own
+        self._drivers: dict[str, _Driver] = {}
+
+    def folder_of(self, driver_id: str) -> Path:
+        return self._folder / f"{self._runner}-{driver_id}"
+
+    def start(self, driver_id: str, home: DriverHome) -> None:
+        """Raises Retryable."""
+        file = home.folder / HOME
+        try:
+            home.scratch.mkdir(parents=True)
+            (home.folder / RUNS).mkdir()
+            file.write_text(home.model_dump_json())
+            reader, writer = os.pipe()
+            with (home.folder / LOG).open("ab") as log:
+                process = subprocess.Popen(
+                    [*self._program, str(file)],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(writer,),
+                    env={
+                        **os.environ,
+                        "WAYBILL_DRIVER_EVENTS_FD": str(writer),
+                        "TMPDIR": str(home.scratch),
+                    },
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise Retryable(f"a driver cannot be started in {home.folder}: {error}") from error
+        os.close(writer)
+        driver = _Driver(process=process, folder=home.folder)
+        self._drivers[driver_id] = driver
+        threading.Thread(target=_say, args=(driver,), daemon=True).start()
+        threading.Thread(target=self._follow, args=(driver_id, driver, reader), daemon=True).start()
+
+    def hold(self, driver_id: str, pipeline_uid: str) -> None:
+        """Note that it runs this pipeline, for a runner that comes after this one."""
+        try:
+            (self.folder_of(driver_id) / RUNS / pipeline_uid).touch()
+        except OSError as error:
+            raise Retryable(f"a driver's folder cannot be written: {error}") from error
+
+    def let_go(self, driver_id: str, pipeline_uid: str) -> None:
+        (self.folder_of(driver_id) / RUNS / pipeline_uid).unlink(missing_ok=True)
+
+    def send(self, driver_id: str, order: Order) -> None:
+        """Waits for nobody: a driver may be paused."""
+        driver = self._drivers.get(driver_id)
+        if driver is not None:
+            driver.orders.put(order.model_dump_json().encode() + b"\n")
+
+    def kill(self, driver_id: str) -> None:
+        driver = self._drivers.get(driver_id)
+        if driver is not None:
+            signal_group(driver.process.pid, signal.SIGKILL, whole=True)
+
+    def log_of(self, driver_id: str) -> bytes:
+        """What it said of itself, also when it is gone."""
+        try:
+            return (self.folder_of(driver_id) / LOG).read_bytes()
+        except OSError:
+            return b""
+
+    def forget(self, driver_id: str) -> None:
+        """One that is gone: nothing of it is kept."""
+        self._drivers.pop(driver_id, None)
+        shutil.rmtree(self.folder_of(driver_id), ignore_errors=True)
+
+    @property
+    def living(self) -> Iterable[str]:
+        return list(self._drivers)
+
+    def end_left(self, pipeline_uid: str) -> None:
+        """The driver of a runner that was killed may still be ending: it must be gone first."""
+        deadline = time.monotonic() + LEFT_TIMEOUT_S
+        for note in self._folder.glob(f"*/{RUNS}/{pipeline_uid}"):
+            folder = note.parent.parent
+            for group in _groups_of(folder):
+                while not emptied(group):
+                    if time.monotonic() > deadline:
+                        what = f"processes of an earlier driver do not end: group {group}"
+                        raise Retryable(what)
+            note.unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove what drivers that have ended, also those of an earlier runner, left to remove."""
+        for folder in self._folder.glob("*"):
+            remove_left(folder)
+
+    def _follow(self, driver_id: str, driver: _Driver, reader: int) -> None:
+        with os.fdopen(reader, "rb") as lines:
+            for line in lines:
+                try:
+                    event = DriverEvent.model_validate_json(line)
+                except ValidationError as error:
+                    logger.error("driver told nonsense", extra={"reason": str(error)})
+                    continue
+                self.events.put(Heard(driver_id=driver_id, event=event))
+        exit_code = driver.process.wait()
+        driver.orders.put(None)
+        end_group(driver.process.pid)
+        self.events.put(Gone(driver_id=driver_id, exit_code=exit_code))
+
+
+def _say(driver: _Driver) -> None:
+    """Hand on the orders, for as long as there is somebody to hear them."""
+    assert driver.process.stdin is not None
+    with driver.process.stdin as lines:
+        while (line := driver.orders.get()) is not None:
+            try:
+                lines.write(line)
+                lines.flush()
+            except OSError:
+                return  # it is ending, which is told by itself
+
+
+def remove_left(folder: Path) -> None:
+    """Unless processes still work in it."""
+    if not _groups_of(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _groups_of(folder: Path) -> set[int]:
+    """The driver is given its home, and its JVM the scratch folder; nobody else is."""
+    home, inside = str(folder / HOME), f"{folder / SCRATCH}{os.sep}"
+    return groups_with(lambda argument: argument == home or inside in f"{argument}{os.sep}")

@@ -1,0 +1,76 @@
+"""Commands that wait for a check, and those of the same pipeline behind them. Keeps their order."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from waybill_shared.contract.events import Command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    command: Command
+    offset: int
+
+
+class Lines:
+    """A line per pipeline. Its head is being checked, or has passed, or needs no check."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, deque[Waiting]] = {}
+        self._checking: set[str] = set()
+        self._passed: set[str] = set()
+
+    def __iter__(self) -> Iterator[Command]:
+        return (each.command for line in self._lines.values() for each in line)
+
+    @property
+    def checking(self) -> frozenset[str]:
+        return frozenset(self._checking)
+
+    def must_wait(self, command: Command) -> bool:
+        """Whether another one of its pipeline comes first."""
+        line = self._lines.get(command.pipeline_uid)
+        return line is not None and line[0].command.id != command.id
+
+    def wait(self, command: Command, offset: int) -> None:
+        """At the end of its line, if it does not stand there already."""
+        line = self._lines.setdefault(command.pipeline_uid, deque())
+        if all(each.command.id != command.id for each in line):
+            line.append(Waiting(command=command, offset=offset))
+
+    def check(self, command: Command, offset: int) -> None:
+        """Its check begins."""
+        self.wait(command, offset)
+        self._checking.add(command.id)
+
+    def passed(self, command: Command) -> bool:
+        return command.id in self._passed
+
+    def checked(self, check_id: str) -> Command | None:
+        """The command whose check this was; None if nobody waits for it."""
+        if check_id not in self._checking:
+            return None
+        self._checking.discard(check_id)
+        self._passed.add(check_id)
+        return next(each for each in self if each.id == check_id)
+
+    def free(self) -> Waiting | None:
+        """One that may be carried out now."""
+        heads = (line[0] for line in self._lines.values())
+        return next((head for head in heads if head.command.id not in self._checking), None)
+
+    def leave(self, command: Command) -> None:
+        """It is carried out, or refused."""
+        line = self._lines.get(command.pipeline_uid)
+        if line is None or line[0].command.id != command.id:
+            return
+        line.popleft()
+        self._passed.discard(command.id)
+        if not line:
+            del self._lines[command.pipeline_uid]
+
+    def clear(self) -> None:
+        self._lines.clear()
+        self._checking.clear()
+        self._passed.clear()

@@ -1,0 +1,34 @@
+"""What a check asks beside the SQL: whether each sink takes the rows. Changes nothing."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_spark.driver.compile import CompiledStage
+from waybill_spark.sinks.opening import loader_of
+
+logger = logging.getLogger(__name__)
+
+
+def refuse_unfit(
+    manifest: Manifest, stages: Iterable[CompiledStage], lakehouse_folder: Path
+) -> None:
+    """Every sink that would refuse the rows; one that cannot be asked is the run's to wait for."""
+    problems: list[Problem] = []
+    for compiled in stages:
+        at = f"stages.{manifest.stages.index(compiled.stage)}.sinks"
+        for number, sink in enumerate(compiled.stage.sinks):
+            try:
+                loader_of(sink.kind).check(sink, compiled.schemas[sink.name], lakehouse_folder)
+            except UserError as error:
+                problems += (replace(p, path=f"{at}.{number}") for p in error.problems)
+            except Retryable as error:
+                logger.warning(
+                    "sink cannot be asked", extra={"sink": sink.name, "reason": str(error)}
+                )
+    if problems:
+        raise UserError(problems)

@@ -1,0 +1,168 @@
+"""A driver at work: carries out runs and checks, one after the other, until it is told to end."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, assert_never
+
+from pyspark.sql import SparkSession
+
+from waybill_shared.contract.driver import Check, DriverEvent, DriverHome, End, Run, RunSpec
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.kafka.cluster import Kafka
+from waybill_spark.driver.checking import refuse_unfit
+from waybill_spark.driver.cluster import is_cluster
+from waybill_spark.driver.compile import CompiledStage, compile_pipeline
+from waybill_spark.driver.failures import StageFailed, describe
+from waybill_spark.driver.orders import Orders
+from waybill_spark.driver.run import Engine, PipelineRun
+from waybill_spark.driver.warming import warming
+from waybill_spark.guard.allowed import allowed
+
+logger = logging.getLogger(__name__)
+
+OUTPUTS: Final = (1, 2)  # where this process, and Spark's JVM through it, say what happens
+
+
+class Host:
+    """`engine` is None in a driver without Spark."""
+
+    def __init__(
+        self,
+        home: DriverHome,
+        engine: Engine | None,
+        kafka: Kafka,
+        orders: Orders,
+        tell: Callable[[DriverEvent], None],
+    ) -> None:
+        self._home = home
+        self._engine = engine
+        self._kafka = kafka
+        self._orders = orders
+        self._tell = tell
+        self._lists = allowed(home.sql_guard)
+        self._checked: tuple[str, Sequence[CompiledStage]] = ("", ())
+        """The manifest that was checked last, compiled: what is checked is run next, as a rule."""
+
+    def serve(self) -> bool:
+        """Until `end`; False if a run has failed or left something behind, as then none follows."""
+        self._tell(DriverEvent(kind="ready"))
+        self._warm_up()
+        while True:
+            order = self._orders.next()
+            match order:
+                case Check():
+                    self._check(order)
+                case Run(spec=spec):
+                    if not self._run(spec):
+                        return False
+                case End():
+                    return True
+                case _:
+                    assert_never(order)
+
+    def _warm_up(self) -> None:
+        """For as long as there is nothing else to do."""
+        if self._engine is None or is_cluster(self._engine.place.master):
+            return
+        topic = f"{self._home.topic_prefix}.pipelines"
+        for step in warming(self._engine.session, self._kafka, topic, self._home.scratch):
+            if self._orders.waiting():
+                return
+            step()
+        logger.info("spark is warm")
+
+    def _check(self, check: Check) -> None:
+        try:
+            compiled = self._compile(check.manifest)
+            manifest = parse_manifest(check.manifest)
+            refuse_unfit(manifest, compiled, self._home.lakehouse_folder)
+        except UserError as error:
+            problems = tuple(place(error.problems, check.manifest))
+            self._tell(DriverEvent(kind="checked", check_id=check.check_id, problems=problems))
+            return
+        self._checked = (check.manifest, compiled)
+        columns = {stage.stage.name: stage.columns for stage in compiled}
+        self._tell(DriverEvent(kind="checked", check_id=check.check_id, columns=columns))
+
+    def _run(self, spec: RunSpec) -> bool:
+        """Whether it has ended in good order and left nothing behind."""
+        threads = set(threading.enumerate())
+        with _logging_to(spec.log_file):
+            logger.info("run begins", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
+            try:
+                self._carry_out(spec)
+            except Exception as error:  # the run's boundary: whatever it was, the runner is told
+                logger.exception("run ends")
+                self._tell_failure(spec, error)
+                return False
+            left = self._left_behind(threads)
+            if left:
+                logger.error("run has left something behind", extra={"left": left})
+                return False
+            logger.info("run has ended", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
+        self._tell(DriverEvent(kind="ended", run_id=spec.run_id))
+        return True
+
+    def _carry_out(self, spec: RunSpec) -> None:
+        run = PipelineRun(spec, self._kafka, self._tell)
+        if spec.closing:
+            run.close_sinks()
+            return
+        assert self._engine is not None, "a driver without Spark was told to run a pipeline"
+        self._tell(DriverEvent(kind="compiling", run_id=spec.run_id))
+        compiled = self._compile(spec.manifest)
+        logger.info("pipeline is compiled", extra={"stages": len(compiled)})
+        run.run(self._engine, compiled, self._orders.stop_of(spec.run_id))
+
+    def _compile(self, manifest: str) -> Sequence[CompiledStage]:
+        """What was just checked is not compiled again; a compiled stage serves one run."""
+        (text, compiled), self._checked = self._checked, ("", ())
+        if text == manifest:
+            return compiled
+        assert self._engine is not None, "a driver without Spark was told to compile"
+        return compile_pipeline(self._engine.session, parse_manifest(manifest), self._lists)
+
+    def _left_behind(self, threads: set[threading.Thread]) -> list[str]:
+        left = [f"thread {t.name}" for t in set(threading.enumerate()) - threads if _ours(t)]
+        queries = 0 if self._engine is None else _active_queries(self._engine.session)
+        return [*left, f"{queries} queries"] if queries else left
+
+    def _tell_failure(self, spec: RunSpec, error: Exception) -> None:
+        stage = error.stage if isinstance(error, StageFailed) else None
+        cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
+        if isinstance(cause, UserError):
+            cause = UserError(place(cause.problems, spec.manifest))
+        problems = tuple(cause.problems) if isinstance(cause, UserError) else ()
+        said = describe(cause, stage)
+        self._tell(DriverEvent(kind="failed", run_id=spec.run_id, problems=problems, error=said))
+
+
+@contextmanager
+def _logging_to(file: Path) -> Iterator[None]:
+    """What is said meanwhile stands with the pipeline that it is about."""
+    before = [os.dup(output) for output in OUTPUTS]
+    try:
+        with file.open("ab") as log:
+            for output in OUTPUTS:
+                os.dup2(log.fileno(), output)
+        yield
+    finally:
+        for output, own in zip(OUTPUTS, before, strict=True):
+            os.dup2(own, output)
+            os.close(own)
+
+
+def _active_queries(session: SparkSession) -> int:
+    """In all sessions of this JVM."""
+    return int(session._jsparkSession.sharedState().activeStreamingQueries().size())
+
+
+def _ours(thread: threading.Thread) -> bool:
+    """Libraries have threads of their own, and use them again."""
+    owner = getattr(getattr(thread, "_target", None), "__self__", None)
+    return type(owner).__module__.startswith("waybill_")

@@ -1,0 +1,74 @@
+"""What the runner orders, heard beside all else: a run is told to stop while it runs."""
+
+import logging
+import queue
+import threading
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from waybill_shared.contract.driver import ORDERS, Check, End, Run, Stop
+from waybill_shared.contract.errors import ContractError
+
+logger = logging.getLogger(__name__)
+
+
+class OrderUnknown(ContractError):
+    """The runner says what this driver does not understand: it must not guess."""
+
+
+class Orders:
+    """Who begins runs and checks asks for the `next`; a `stop` reaches the run that it names."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[Run | Check | End | ContractError] = queue.SimpleQueue()
+        self._stops: dict[str, threading.Event] = {}
+        self._ends = threading.Event()
+
+    def follow(self, lines: Iterable[bytes]) -> None:
+        """Until there are no more: then the runner is gone, which ends the driver."""
+        threading.Thread(target=self._read, args=(lines,), name="orders", daemon=True).start()
+
+    def next(self) -> Run | Check | End:
+        """The next to carry out; raises what was given to `fail`."""
+        order = self._waiting.get()
+        if isinstance(order, ContractError):
+            raise order
+        return order
+
+    def waiting(self) -> bool:
+        """Whether `next` would not have to wait."""
+        return not self._waiting.empty()
+
+    def stop_of(self, run_id: str) -> threading.Event:
+        """Set when this run is to stop."""
+        stop = self._stops.setdefault(run_id, threading.Event())
+        if self._ends.is_set():
+            stop.set()
+        return stop
+
+    def fail(self, error: ContractError) -> None:
+        """What makes this driver useless: it ends, after the run that it may have."""
+        self._waiting.put(error)
+
+    def end(self) -> None:
+        self._ends.set()
+        for stop in list(self._stops.values()):
+            stop.set()
+        self._waiting.put(End())
+
+    def _read(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            try:
+                order = ORDERS.validate_json(line)
+            except ValidationError as error:
+                self.fail(OrderUnknown(f"the runner says what nobody knows: {error}"))
+                break
+            match order:
+                case Stop(run_id=run_id):
+                    self.stop_of(run_id).set()
+                case End():
+                    break
+                case _:
+                    self._waiting.put(order)
+        self.end()

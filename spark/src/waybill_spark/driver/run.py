@@ -1,0 +1,117 @@
+"""One pipeline in one generation, from its sessions to its sinks. Nothing of it outlives it."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.words import Obstacle
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_producer
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.process.clock import SystemClock
+from waybill_spark.commits import CommitEmitter, Identity
+from waybill_spark.driver.app import RunningStage, Surroundings, begin
+from waybill_spark.driver.blocking import OpenTransactions
+from waybill_spark.driver.closing import commits_topic, report_last
+from waybill_spark.driver.cluster import is_cluster
+from waybill_spark.driver.compile import CompiledStage
+from waybill_spark.driver.executors import Executors, SparkApplication
+from waybill_spark.driver.planned import join
+from waybill_spark.driver.sinks import open_sinks
+from waybill_spark.driver.watching import Watcher
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """The Spark of a driver, and where it computes."""
+
+    session: SparkSession
+    place: SparkPlace
+
+
+class PipelineRun:
+    """`tell` hands on what the runner is to hear of it."""
+
+    def __init__(self, spec: RunSpec, kafka: Kafka, tell: Callable[[DriverEvent], None]) -> None:
+        self._spec = spec
+        self._kafka = kafka
+        self._tell = tell
+        self._admin = make_admin(kafka)
+        self._producer = make_producer(kafka)
+        self._clock = SystemClock()
+        self._identity = Identity(
+            tenant=spec.tenant,
+            pipeline_uid=spec.pipeline_uid,
+            generation=spec.generation,
+            epoch=spec.epoch,
+            lifecycle_id=spec.lifecycle_id,
+        )
+
+    def close_sinks(self) -> None:
+        """Without Spark: those that go are shut, and what they hold is reported."""
+        report_last(self._spec, self._admin, self._producer, self._identity, self._clock)
+
+    def run(self, engine: Engine, compiled: Sequence[CompiledStage], stop: threading.Event) -> None:
+        """Until `stop` is set or a stage fails; then all of it is stopped, in good order."""
+        with ExitStack() as stack:
+            emitter = CommitEmitter(
+                self._producer, commits_topic(self._spec), self._identity, self._clock
+            )
+            around = self._surroundings(engine, stack.enter_context(emitter))
+            stages = self._stages(compiled, around, stack)
+            executors = _executors(engine, stack)
+            if executors is not None:
+                executors.await_first(stop, self._tell_blocked)
+            if stop.is_set():
+                return
+            begin(stages)
+            self._tell(DriverEvent(kind="running", run_id=self._spec.run_id))
+            logger.info("pipeline runs", extra={"pipeline": self._spec.pipeline})
+            transactions = OpenTransactions(self._admin)
+            Watcher(stages, transactions, self._tell_blocked, executors).run(stop)
+
+    def _surroundings(self, engine: Engine, emitter: CommitEmitter) -> Surroundings:
+        return Surroundings(
+            spark=engine.session,
+            kafka=self._kafka,
+            admin=self._admin,
+            emitter=emitter,
+            identity=self._identity,
+            clock=self._clock,
+            checkpoint_folder=self._spec.checkpoint_folder,
+            batch_bytes_max=self._spec.batch_bytes_max,
+            topic_absent_s=self._spec.topic_absent_s,
+        )
+
+    def _stages(
+        self, compiled: Sequence[CompiledStage], around: Surroundings, stack: ExitStack
+    ) -> list[RunningStage]:
+        manifest = parse_manifest(self._spec.manifest)
+        planned = {each.stage.name: each for each in join(manifest, self._spec.stages)}
+        stages = []
+        for each in compiled:
+            going = planned[each.stage.name]
+            sinks = open_sinks(self._spec, self._admin, going, each.schemas)
+            stages.append(RunningStage(each, going.definition, sinks, around))
+            stack.callback(stages[-1].stop)
+        return stages
+
+    def _tell_blocked(self, blocked_by: Obstacle | None) -> None:
+        self._tell(DriverEvent(kind="blocked", run_id=self._spec.run_id, blocked_by=blocked_by))
+
+
+def _executors(engine: Engine, stack: ExitStack) -> Executors | None:
+    """Those of a cluster; None where Spark is all in our own JVM."""
+    if not is_cluster(engine.place.master):
+        return None
+    executors = Executors(SparkApplication(engine.session), engine.place)
+    stack.callback(executors.give_up)  # before the stages are stopped
+    return executors

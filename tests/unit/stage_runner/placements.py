@@ -1,0 +1,83 @@
+"""Drivers to which one thing happens after another, and short words for what is decided."""
+
+from builders import NOW
+from waybill_stage_runner.core.moves import Tick
+from waybill_stage_runner.core.placement import decide
+from waybill_stage_runner.core.placing import (
+    CheckDone,
+    CheckWanted,
+    DriverGone,
+    DriverReady,
+    DriverState,
+    GiveCheck,
+    GiveRun,
+    Limits,
+    Placement,
+    PlacementEvent,
+    PlacementMove,
+    RunWanted,
+    StartProcess,
+    TellRunOver,
+    TellWaits,
+)
+
+
+class Drivers:
+    """A runner to which one thing happens after another. `on` returns the moves of the last."""
+
+    def __init__(self, *, spares: int = 0, starts: int = 2, runs: int = 20) -> None:
+        self.placement = Placement(limits=Limits(spares=spares, starts=starts, runs=runs))
+        self.now = NOW
+
+    def on(self, *events: PlacementEvent) -> tuple[PlacementMove, ...]:
+        moves: tuple[PlacementMove, ...] = ()
+        for event in events:
+            self.placement, moves = decide(self.placement, event, self.now)
+        return moves
+
+    def after(self, milliseconds: int) -> tuple[PlacementMove, ...]:
+        self.now += milliseconds
+        return self.on(Tick())
+
+    def states(self) -> dict[str, DriverState]:
+        return {driver.id: driver.state for driver in self.placement.drivers.values()}
+
+
+def want(uid: str, *, urgent: bool = False, closing: bool = False) -> RunWanted:
+    return RunWanted(pipeline_uid=uid, urgent=urgent, closing=closing)
+
+
+def check(check_id: str, uid: str = "c") -> CheckWanted:
+    return CheckWanted(check_id=check_id, pipeline_uid=uid)
+
+
+def checked(driver_id: str, check_id: str, *, keep: bool = False) -> CheckDone:
+    return CheckDone(driver_id=driver_id, check_id=check_id, keep=keep)
+
+
+def ready(driver_id: str) -> DriverReady:
+    return DriverReady(driver_id=driver_id)
+
+
+def gone(driver_id: str, exit_code: int = 137) -> DriverGone:
+    return DriverGone(driver_id=driver_id, exit_code=exit_code)
+
+
+def starts(driver_id: str, *, spark: bool = True) -> StartProcess:
+    return StartProcess(driver_id=driver_id, spark=spark)
+
+
+def runs(driver_id: str, uid: str) -> GiveRun:
+    return GiveRun(driver_id=driver_id, pipeline_uid=uid)
+
+
+def checks(driver_id: str, check_id: str) -> GiveCheck:
+    return GiveCheck(driver_id=driver_id, check_id=check_id)
+
+
+def waits(uid: str, place: int) -> TellWaits:
+    return TellWaits(pipeline_uid=uid, place=place)
+
+
+def over(uid: str, exit_code: int, driver_id: str | None) -> TellRunOver:
+    return TellRunOver(pipeline_uid=uid, exit_code=exit_code, driver_id=driver_id)

@@ -1,0 +1,135 @@
+"""When drivers are started that nobody waits for, and when they end."""
+
+import pytest
+
+from unit.stage_runner.placements import (
+    Drivers,
+    check,
+    checked,
+    gone,
+    over,
+    ready,
+    runs,
+    starts,
+    waits,
+    want,
+)
+from waybill_stage_runner.core.giving import IDLE_MS, SPARE_AFTER_MS
+from waybill_stage_runner.core.moves import Tick
+from waybill_stage_runner.core.placing import (
+    DriverState,
+    EndAll,
+    EndProcess,
+    PlacementEvent,
+    RunDone,
+)
+
+
+@pytest.fixture
+def spare() -> Drivers:
+    """Driver 1 is the only spare."""
+    drivers = Drivers(spares=1)
+    drivers.on(Tick(), ready("1"))
+    return drivers
+
+
+def test_spares_are_kept_and_taken_at_once() -> None:
+    drivers = Drivers(spares=1)
+    assert drivers.after(0) == (starts("1"),)
+    assert drivers.on(ready("1")) == ()
+    assert drivers.on(want("a")) == (runs("1", "a"),)
+
+
+@pytest.mark.parametrize("wish", [want("a"), check("x")], ids=["run", "check"])
+def test_spare_that_was_taken_is_replaced_a_little_later(
+    spare: Drivers, wish: PlacementEvent
+) -> None:
+    spare.on(wish)
+    assert spare.after(SPARE_AFTER_MS - 1) == ()
+    assert spare.after(1) == (starts("2"),)
+
+
+def test_run_that_ends_meanwhile_leaves_its_driver_as_the_spare(spare: Drivers) -> None:
+    spare.on(want("a"))
+    spare.after(SPARE_AFTER_MS - 1)
+    assert spare.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
+    assert spare.after(1) == ()
+
+
+def test_who_waits_in_line_gets_a_driver_started_at_once(spare: Drivers) -> None:
+    spare.on(want("a"))
+    assert spare.on(want("b")) == (starts("2"),)
+
+
+def test_driver_that_gets_ready_does_not_hasten_the_next_spare() -> None:
+    drivers = Drivers(spares=2, starts=1)
+    drivers.on(Tick(), ready("1"), ready("2"), want("a"))
+    assert drivers.after(SPARE_AFTER_MS) == (starts("3"),)
+    drivers.on(want("b"))
+    assert drivers.on(ready("3")) == ()
+    assert drivers.after(SPARE_AFTER_MS - 1) == ()
+    assert drivers.after(1) == (starts("4"),)
+
+
+def test_driver_that_fails_to_start_does_not_hasten_the_next_spare() -> None:
+    drivers = Drivers(spares=2, starts=1)
+    drivers.on(Tick(), ready("1"), want("a"), gone("2"))
+    assert drivers.after(SPARE_AFTER_MS - 1) == ()
+    assert drivers.after(1) == (starts("3"),)
+
+
+def test_starts_are_limited_and_who_waits_comes_before_spares() -> None:
+    drivers = Drivers(spares=2, starts=2)
+    assert drivers.after(0) == (starts("1"), starts("2"))
+    assert drivers.on(want("a")) == ()
+    assert drivers.on(want("b")) == ()
+    assert drivers.on(want("c")) == (waits("c", 1),)
+    assert drivers.on(ready("1")) == (runs("1", "a"), starts("3"), waits("c", 0))
+    assert drivers.on(ready("2")) == (runs("2", "b"),), "no spare before c has its driver"
+
+
+def test_failed_starts_of_spares_back_off_and_a_success_ends_that() -> None:
+    drivers = Drivers(spares=1)
+    drivers.after(0)
+    pauses = []
+    for number in range(1, 9):
+        assert drivers.on(gone(f"{number}")) == ()
+        pauses.append(drivers.placement.spare_at - drivers.now)
+        assert drivers.after(pauses[-1] - 1) == ()
+        assert drivers.after(1) == (starts(f"{number + 1}"),)
+    assert pauses == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
+    drivers.on(ready("9"))
+    assert drivers.on(gone("9")) == (starts("10"),)
+    drivers.on(gone("10"))
+    assert drivers.placement.spare_at == drivers.now + 1_000
+
+
+def test_backoff_of_spares_holds_up_nobody_who_waits() -> None:
+    drivers = Drivers(spares=1)
+    drivers.on(Tick(), gone("1"))
+    assert starts("2") in drivers.on(want("a"))
+
+
+def test_driver_becomes_a_spare_where_one_is_missing() -> None:
+    drivers = Drivers(spares=1, starts=1)
+    drivers.on(want("a"), ready("1"))
+    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
+    assert drivers.states()["1"] is DriverState.READY
+
+
+def test_spares_too_many_end_after_a_while() -> None:
+    drivers = Drivers(spares=1)
+    drivers.on(check("x"), check("y"), ready("1"), ready("2"))
+    drivers.on(checked("1", "x"), checked("2", "y"))
+    assert drivers.after(IDLE_MS - 1) == ()
+    assert drivers.after(1) == (EndProcess(driver_id="1"),)
+    assert drivers.after(IDLE_MS) == ()
+
+
+def test_after_the_end_no_spare_is_missed() -> None:
+    drivers = Drivers(spares=2)
+    drivers.on(want("a"), ready("1"), ready("2"), ready("3"), EndAll())
+    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"), EndProcess(driver_id="1"))
+    drivers.on(gone("1"), gone("2"), gone("3"))
+    drivers.after(60_000)
+    assert drivers.states() == {}

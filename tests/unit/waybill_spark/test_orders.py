@@ -1,0 +1,85 @@
+"""What a runner orders reaches its driver in order, and a stop reaches the run that it names."""
+
+from collections.abc import Iterator
+from queue import SimpleQueue
+
+import pytest
+
+from integration.waiting import eventually
+from waybill_shared.contract.driver import Check, End, Order, Stop
+from waybill_shared.contract.errors import Retryable
+from waybill_spark.driver.orders import Orders, OrderUnknown
+
+WAIT_S = 10.0
+CHECK = Check(check_id="c1", manifest="text")
+
+
+class Pipe:
+    """The lines that a runner writes; it is there until it hangs up."""
+
+    def __init__(self) -> None:
+        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (line := self._lines.get()) is not None:
+            yield line
+
+    def say(self, order: Order) -> None:
+        self.write(order.model_dump_json().encode() + b"\n")
+
+    def write(self, line: bytes) -> None:
+        self._lines.put(line)
+
+    def hang_up(self) -> None:
+        self._lines.put(None)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.hang_up()
+
+
+@pytest.fixture
+def orders(pipe: Pipe) -> Orders:
+    orders = Orders()
+    orders.follow(pipe)
+    return orders
+
+
+def test_orders_come_one_after_the_other(orders: Orders, pipe: Pipe) -> None:
+    later = CHECK.model_copy(update={"check_id": "c2"})
+    pipe.say(CHECK)
+    pipe.say(later)
+    pipe.say(End())
+    assert [orders.next(), orders.next(), orders.next()] == [CHECK, later, End()]
+
+
+def test_stop_reaches_its_run_alone_also_before_it_has_begun(orders: Orders, pipe: Pipe) -> None:
+    pipe.say(Stop(run_id="r1"))
+    eventually(lambda: orders.stop_of("r1").is_set(), within_s=WAIT_S)
+    assert not orders.stop_of("r2").is_set()
+
+
+def test_driver_whose_runner_is_gone_stops_its_run_and_ends(orders: Orders, pipe: Pipe) -> None:
+    running = orders.stop_of("r1")
+    pipe.hang_up()
+    assert running.wait(WAIT_S)
+    assert orders.next() == End()
+    assert orders.stop_of("r2").is_set(), "nothing begins any more"
+
+
+@pytest.mark.parametrize("line", [b"{}\n", b'{"kind": "dance"}\n', b"\xff\n"])
+def test_line_that_nobody_knows_ends_the_driver(orders: Orders, pipe: Pipe, line: bytes) -> None:
+    running = orders.stop_of("r1")
+    pipe.write(line)
+    assert running.wait(WAIT_S)
+    with pytest.raises(OrderUnknown):
+        orders.next()
+
+
+def test_what_makes_a_driver_useless_is_raised_where_it_waits(orders: Orders) -> None:
+    orders.fail(Retryable("the JVM is gone"))
+    with pytest.raises(Retryable, match="gone"):
+        orders.next()
