@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -27,6 +28,7 @@ class Around:
         self.uncommitted: set[str] = set()
         self.released: set[int] = set()
         self.now = 0.0
+        self.checks_end = True
 
     def runners(self) -> dict[int, Runner]:
         return self.shares
@@ -36,6 +38,8 @@ class Around:
 
     def hear(self, timeout_s: float) -> Iterable[Checked]:
         """Every check finds nothing."""
+        if not self.checks_end:
+            return []
         checks = [check for world in self.worlds for check in world.checks]
         for world in self.worlds:
             world.checks.clear()
@@ -87,6 +91,26 @@ def test_a_partition_that_kafka_does_not_take_holds_up_no_other(around: Around) 
     for _ in range(3):
         turn(turned, around)
     assert [record.desired for record in around.worlds[0].records] == ["running", "stopped"]
+
+
+def test_a_check_holds_up_only_its_pipeline_and_its_offset_is_not_committed(
+    around: Around,
+) -> None:
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
+    other = replace(command(4, "start"), pipeline_uid="other")
+    around.checks_end = False
+    around.waiting = [(0, 1, command(1)), (0, 2, command(2, "stop")), (0, 3, other)]
+    for _ in range(4):
+        turn(turned, around)
+    assert around.worlds[0].records == []
+    assert around.worlds[0].answers == [("c4", "failed")], "it does not exist"
+    assert around.uncommitted == {"c1", "c2"}
+
+    around.checks_end = True
+    around.waiting = [(0, 4, command(5, "start"))]
+    for _ in range(4):
+        turn(turned, around)
+    assert [record.commanded_at for record in around.worlds[0].records] == [1, 2, 4]
 
 
 def test_what_may_be_written_is_never_refused(around: Around) -> None:

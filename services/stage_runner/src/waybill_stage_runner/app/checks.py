@@ -39,6 +39,7 @@ class Checks:
         now = self._clock.monotonic_ms()
         self._slow = {text: until for text, until in self._slow.items() if now < until}
         if command.manifest in self._slow:
+            self._lines.leave(command)
             return _too_slow(command)
         self._lines.check(command, offset)
         self._drivers.check(command.id, command.pipeline_uid, command.manifest)

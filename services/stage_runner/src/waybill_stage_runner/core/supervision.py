@@ -161,7 +161,7 @@ def _waits(state: PipelineState, event: DriverWaits, now: int) -> Decision:
     if state.phase not in (Phase.STARTING, Phase.SCHEDULING):
         return state, ()
     if event.place == 0:
-        return enter(state, Phase.STARTING, now, state.reason)
+        return enter(state, Phase.STARTING, now, "its turn in the line came")
     place = f"{event.place}. in the line for a driver"
     waiting, actions = enter(state, Phase.SCHEDULING, now, place)
     return replace(waiting, reason=place), actions
