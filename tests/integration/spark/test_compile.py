@@ -9,7 +9,7 @@ from integration.spark.manifests import KAFKA_SINK, make_manifest
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_spark.driver.compile import compile_pipeline
+from waybill_spark.driver.compile import compile_pipeline, compile_stages
 from waybill_spark.guard.allowed import allowed
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "orders.yaml"
@@ -175,3 +175,27 @@ def test_key_that_is_no_column_is_refused(spark: SparkSession) -> None:
     assert problem.message == "sink out: key 'order_id' is not a column"
     assert problem.path == "stages.0.sinks.0.kafka.key"
     assert problem.hint == "columns: customer"
+
+
+def test_what_is_wrong_in_independent_stages_is_named_at_once(spark: SparkSession) -> None:
+    """Of a stage that reads what a refused one writes nothing is said: it may be good."""
+    text = EXAMPLE.read_text().replace("FROM orders", "FROM nonsense") + """
+  - {name: copy, inputs: [orders], sinks: [{name: copied, kafka: {topic: copied}}]}
+  - name: count
+    inputs: [orders]
+    steps: [{name: counted, sql: "SELECT a b c FROM orders"}]
+    sinks: [{name: counts, kafka: {topic: counts}}]
+  - name: keyed
+    inputs: [orders]
+    sinks:
+      - {name: first, kafka: {topic: first, key: nothing}}
+      - {name: second, kafka: {topic: second, key: no_more}}
+"""
+    compiled, problems = compile_stages(spark, parse_manifest(text), allowed())
+    assert [each.stage.name for each in compiled] == ["copy"]
+    assert [problem.message for problem in problems] == [
+        "no view is called `nonsense`",
+        "syntax error at or near 'c'",
+        "sink first: key 'nothing' is not a column",
+        "sink second: key 'no_more' is not a column",
+    ]

@@ -23,6 +23,7 @@ from unit.status.fakes import (
     token,
     view,
 )
+from waybill_shared.contract.graph import graph_of
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
@@ -31,7 +32,7 @@ from waybill_status.adapters import examples
 from waybill_status.adapters.models import PipelinesAnswer
 from waybill_status.core.judge import judge
 from waybill_status.core.outcomes import Judgement, Outcome, accepted, describe, kind_of
-from waybill_status.core.pipelines import PipelineDetail, detail_of, graph_of, summary_of
+from waybill_status.core.pipelines import PipelineDetail, detail_of, summary_of
 from waybill_status.core.views import SlotReading
 
 BATCHES = {

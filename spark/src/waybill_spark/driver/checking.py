@@ -14,10 +14,10 @@ from waybill_spark.sinks.opening import loader_of
 logger = logging.getLogger(__name__)
 
 
-def refuse_unfit(
+def unfit(
     manifest: Manifest, stages: Iterable[CompiledStage], lakehouse_folder: Path
-) -> None:
-    """Every sink that would refuse the rows; one that cannot be asked is the run's to wait for."""
+) -> list[Problem]:
+    """Of every sink that would refuse the rows; one that cannot be asked is the run's to wait for."""
     problems: list[Problem] = []
     for compiled in stages:
         at = f"stages.{manifest.stages.index(compiled.stage)}.sinks"
@@ -30,5 +30,4 @@ def refuse_unfit(
                 logger.warning(
                     "sink cannot be asked", extra={"sink": sink.name, "reason": str(error)}
                 )
-    if problems:
-        raise UserError(problems)
+    return problems

@@ -116,27 +116,44 @@ class CompiledStage:
 def compile_pipeline(
     spark: SparkSession, manifest: Manifest, lists: Allowed
 ) -> tuple[CompiledStage, ...]:
-    """All stages in the order of their data; UserError with the place in the manifest if not.
+    """All stages in the order of their data; UserError with the places in the manifest if not.
 
     `lists`: what their queries may hold.
     """
-    refuse_texts(spark, manifest, lists)
+    compiled, problems = compile_stages(spark, manifest, lists)
+    if problems:
+        raise UserError(problems)
+    return compiled
+
+
+def compile_stages(
+    spark: SparkSession, manifest: Manifest, lists: Allowed
+) -> tuple[tuple[CompiledStage, ...], tuple[Problem, ...]]:
+    """The stages that are good, and what is wrong with others. Of those that read what a refused
+    one writes nothing is known."""
     columns = {i.name: i.columns for i in manifest.inputs}
     topics = manifest.topics()
     compiled: list[CompiledStage] = []
+    problems: list[Problem] = []
     for stage in manifest.stages_in_order():
-        inputs = tuple(
-            DecodedInput(
-                name=name,
-                topic=topics[name],
-                columns=columns[name],
-                own_output=manifest.input(name) is None,
+        try:
+            refuse_texts(spark, manifest, stage, lists)
+            if not columns.keys() >= set(stage.inputs):
+                continue
+            inputs = tuple(
+                DecodedInput(
+                    name=name,
+                    topic=topics[name],
+                    columns=columns[name],
+                    own_output=manifest.input(name) is None,
+                )
+                for name in stage.inputs
             )
-            for name in stage.inputs
-        )
-        compiled.append(_compile_stage(spark, manifest, stage, inputs, lists))
-        columns |= compiled[-1].columns
-    return tuple(compiled)
+            compiled.append(_compile_stage(spark, manifest, stage, inputs, lists))
+            columns |= compiled[-1].columns
+        except UserError as error:
+            problems += error.problems
+    return tuple(compiled), tuple(problems)
 
 
 def _compile_stage(
@@ -157,14 +174,19 @@ def _compile_stage(
         analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
         views.append(step.name)
     columns, schemas, taken = {}, {}, {}
+    problems: list[Problem] = []
     for k, sink in enumerate(stage.sinks):
-        frame = session.table(stage.source_of(sink))
-        _refuse_columns(frame, path=f"stages.{at}.sinks.{k}")
-        _refuse_missing(frame, sink, path=f"stages.{at}.sinks.{k}")
+        frame, path = session.table(stage.source_of(sink)), f"stages.{at}.sinks.{k}"
+        try:
+            schemas[sink.name] = _schema_for(sink, frame, path)
+        except UserError as error:
+            problems += error.problems
+            continue
         columns[sink.name] = _ddl(frame)
-        schemas[sink.name] = _schema(frame, path=f"stages.{at}.sinks.{k}")
         given = loader_of(sink.kind).columns(sink, frame)
         taken[sink.name] = {name: each.name for name, each in given.items()}
+    if problems:
+        raise UserError(problems)
     return CompiledStage(
         stage=stage, inputs=inputs, columns=columns, schemas=schemas, taken=taken, lists=lists
     )
@@ -194,17 +216,16 @@ def _register(
         spark.sql(step.sql).createOrReplaceTempView(step.name)
 
 
-def refuse_texts(spark: SparkSession, manifest: Manifest, lists: Allowed) -> None:
-    """Every query that must not come before Spark's analysis, and all of them at once."""
+def refuse_texts(spark: SparkSession, manifest: Manifest, stage: Stage, lists: Allowed) -> None:
+    """Every query that must not come before Spark's analysis, and all of the stage at once."""
     problems: list[Problem] = []
-    for at, stage in enumerate(manifest.stages):
-        views = [*stage.inputs]
-        for number, step in enumerate(stage.steps):
-            try:
-                refuse_parsed(spark, step.sql, f"stages.{at}.steps.{number}.sql", views, lists)
-            except UserError as error:
-                problems += error.problems
-            views.append(step.name)
+    at, views = manifest.stages.index(stage), [*stage.inputs]
+    for number, step in enumerate(stage.steps):
+        try:
+            refuse_parsed(spark, step.sql, f"stages.{at}.steps.{number}.sql", views, lists)
+        except UserError as error:
+            problems += error.problems
+        views.append(step.name)
     if problems:
         raise UserError(problems)
 
@@ -220,6 +241,12 @@ def analyzed(
     refuse_stateful(frame, path)
     refuse_analyzed(frame, path, lists)
     return frame
+
+
+def _schema_for(sink: Sink, frame: DataFrame, path: str) -> pa.Schema:
+    _refuse_columns(frame, path)
+    _refuse_missing(frame, sink, path)
+    return _schema(frame, path)
 
 
 def _refuse_columns(frame: DataFrame, path: str) -> None:

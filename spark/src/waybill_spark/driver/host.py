@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import Check, DriverEvent, DriverHome, End, Run, RunSpec
 from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.kafka.cluster import Kafka
-from waybill_spark.driver.checking import refuse_unfit
+from waybill_spark.driver.checking import unfit
 from waybill_spark.driver.cluster import is_cluster
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
+from waybill_spark.driver.compile import CompiledStage, compile_pipeline, compile_stages
 from waybill_spark.driver.failures import StageFailed, describe
 from waybill_spark.driver.orders import Orders
 from waybill_spark.driver.run import Engine, PipelineRun
@@ -78,16 +80,30 @@ class Host:
 
     def _check(self, check: Check) -> None:
         try:
-            compiled = self._compile(check.manifest)
             manifest = parse_manifest(check.manifest)
-            refuse_unfit(manifest, compiled, self._home.lakehouse_folder)
         except UserError as error:
-            problems = tuple(place(error.problems, check.manifest))
-            self._tell(DriverEvent(kind="checked", check_id=check.check_id, problems=problems))
+            said = tuple(error.problems)
+            self._tell(DriverEvent(kind="checked", check_id=check.check_id, problems=said))
             return
-        self._checked = (check.manifest, compiled)
+        compiled, problems = self._compiled(check.manifest, manifest)
+        problems = (*problems, *unfit(manifest, compiled, self._home.lakehouse_folder))
+        if not problems:
+            self._checked = (check.manifest, compiled)
         columns = {stage.stage.name: stage.columns for stage in compiled}
-        self._tell(DriverEvent(kind="checked", check_id=check.check_id, columns=columns))
+        placed = tuple(sorted(place(problems, check.manifest), key=_place))
+        self._tell(
+            DriverEvent(kind="checked", check_id=check.check_id, problems=placed, columns=columns)
+        )
+
+    def _compiled(
+        self, text: str, manifest: Manifest
+    ) -> tuple[Sequence[CompiledStage], tuple[Problem, ...]]:
+        """The stages that are good, and what is wrong with others."""
+        kept = self._kept(text)
+        if kept is not None:
+            return kept, ()
+        assert self._engine is not None, "a driver without Spark was told to check"
+        return compile_stages(self._engine.session, manifest, self._lists)
 
     def _run(self, spec: RunSpec) -> bool:
         """Whether it has ended in good order and left nothing behind."""
@@ -120,12 +136,16 @@ class Host:
         run.run(self._engine, compiled, self._orders.stop_of(spec.run_id))
 
     def _compile(self, manifest: str) -> Sequence[CompiledStage]:
-        """What was just checked is not compiled again; a compiled stage serves one run."""
-        (text, compiled), self._checked = self._checked, ("", ())
-        if text == manifest:
-            return compiled
+        kept = self._kept(manifest)
+        if kept is not None:
+            return kept
         assert self._engine is not None, "a driver without Spark was told to compile"
         return compile_pipeline(self._engine.session, parse_manifest(manifest), self._lists)
+
+    def _kept(self, manifest: str) -> Sequence[CompiledStage] | None:
+        """What was just checked is not compiled again; a compiled stage serves one run."""
+        (text, compiled), self._checked = self._checked, ("", ())
+        return compiled if text == manifest else None
 
     def _left_behind(self, threads: set[threading.Thread]) -> list[str]:
         left = [f"thread {t.name}" for t in set(threading.enumerate()) - threads if _ours(t)]
@@ -155,6 +175,10 @@ def _logging_to(file: Path) -> Iterator[None]:
         for output, own in zip(OUTPUTS, before, strict=True):
             os.dup2(own, output)
             os.close(own)
+
+
+def _place(problem: Problem) -> tuple[int, int]:
+    return problem.line or 0, problem.column or 0
 
 
 def _active_queries(session: SparkSession) -> int:

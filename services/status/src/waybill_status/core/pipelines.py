@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
@@ -65,24 +66,6 @@ class StageDetail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphNode:
-    id: str
-    kind: str = field(metadata={"description": "input | stage | sink"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphEdge:
-    source: str = field(metadata={"serialization_alias": "from"})
-    target: str = field(metadata={"serialization_alias": "to"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineGraph:
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[GraphEdge, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDetail(PipelineSummary):
     """The next attempt to start its driver comes at `next_attempt_at`."""
 
@@ -138,27 +121,6 @@ def detail_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineDe
         stages=tuple(_stage(stage, slot) for stage in record.stages),
         graph=graph_of(record.stages),
         manifest=record.manifest,
-    )
-
-
-def graph_of(stages: tuple[StageDefinition, ...]) -> PipelineGraph:
-    """Inputs and sinks share their names; a stage may be called as one of them, so ids say what."""
-    writer = {k.topic_id: f"sink/{k.name}" for s in stages for k in s.sinks if k.topic_id}
-    nodes: dict[str, str] = {}
-    edges: list[GraphEdge] = []
-    for stage in stages:
-        for source in stage.inputs:
-            node = f"input/{source.name}" if source.root else writer.get(source.topic_id)
-            if node is not None:
-                nodes.setdefault(node, "input" if source.root else "sink")
-                edges.append(GraphEdge(source=node, target=f"stage/{stage.name}"))
-        nodes[f"stage/{stage.name}"] = "stage"
-        for sink in stage.sinks:
-            nodes.setdefault(f"sink/{sink.name}", "sink")
-            edges.append(GraphEdge(source=f"stage/{stage.name}", target=f"sink/{sink.name}"))
-    return PipelineGraph(
-        nodes=tuple(GraphNode(id=name, kind=kind) for name, kind in nodes.items()),
-        edges=tuple(edges),
     )
 
 

@@ -1,0 +1,44 @@
+"""A pipeline as people see it: what its stages read and write. Values only."""
+
+from dataclasses import dataclass, field
+
+from waybill_shared.contract.events import StageDefinition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphNode:
+    id: str
+    kind: str = field(metadata={"description": "input | stage | sink"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphEdge:
+    source: str = field(metadata={"serialization_alias": "from"})
+    target: str = field(metadata={"serialization_alias": "to"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineGraph:
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+
+
+def graph_of(stages: tuple[StageDefinition, ...]) -> PipelineGraph:
+    """Inputs and sinks share their names; a stage may be called as one of them, so ids say what."""
+    writer = {k.topic_id: f"sink/{k.name}" for s in stages for k in s.sinks if k.topic_id}
+    nodes: dict[str, str] = {}
+    edges: list[GraphEdge] = []
+    for stage in stages:
+        for source in stage.inputs:
+            node = f"input/{source.name}" if source.root else writer.get(source.topic_id)
+            if node is not None:
+                nodes.setdefault(node, "input" if source.root else "sink")
+                edges.append(GraphEdge(source=node, target=f"stage/{stage.name}"))
+        nodes[f"stage/{stage.name}"] = "stage"
+        for sink in stage.sinks:
+            nodes.setdefault(f"sink/{sink.name}", "sink")
+            edges.append(GraphEdge(source=f"stage/{stage.name}", target=f"sink/{sink.name}"))
+    return PipelineGraph(
+        nodes=tuple(GraphNode(id=name, kind=kind) for name, kind in nodes.items()),
+        edges=tuple(edges),
+    )
