@@ -1,4 +1,5 @@
 """Answers to commands: follows their topic, remembers the newest, lets requests wait for them.
+What checks have found takes most of the memory, and is forgotten first.
 
 How old they are is not looked at: their times are by the clocks of runners, and the topic keeps an
 hour.
@@ -8,6 +9,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable
@@ -19,6 +21,7 @@ from waybill_shared.process.signal import Signal
 logger = logging.getLogger(__name__)
 
 KEPT_MAX = 10_000  # some MB
+RESULTS_BYTES_MAX = 32_000_000  # of what checks have found; each is 256 kB at most
 RECORD_TIMEOUT_S = 5.0
 
 
@@ -27,14 +30,30 @@ class Replies:
 
     def __init__(self) -> None:
         self._by_id: OrderedDict[tuple[str, str], Reply] = OrderedDict()
+        self._results: OrderedDict[tuple[str, str], int] = OrderedDict()
+        """The lengths of the results that are kept, the oldest first."""
+        self._results_bytes = 0
         self._changed = Signal()
         self._closing = False
 
     def take(self, reply: Reply) -> None:
-        self._by_id[reply.tenant, reply.id] = reply
+        key = reply.tenant, reply.id
+        self._forget_result(key)
+        self._by_id[key] = reply
+        if reply.result is not None:
+            self._results[key] = len(reply.result)
+            self._results_bytes += len(reply.result)
         if len(self._by_id) > KEPT_MAX:
-            self._by_id.popitem(last=False)
+            oldest, _ = self._by_id.popitem(last=False)
+            self._forget_result(oldest)
+        while self._results_bytes > RESULTS_BYTES_MAX:
+            oldest = next(iter(self._results))
+            self._forget_result(oldest)
+            self._by_id[oldest] = replace(self._by_id[oldest], result=None)
         self._changed.notify()
+
+    def _forget_result(self, key: tuple[str, str]) -> None:
+        self._results_bytes -= self._results.pop(key, 0)
 
     def get(self, caller: Caller, id: str) -> Reply | None:
         return self._by_id.get((caller.tenant, id))
