@@ -251,14 +251,19 @@ def make_problem(message: str = "a step is wrong") -> Problem:
 
 
 def make_reply(
-    state: str = "done", *, id: str = "c1", problem: str | None = None, result: str | None = None
+    state: str = "done",
+    *,
+    id: str = "c1",
+    action: Action = Action.START,
+    problem: str | None = None,
+    result: str | None = None,
 ) -> Reply:
     return Reply(
         tenant=TENANT,
         pipeline_uid=UID,
         id=id,
         pipeline="orders",
-        action=Action.START,
+        action=action,
         actor="ada",
         state=OperationState(state),
         generation=1,

@@ -295,7 +295,9 @@ class RunnerProcess:
                 if force:
                     driver.kill()
 
-    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+    def check(
+        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+    ) -> None:
         self._checks.append(check_id)
 
     def forget_check(self, check_id: str) -> None:

@@ -28,6 +28,7 @@ from waybill.errors import (
     WaitEnded,
     WaybillError,
 )
+from waybill.findings import CheckedStage, Findings
 from waybill.models import (
     AsyncIssuedToken,
     AsyncReceipt,
@@ -60,11 +61,13 @@ __all__ = [
     "AsyncIssuedToken",
     "AsyncReceipt",
     "AsyncToken",
+    "CheckedStage",
     "Client",
     "Conflict",
     "Expired",
     "FailedRecord",
     "Fault",
+    "Findings",
     "Invalid",
     "IssuedToken",
     "KafkaAway",

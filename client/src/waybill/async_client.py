@@ -14,6 +14,7 @@ from waybill.client import NAME_GRACE_S, START_TIMEOUT_S, TIMEOUT_S
 from waybill.connection import AsyncConnection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
+from waybill.findings import Findings
 from waybill.generations import Generations
 from waybill.models import AsyncIssuedToken, AsyncReceipt, Operation, Position, Span, StartFrom
 from waybill.ndjson import Record
@@ -209,6 +210,11 @@ class AsyncClient:
         which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
         """
         return await self._change(questions.apply(manifest_text, name), wait_s)
+
+    async def check(self, manifest_text: str, *, timeout_s: float = WAIT_TIMEOUT_S) -> Findings:
+        """As `Client.check`."""
+        plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
+        return await self._run(plan)
 
     async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""

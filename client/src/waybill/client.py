@@ -14,6 +14,7 @@ from waybill import plans, questions
 from waybill.connection import Connection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
+from waybill.findings import Findings
 from waybill.generations import Generations
 from waybill.models import IssuedToken, Operation, Position, Receipt, Span, StartFrom
 from waybill.ndjson import Record
@@ -212,6 +213,15 @@ class Client:
         which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
         """
         return self._change(questions.apply(manifest_text, name), wait_s)
+
+    def check(self, manifest_text: str, *, timeout_s: float = WAIT_TIMEOUT_S) -> Findings:
+        """What is wrong with a manifest, and what it would make; nothing is made or changed.
+
+        Errors come together, in the order of the text. WaitEnded: nobody has checked it within
+        `timeout_s`. Invalid: Spark could not compile it in time.
+        """
+        plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
+        return self._run(plan)
 
     def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""

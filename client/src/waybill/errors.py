@@ -25,7 +25,9 @@ WaybillError
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-MOMENTARY = frozenset({"pipeline_not_ready", "input_not_ready", "pipeline_behind"})
+MOMENTARY = frozenset(
+    {"pipeline_not_ready", "input_not_ready", "pipeline_behind", "too_many_checks"}
+)
 
 if TYPE_CHECKING:
     from waybill.models import FailedRecord, Fault, Rejected
@@ -112,7 +114,8 @@ class NotReady(ProblemError):
 
     @property
     def momentary(self) -> bool:
-        """Something was changed just now and is not known everywhere yet; nothing was done."""
+        """Nothing was done, and in a moment it will be: it is not known everywhere yet what was
+        changed, or others come first."""
         return self.type.rpartition(":")[2] in MOMENTARY
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from waybill import questions
-from waybill.errors import NotFound, NotReady, ProblemError, UnexpectedAnswer, Unreachable
+from waybill.errors import Invalid, NotFound, NotReady, ProblemError, UnexpectedAnswer, Unreachable
 from waybill.fields import Fields
+from waybill.findings import Findings, found_in
 from waybill.models import Operation
 from waybill.outcomes import Outcome, not_final, outcome_in
 from waybill.pipelines import Pipeline, in_phase
@@ -20,6 +21,7 @@ from waybill.tokens import AnyToken
 from waybill.waiting import Patience
 
 PAGES_MAX = 1_000  # a cursor that never ends is a fault of the server
+CHECK_HELD_S = 10.0  # so long the answer to a check may take, before it is an operation
 CHANGE_INTERVAL_S = 1.0  # between two looks at a token that is too long for an event stream
 
 T = TypeVar("T")
@@ -67,6 +69,19 @@ def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operat
         if failed is None:
             raise
         return failed
+
+
+def check(question: Question, patience: Patience, heard: Heard) -> Plan[Findings]:
+    """What is wrong, whether Waybill saw it at once or only Spark did."""
+    try:
+        answer = yield from asked(question, patience, CHECK_HELD_S)
+    except Invalid as error:
+        if not error.errors or failed_in(error) is not None:
+            raise
+        return Findings.refused(error)
+    if "operation" not in answer.raw:
+        return Findings.read(answer)
+    return found_in((yield from operation(answer.text("operation"), patience, heard)))
 
 
 def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:

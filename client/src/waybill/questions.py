@@ -101,6 +101,10 @@ def apply(manifest_text: str, name: str | None) -> Question:
     )
 
 
+def check(manifest_text: str) -> Question:
+    return _post("/v1/validate", {"manifest": manifest_text})
+
+
 def start(name: str) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/start")
 

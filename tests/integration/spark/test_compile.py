@@ -179,7 +179,9 @@ def test_key_that_is_no_column_is_refused(spark: SparkSession) -> None:
 
 def test_what_is_wrong_in_independent_stages_is_named_at_once(spark: SparkSession) -> None:
     """Of a stage that reads what a refused one writes nothing is said: it may be good."""
-    text = EXAMPLE.read_text().replace("FROM orders", "FROM nonsense") + """
+    text = (
+        EXAMPLE.read_text().replace("FROM orders", "FROM nonsense")
+        + """
   - {name: copy, inputs: [orders], sinks: [{name: copied, kafka: {topic: copied}}]}
   - name: count
     inputs: [orders]
@@ -191,6 +193,7 @@ def test_what_is_wrong_in_independent_stages_is_named_at_once(spark: SparkSessio
       - {name: first, kafka: {topic: first, key: nothing}}
       - {name: second, kafka: {topic: second, key: no_more}}
 """
+    )
     compiled, problems = compile_stages(spark, parse_manifest(text), allowed())
     assert [each.stage.name for each in compiled] == ["copy"]
     assert [problem.message for problem in problems] == [

@@ -27,6 +27,7 @@ from unit.ingress.fakes import (
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
+from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.records import Records
@@ -66,6 +67,7 @@ def make_app(
     known = Registry(directory, directory, kafka, mint)
     limits = RowLimits(records_max=10, record_bytes_max=500)
     writer = Records(known, kafka, kafka, mint, limits)
+    commands, told = Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()
     routers = [
         records_router(writer, body_bytes_max=BODY_BYTES_MAX),
         tokens_router(
@@ -73,7 +75,8 @@ def make_app(
             Merges(RandomMint(RING, FixedClock())),
             body_bytes_max=BODY_BYTES_MAX,
         ),
-        pipelines_router(Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()),
+        pipelines_router(commands, told),
+        validate_router(commands, told),
     ]
     return create_app("ingress", routers, Health(), keys=keys)
 

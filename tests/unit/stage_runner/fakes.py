@@ -46,12 +46,14 @@ class World:
     answers: list[tuple[str, str]] = field(default_factory=list)
     generations: list[int | None] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    results: list[str | None] = field(default_factory=list)
     reasons: list[Slug | None] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
     beats: list[str | None] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
     urgent: list[bool] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
+    only_checked: list[str] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
@@ -105,6 +107,7 @@ class World:
         self.generations.append(generation)
         self.problems += answer.errors
         self.reasons.append(answer.problem)
+        self.results.append(answer.result)
 
     def start(
         self,
@@ -125,8 +128,12 @@ class World:
         if force:
             self.living.pop(pipeline_uid, None)
 
-    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+    def check(
+        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+    ) -> None:
         self.checks.append(check_id)
+        if not for_run:
+            self.only_checked.append(check_id)
 
     def forget_check(self, check_id: str) -> None:
         self.checks.remove(check_id)

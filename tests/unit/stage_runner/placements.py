@@ -51,6 +51,10 @@ def check(check_id: str, uid: str = "c") -> CheckWanted:
     return CheckWanted(check_id=check_id, pipeline_uid=uid)
 
 
+def only_check(check_id: str) -> CheckWanted:
+    return CheckWanted(check_id=check_id, pipeline_uid=f"uid of {check_id}", for_run=False)
+
+
 def checked(driver_id: str, check_id: str, *, keep: bool = False) -> CheckDone:
     return CheckDone(driver_id=driver_id, check_id=check_id, keep=keep)
 

@@ -8,6 +8,7 @@ from unit.stage_runner.placements import (
     checked,
     checks,
     gone,
+    only_check,
     over,
     ready,
     runs,
@@ -261,3 +262,33 @@ def test_after_the_end_nothing_is_started_or_given(running: Drivers) -> None:
 def test_answer_of_another_check_is_not_heard(checking: Drivers) -> None:
     checking.on(checked("1", "y"))
     assert checking.states()["1"] is DriverState.CHECKING
+
+
+def test_what_is_only_checked_comes_last(running: Drivers) -> None:
+    running.on(only_check("v"), want("b"), check("x"), want("u", urgent=True))
+    line = running.placement.line
+    assert [getattr(ask, "check_id", ask.pipeline_uid) for ask in line] == ["u", "x", "b", "v"]
+
+
+def test_one_driver_serves_all_that_is_only_checked() -> None:
+    drivers = Drivers(starts=3)
+    assert drivers.on(only_check("v")) == (starts("1"),)
+    assert drivers.on(only_check("w")) == ()
+    assert drivers.on(ready("1")) == (checks("1", "v"),)
+    assert drivers.on(only_check("x")) == ()
+    assert drivers.on(checked("1", "v", keep=True)) == (checks("1", "w"),)
+    assert drivers.on(check("y", "c")) == (starts("2"),)
+
+
+def test_a_driver_is_kept_for_nothing_that_is_only_checked() -> None:
+    drivers = Drivers()
+    drivers.on(only_check("v"), ready("1"), checked("1", "v", keep=True))
+    assert drivers.on(want("a")) == (runs("1", "a"),)
+
+
+def test_what_is_only_checked_stays_so_in_the_next_driver() -> None:
+    drivers = Drivers()
+    drivers.on(only_check("v"), ready("1"))
+    assert drivers.on(gone("1")) == (starts("2"),)
+    drivers.on(want("a"))
+    assert drivers.on(ready("2")) == (runs("2", "a"),)

@@ -290,6 +290,21 @@ def test_an_operation_is_pending_until_answered(client: TestClient, replies: Rep
     assert client.get("/v1/operations/stop.orders.12").status_code == 404
 
 
+def test_what_a_check_has_found_is_told_as_long_as_there_is_room(
+    client: TestClient, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operations stay."""
+    monkeypatch.setattr("waybill_shared.kafka.replies.RESULTS_BYTES_MAX", 60)
+    portal = client.portal
+    assert portal is not None
+    ids = [f"validate.orders.{number:032x}" for number in range(4)]
+    for each in (*ids[:2], ids[1], *ids[2:]):
+        portal.call(replies.take, replace(reply(each), result='{"errors": []}' + " " * 10))
+    told = [client.get(f"/v1/operations/{each}").json() for each in ids]
+    assert [each["result"] for each in told] == [None, None, {"errors": []}, {"errors": []}]
+    assert {each["state"] for each in told} == {"done"}
+
+
 def test_operations_and_events_name_who_wanted_them(
     client: TestClient, replies: Replies, events: Events
 ) -> None:

@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-from waybill.cli import completion, demo, doctor, events, logs, pipelines, render, send, stack
+from waybill.cli import (
+    check,
+    completion,
+    demo,
+    doctor,
+    events,
+    logs,
+    pipelines,
+    render,
+    send,
+    stack,
+)
 from waybill.cli.contexts import choose, contexts, known_names
 from waybill.cli.keys import keys
 from waybill.cli.render import Form, OutputOption, as_json, data
@@ -99,6 +110,7 @@ for command in (
     stack.ps,
     stack.env,
     pipelines.apply,
+    check.check,
     pipelines.wait,
     pipelines.get,
     pipelines.describe,

@@ -1,8 +1,6 @@
 """The commands about pipelines: apply, get, describe, start, stop, restart, delete, wait."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +9,7 @@ from waybill.cli import render
 from waybill.cli.describe import describe_lines
 from waybill.cli.exits import ExitCode
 from waybill.cli.lag import lag_of
+from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, connect
 from waybill.errors import ProblemError
@@ -20,25 +19,18 @@ from waybill.pipelines import Pipeline
 if TYPE_CHECKING:
     from waybill.client import Client
 
-STDIN = "-"
 OPERATION_WAIT_S = 120.0  # on a busy machine a first driver takes most of it
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
 
 def apply(
-    file: Annotated[
-        Path,
-        typer.Option(
-            "-f", "--file", metavar="FILE", help="the manifest, YAML or JSON; - for stdin"
-        ),
-    ],
+    file: ManifestOption,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Create or change a pipeline from a manifest, and start it.
 
-    Waits up to 30 s. What is wrong is told as file:line:column with a hint. A manifest that is
-    refused at once changes nothing; what only Spark finds (in SQL, in a sink's table) leaves the
-    pipeline Failed until a good manifest is applied.
+    Waits up to 30 s. What is wrong is told as file:line:column with a hint, also what only Spark
+    finds (in SQL, in a sink's table). A manifest that is refused changes nothing.
 
     \b
     Example:
@@ -47,8 +39,7 @@ def apply(
     \b
     Exit codes: 0 applied · 1 error · 2 usage · 4 not done after 30 s
     """
-    text = _manifest(file)
-    name = "<stdin>" if str(file) == STDIN else str(file)
+    text, name = read_manifest(file), name_of(file)
     try:
         with connect() as client:
             operation = _settled(client, client.apply(text))
@@ -233,16 +224,6 @@ def _tell_operation(operation: Operation, file: str, output: Form) -> None:
 
 def _tell_faults(faults: tuple[Fault, ...], file: str) -> None:
     render.complain(*(render.fault_text(fault, file) for fault in faults))
-
-
-def _manifest(file: Path) -> str:
-    try:
-        return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8")
-    except OSError as error:
-        message = f"cannot read {file}: {error.strerror}"
-    except UnicodeDecodeError:
-        message = f"{file} is not text in UTF-8"
-    raise typer.BadParameter(message, param_hint="--file")
 
 
 def _row(pipeline: Pipeline) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.adapters.replies import FollowedAnswers
+from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
@@ -62,6 +63,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         records_router(records, body_bytes_max=bytes_max),
         tokens_router(TokenIssuer(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
         pipelines_router(commands, answers),
+        validate_router(commands, answers),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})
     return create_app("ingress", routers, health, answers.run, keys), failed, answers

@@ -22,6 +22,7 @@ from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.rehearsal import rehearsal
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.adapters.transactions import PartitionProducer
+from waybill_stage_runner.app.checks import Admission
 from waybill_stage_runner.app.measuring import show_guard
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.runner import Runner
@@ -44,7 +45,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     topics = watched_topics(admin, prefix)
     ownership = Ownership(
         KafkaPast(topics, prefix),
-        partial(make_runner, settings, drivers, topics, uuid.uuid4().hex),
+        partial(make_runner, settings, drivers, topics, uuid.uuid4().hex, admission=Admission()),
     )
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
     consumer = make_consumer(admin.cluster, settings.group("stage_runner"))
@@ -78,6 +79,8 @@ def make_runner(
     topics: OwnTopics,
     run_id: str,
     partition: int,
+    *,
+    admission: Admission,
 ) -> Runner:
     """The one runner of that partition: every other is shut out when this returns."""
     prefix, admin = settings.topic_prefix, topics.admin
@@ -91,6 +94,7 @@ def make_runner(
         ),
         drivers,
         clock,
+        admission=admission,
     )
 
 

@@ -117,4 +117,5 @@ class DriverEvent(_Message):
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     columns: Mapping[str, Mapping[str, str]] = {}
-    """Of a manifest that was checked: by stage and sink, the columns of the rows."""
+    """Of a manifest that was checked: by stage and sink, the columns of the rows. Those of stages
+    that are wrong are not known."""

@@ -12,6 +12,7 @@ Anything else is our fault: crash and let the supervisor restart.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from waybill_shared.contract.problems import Slug
@@ -42,6 +43,10 @@ class UserError(ContractError):
         super().__init__("; ".join(problem.message for problem in problems))
         self.problems = tuple(problems)
         self.slug = slug
+
+    def without_places(self) -> "UserError":
+        """For who did not write the text that the places are in."""
+        return UserError([replace(p, line=None, column=None) for p in self.problems], self.slug)
 
 
 class Refusal(ContractError):

@@ -3,9 +3,12 @@ before anybody has worked on it. Knows nothing of how it ends."""
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from waybill_shared.contract.words import Action
 
+WITHOUT_PLACES: Final = "without_places"
+"""An option of a validation: whoever sent the manifest does not know lines and columns of it."""
 PATTERN = re.compile(rf"({'|'.join(Action)})\.([a-z][a-z0-9_-]{{0,62}})\.([0-9a-f]{{32}})")
 
 

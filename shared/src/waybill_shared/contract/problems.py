@@ -114,6 +114,8 @@ class Slug(StrEnum):
         "Kafka accepts none of these records: for example, they have no key in a compacted topic")
     RECORDS_REJECTED = ("records_rejected", 422, Acts.CALLER,
         "no record fits the schema of this input; `rejected` says why, for each record")
+    TOO_MANY_CHECKS = ("too_many_checks", 429, Acts.MOMENTS,
+        "too many manifests are waiting for their check: send this one again")
     TOO_MANY_WAITERS = ("too_many_waiters", 429, Acts.LATER,
         "too many requests are waiting: ask without `wait`")
     INTERNAL = ("internal", 500, Acts.US,

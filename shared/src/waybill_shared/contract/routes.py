@@ -42,6 +42,7 @@ ROUTES: tuple[Route, ...] = (
         "ingress",
         "POST /v1/pipelines/{p}/inputs/{i}/records write",
         "POST /v1/tokens write",
+        "POST /v1/validate write",
         "PUT /v1/pipelines/{p} admin",
         "DELETE /v1/pipelines/{p} admin",
         "POST /v1/pipelines/{p}/start admin",

@@ -165,7 +165,7 @@ class BatchDetail(Word):
 
 
 class Action(Word):
-    """What people can do with a pipeline.
+    """What people can do with a pipeline or its manifest.
 
     `action` of an operation.
     """
@@ -175,6 +175,7 @@ class Action(Word):
     STOP = "stop", "stop it; what it has not processed waits"
     RESTART = "restart", "run it with a new driver, also on topics that were created again"
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
+    VALIDATE = "validate", "check a manifest; nothing is made or changed"
 
 
 class OperationState(Word):

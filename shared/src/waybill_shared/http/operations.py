@@ -48,7 +48,8 @@ class OperationAnswer(_Answer):
     id: str
     pipeline: str
     pipeline_uid: str | None = Field(
-        default=None, description="of the life of the pipeline that was changed"
+        default=None,
+        description="of the life of the pipeline that was changed; a check has its own",
     )
     action: str = Field(description=meanings(Action))
     actor: str | None = Field(default=None, description=f"{ACTOR}; null while it is pending")
@@ -62,4 +63,8 @@ class OperationAnswer(_Answer):
     )
     errors: list[PlacedError] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
-    result: Annotated[dict[str, Any] | None, BeforeValidator(_parsed)] = None
+    result: Annotated[dict[str, Any] | None, BeforeValidator(_parsed)] = Field(
+        default=None,
+        description="what a check has found, as `POST /v1/validate` answers it; null when it is no"
+        " longer kept",
+    )

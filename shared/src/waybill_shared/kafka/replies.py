@@ -14,6 +14,7 @@ from dataclasses import replace
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, Reply
+from waybill_shared.contract.words import Action
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.process.signal import Signal
@@ -84,10 +85,11 @@ def follow_replies(
     since_ms: int | None = None,
 ) -> TopicFollower[Reply]:
     """Whoever hears a reply may ask for the pipeline next, whose record came before it: that is
-    known to the follower of `pipelines` by then. `since_ms`: as of any follower."""
+    known to the follower of `pipelines` by then. A validation has none. `since_ms`: as of any
+    follower."""
 
     def hear(reply: Reply) -> None:
-        if replies.caught_up.is_set():
+        if replies.caught_up.is_set() and reply.action is not Action.VALIDATE:
             try:
                 pipelines.await_now(RECORD_TIMEOUT_S)
             except Retryable as error:

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 def unfit(
     manifest: Manifest, stages: Iterable[CompiledStage], lakehouse_folder: Path
 ) -> list[Problem]:
-    """Of every sink that would refuse the rows; one that cannot be asked is the run's to wait for."""
+    """What sinks would refuse; one that cannot be asked is the run's to wait for."""
     problems: list[Problem] = []
     for compiled in stages:
         at = f"stages.{manifest.stages.index(compiled.stage)}.sinks"

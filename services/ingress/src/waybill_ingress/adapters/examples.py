@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug, problem_body
-from waybill_shared.contract.words import OperationState
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.http.operations import OPERATION
 
 JsonObject = dict[str, Any]
@@ -16,10 +16,14 @@ def _error(message: str, hint: str, **place: object) -> JsonObject:
     return {"message": message, "line": None, "column": None, "path": "", "hint": hint, **place}
 
 
-def _refused(slugs: tuple[Slug, ...], error: JsonObject) -> JsonObject:
+def _refused(
+    slugs: tuple[Slug, ...], error: JsonObject, action: Action = Action.APPLY
+) -> JsonObject:
     """How an answer with their common status looks; the example is of the first."""
     failed = {
         **OPERATION,
+        "id": OPERATION["id"].replace(Action.APPLY, action),
+        "action": action,
         "state": OperationState.FAILED,
         "problem": slugs[0],
         "errors": [error],
@@ -49,5 +53,28 @@ REFUSALS: Final[Mapping[int | str, JsonObject]] = {
         _error(
             "topic orders.in cannot be created now", "send the command again when that is mended"
         ),
+    ),
+}
+
+CHECK_REFUSALS: Final[Mapping[int | str, JsonObject]] = {
+    422: _refused(
+        (Slug.INVALID,),
+        _error(
+            "it was not compiled within 30 s", "split its queries into smaller steps or pipelines"
+        ),
+        Action.VALIDATE,
+    ),
+    429: _refused(
+        (Slug.TOO_MANY_CHECKS,),
+        _error("32 manifests are waiting for their check", "send it again in a moment"),
+        Action.VALIDATE,
+    ),
+    500: _refused(
+        (Slug.INTERNAL,),
+        _error(
+            "the driver in which it was checked ended, and the next one too",
+            "the log of the stage_runner says why",
+        ),
+        Action.VALIDATE,
     ),
 }

@@ -1,11 +1,12 @@
 """What comes in and goes out over HTTP, as types: they check requests and document answers."""
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.births import NamedSpan
 from waybill_shared.contract.words import Action
+from waybill_shared.http.operations import PlacedError
 
 PARTITIONS_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 2
@@ -15,6 +16,45 @@ CLUSTER_ID_CHARACTERS_MAX = 100
 Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
 TOKEN = "wb1.AQ2l8Q3b0yJx"
 REQUEST_ID = "8f14e45fceea167a5a36dedd4bea2543"
+MANIFEST = """\
+version: 1
+name: orders
+inputs:
+  - {name: orders, kafka: {topic: orders.in}, schema: "order_id BIGINT"}
+stages:
+  - {name: copy, inputs: [orders], sinks: [{name: copied, kafka: {topic: orders.copied}}]}
+  - name: enrich
+    inputs: [orders]
+    steps: [{name: twice, sql: "SELECT order_id * 2 AS twice FROM ordrs"}]
+    sinks: [{name: lake, iceberg: {table: raw.orders}}]
+"""
+FINDINGS: dict[str, Any] = {
+    "errors": [
+        {
+            "message": "no view is called `ordrs`",
+            "line": 9,
+            "column": 67,
+            "path": "stages.1.steps.0.sql",
+            "hint": "did you mean 'orders'? views here: orders",
+        }
+    ],
+    "warnings": [],
+    "graph": {
+        "nodes": [
+            {"id": "input/orders", "kind": "input"},
+            {"id": "stage/copy", "kind": "stage", "columns": {"copied": "`order_id` bigint"}},
+            {"id": "sink/copied", "kind": "sink"},
+            {"id": "stage/enrich", "kind": "stage"},
+            {"id": "sink/lake", "kind": "sink"},
+        ],
+        "edges": [
+            {"from": "input/orders", "to": "stage/copy"},
+            {"from": "stage/copy", "to": "sink/copied"},
+            {"from": "input/orders", "to": "stage/enrich"},
+            {"from": "stage/enrich", "to": "sink/lake"},
+        ],
+    },
+}
 
 
 class _Request(BaseModel):
@@ -135,3 +175,41 @@ class AcceptedAnswer(BaseModel):
     operation: str
     pipeline: str
     action: str
+
+
+class ValidateRequest(_Request):
+    model_config = ConfigDict(json_schema_extra={"example": {"manifest": MANIFEST}})
+
+    manifest: str | dict[str, Any] = Field(
+        description="YAML or JSON as a text, or the same as an object: of that no error has a line"
+    )
+
+
+class CheckedNode(BaseModel):
+    id: str
+    kind: str = Field(description="input | stage | sink")
+    columns: dict[str, str] | None = Field(
+        default=None,
+        description="only of a stage that compiled: by sink, the columns of its rows, as the"
+        " `schema` of an input has them. Left out where the answer would be too long",
+    )
+
+
+class CheckedEdge(BaseModel):
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+
+
+class CheckedGraph(BaseModel):
+    nodes: list[CheckedNode]
+    edges: list[CheckedEdge]
+
+
+class FindingsAnswer(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": FINDINGS})
+
+    errors: list[PlacedError] = Field(description="none: `apply` would take it")
+    warnings: list[str]
+    graph: CheckedGraph | None

@@ -10,6 +10,7 @@ from waybill_ingress.adapters.models import AcceptedAnswer
 from waybill_ingress.app.commands import Beginning, Commands, refused_for
 from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.events import Reply
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
@@ -58,16 +59,14 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
 
     async def answered(request: Request, operation: OperationId, wait: float) -> Response:
         if wait == 0:
-            return _accepted(operation)
+            return accepted(operation)
         hold(request)
         reply = await answers.within(caller(request), operation, wait)
         if reply is None:
-            return _accepted(operation)
-        told = OperationAnswer.model_validate(reply).model_dump(mode="json")
+            return accepted(operation)
         if reply.state is OperationState.DONE:
-            return JSONResponse(told)
-        said = "; ".join(error.message for error in reply.errors)
-        raise Refusal(refused_for(reply), said or f"{reply.action} failed", **told)
+            return JSONResponse(OperationAnswer.model_validate(reply).model_dump(mode="json"))
+        raise refusal_of(reply)
 
     @router.put(
         "",
@@ -113,7 +112,14 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
     return router
 
 
-def _accepted(operation: OperationId) -> Response:
+def refusal_of(reply: Reply) -> Refusal:
+    """Of a command that has failed; it carries the operation."""
+    told = OperationAnswer.model_validate(reply).model_dump(mode="json")
+    said = "; ".join(error.message for error in reply.errors)
+    return Refusal(refused_for(reply), said or f"{reply.action} failed", **told)
+
+
+def accepted(operation: OperationId) -> Response:
     return JSONResponse(
         {
             "operation": str(operation),

@@ -1,5 +1,6 @@
 """Takes what people want of pipelines. Promise: a command that was answered with an id is in Kafka
-and will be answered once; ingress itself changes no pipeline, and says no more than was replied."""
+and will be answered once; ingress itself changes no pipeline, and says no more than was replied.
+What is to be validated belongs to no pipeline: its command has a key of its own."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -12,7 +13,7 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, Reply, pipeline_key
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.operations import WITHOUT_PLACES, OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 
@@ -54,6 +55,28 @@ class Commands:
         options = {} if start_from is None else {"from": str(start_from)}
         return await self._send(caller, Action.RESTART, name, request_id, options=options)
 
+    async def validate(
+        self, caller: Caller, manifest: str, request_id: str, *, without_places: bool = False
+    ) -> OperationId:
+        """`without_places`: who sent it does not know lines and columns of this text."""
+        name = parse_manifest(manifest, reserved=self._prefix).name
+        operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
+        command = Command(
+            tenant=caller.tenant,
+            pipeline_uid=operation.nonce,
+            id=str(operation),
+            pipeline=name,
+            life=0,
+            action=operation.action,
+            manifest=manifest,
+            actor=caller.actor,
+            request_id=request_id,
+            at=self._mint.now_ms(),
+            options={WITHOUT_PLACES: "true"} if without_places else {},
+        )
+        await self._write(command)
+        return operation
+
     async def _send(
         self,
         caller: Caller,
@@ -79,9 +102,13 @@ class Commands:
             at=self._mint.now_ms(),
             options=dict(options or {}),
         )
-        key = pipeline_key(caller.tenant, life.uid)
+        await self._write(command)
+        return operation
+
+    async def _write(self, command: Command) -> None:
+        key = pipeline_key(command.tenant, command.pipeline_uid)
         appended = await self._log.append(f"{self._prefix}.commands", one(encode(command), key))
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)
-            raise Retryable(f"{action} of {name} was not taken: {missing.reason}")
-        return operation
+            said = f"{command.action} of {command.pipeline} was not taken: {missing.reason}"
+            raise Retryable(said)

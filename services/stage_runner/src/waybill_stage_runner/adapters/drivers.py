@@ -131,9 +131,11 @@ class DriverPool:
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
         self._take(RunUnwanted(pipeline_uid=pipeline_uid, force=force))
 
-    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+    def check(
+        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+    ) -> None:
         self._checks[check_id] = manifest
-        self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid))
+        self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
 
     def forget_check(self, check_id: str) -> None:
         self._checks.pop(check_id, None)

@@ -102,6 +102,7 @@ class KafkaPublisher:
             warnings=warnings,
             at=self._clock.now_ms(),
             problem=answer.problem,
+            result=answer.result,
         )
         self._producer.send([self._to("replies", reply)])
 

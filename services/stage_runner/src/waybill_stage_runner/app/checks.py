@@ -1,27 +1,57 @@
-"""Commands whose manifests are checked before anything is made of them."""
+"""Commands whose manifests are checked before anything is made of them, or are only checked."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import OperationState
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Checked, Drivers
+from waybill_stage_runner.core.findings import findings_of
 from waybill_stage_runner.core.lines import Lines, Waiting
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.placement import CHECK_MS
 
 SLOW_MS: Final = 60_000  # so long a text is refused at once whose check took too long
+VALIDATIONS_MAX: Final = 32  # that wait at once; each takes some 0.3 s
+
+
+class Admission:
+    """Which checks are made at all, of all partitions that a process has: they share its drivers.
+
+    So many validations may wait, and what took too long is not tried again for a while.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: set[str] = set()
+        self._slow: dict[str, int] = {}
+        """Until when a manifest is refused, by its text."""
+
+    def enter(self, command_id: str) -> bool:
+        """Whether there is room for a validation; who is in stays in."""
+        if command_id not in self._waiting and len(self._waiting) >= VALIDATIONS_MAX:
+            return False
+        self._waiting.add(command_id)
+        return True
+
+    def leave(self, command_id: str) -> None:
+        self._waiting.discard(command_id)
+
+    def remember_slow(self, manifest: str, now: int) -> None:
+        self._slow[manifest] = now + SLOW_MS
+
+    def slow(self, manifest: str, now: int) -> bool:
+        self._slow = {text: until for text, until in self._slow.items() if now < until}
+        return manifest in self._slow
 
 
 class Checks:
-    def __init__(self, drivers: Drivers, clock: Clocks) -> None:
+    def __init__(self, drivers: Drivers, clock: Clocks, admission: Admission) -> None:
         self._drivers = drivers
         self._clock = clock
+        self._admission = admission
         self._lines = Lines()
-        self._slow: dict[str, int] = {}
-        """Until when a manifest is refused, by its text."""
 
     def put_behind(self, command: Command, offset: int) -> bool:
         """Whether another command of its pipeline comes first; then it waits for that."""
@@ -36,30 +66,33 @@ class Checks:
     def begin(self, command: Command, offset: int) -> Answer | None:
         """Have it checked; or why not."""
         assert command.manifest is not None
-        now = self._clock.monotonic_ms()
-        self._slow = {text: until for text, until in self._slow.items() if now < until}
-        if command.manifest in self._slow:
+        if self._admission.slow(command.manifest, self._clock.monotonic_ms()):
             self._lines.leave(command)
             return _too_slow(command)
+        for_run = command.action is not Action.VALIDATE
+        if not for_run and not self._admission.enter(command.id):
+            return _no_room(command)
         self._lines.check(command, offset)
-        self._drivers.check(command.id, command.pipeline_uid, command.manifest)
+        uid = command.pipeline_uid
+        self._drivers.check(command.id, uid, command.manifest, for_run=for_run)
         return None
 
     def end(self, found: Checked) -> Answer | None:
-        """What is to be answered at once, as it is refused; else it is free now."""
+        """What is answered at once, as it is refused or was only to be checked; else it is free."""
         command = self._lines.checked(found.check_id)
-        refusal = None if command is None else self._refusal(command, found)
-        if refusal is not None:
-            self._lines.leave(refusal.command)
-        return refusal
+        answer = None if command is None else self._answer(command, found)
+        if answer is not None:
+            self.leave(answer.command)
+        return answer
 
     def free(self) -> Waiting | None:
         """A command that has waited, and is to be carried out now."""
         return self._lines.free()
 
     def leave(self, command: Command) -> None:
-        """It is carried out, or refused."""
+        """It is carried out, answered or refused."""
         self._lines.leave(command)
+        self._admission.leave(command.id)
 
     def waiting(self) -> Iterable[str]:
         return (command.id for command in self._lines)
@@ -67,15 +100,19 @@ class Checks:
     def clear(self) -> None:
         for check_id in self._lines.checking:
             self._drivers.forget_check(check_id)
+            self._admission.leave(check_id)
         self._lines.clear()
 
-    def _refusal(self, command: Command, found: Checked) -> Answer | None:
+    def _answer(self, command: Command, found: Checked) -> Answer | None:
         assert command.manifest is not None
         if found.failed == "gone":
             return _gone(command)
         if found.failed == "deadline":
-            self._slow[command.manifest] = self._clock.monotonic_ms() + SLOW_MS
+            self._admission.remember_slow(command.manifest, self._clock.monotonic_ms())
             return _too_slow(command)
+        if command.action is Action.VALIDATE:
+            result = findings_of(command, found.problems, found.columns)
+            return Answer(command=command, state=OperationState.DONE, result=result)
         return failed(command, found.problems, Slug.INVALID) if found.problems else None
 
 
@@ -83,6 +120,12 @@ def _gone(command: Command) -> Answer:
     message = "the driver in which it was checked ended, and the next one too"
     problem = Problem(message=message, hint="the log of the stage_runner says why")
     return failed(command, (problem,), Slug.INTERNAL)
+
+
+def _no_room(command: Command) -> Answer:
+    message = f"{VALIDATIONS_MAX} manifests are waiting for their check"
+    problem = Problem(message=message, hint="send it again in a moment")
+    return failed(command, (problem,), Slug.TOO_MANY_CHECKS)
 
 
 def _too_slow(command: Command) -> Answer:

@@ -102,8 +102,13 @@ class Drivers(Protocol):
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None: ...
 
-    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
-        """Compile it without effect; what is found comes as `Checked`."""
+    def check(
+        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+    ) -> None:
+        """Compile it without effect; what is found comes as `Checked`.
+
+        `for_run`: a run of it is likely to follow.
+        """
 
     def forget_check(self, check_id: str) -> None:
         """Nobody waits for it any more."""

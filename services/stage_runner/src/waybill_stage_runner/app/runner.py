@@ -25,7 +25,7 @@ from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
-from waybill_stage_runner.app.checks import Checks, failed
+from waybill_stage_runner.app.checks import Admission, Checks, failed
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
 from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.core.compatibility import refuse_recreated
@@ -63,8 +63,15 @@ logger = logging.getLogger(__name__)
 
 class Runner:
     def __init__(
-        self, topics: Topics, publisher: Publisher, drivers: Drivers, clock: Clocks
+        self,
+        topics: Topics,
+        publisher: Publisher,
+        drivers: Drivers,
+        clock: Clocks,
+        *,
+        admission: Admission | None = None,
     ) -> None:
+        """`admission`: to checks; runners that share drivers share it."""
         self._topics = topics
         self._publisher = publisher
         self._drivers = drivers
@@ -73,7 +80,7 @@ class Runner:
         self._deleted: dict[str, int] = {}
         self._epochs: dict[str, int] = {}
         self._told: frozenset[str] = frozenset()
-        self._checks = Checks(drivers, clock)
+        self._checks = Checks(drivers, clock, admission or Admission())
         self._todo: deque[tuple[PipelineState | None, Move]] = deque()
 
     @property
@@ -126,12 +133,14 @@ class Runner:
 
     def checked(self, found: Checked) -> None:
         """What the check of a command has found; others' are nothing to this runner."""
-        refusal = self._checks.end(found)
-        if refusal is not None:
-            self._answer(refusal)
+        answer = self._checks.end(found)
+        if answer is not None:
+            self._answer(answer)
 
     def _to_check(self, command: Command, offset: int) -> bool:
-        """Only what would make a driver run another text."""
+        """What would make a driver run another text, and what is to be checked and no more."""
+        if command.action is Action.VALIDATE:
+            return command.id not in self._told
         if command.action is not Action.APPLY or self._checks.passed(command):
             return False
         state = self._states.get(command.pipeline_uid)
@@ -219,6 +228,7 @@ class Runner:
         if command.action is Action.APPLY:
             return self._applied(command, before, now)
         assert before is not None
+        assert command.action is not Action.VALIDATE, "it is answered when it is checked"
         match command.action:
             case Action.RESTART:
                 return self._restarted(command, before, now)

@@ -40,13 +40,13 @@ def give(placement: Placement, now: int) -> Decision:
 
 
 def in_order(line: tuple[Ask, ...]) -> tuple[Ask, ...]:
-    """Urgent runs, checks, other runs; those of one sort as they stand."""
+    """Urgent runs, checks for runs, other runs, other checks; those of one sort as they stand."""
     return tuple(sorted(line, key=_rank))
 
 
 def _rank(ask: Ask) -> int:
     if isinstance(ask, CheckAsk):
-        return 1
+        return 1 if ask.for_run else 3
     return 0 if ask.urgent else 2
 
 
@@ -81,6 +81,7 @@ def emptied(driver: Driver, state: DriverState, now: int) -> Driver:
         pipeline_uid=None,
         check_id=None,
         again=False,
+        for_run=True,
         kept_for=None,
         kept_until=0,
     )
@@ -181,6 +182,7 @@ def _give_check(placement: Placement, driver: Driver, ask: CheckAsk, now: int) -
         pipeline_uid=ask.pipeline_uid,
         check_id=ask.check_id,
         again=ask.again,
+        for_run=ask.for_run,
     )
     given = _later_spare(placement.having(checking), now)
     return given, (GiveCheck(driver_id=driver.id, check_id=ask.check_id),)
@@ -193,12 +195,19 @@ def _later_spare(placement: Placement, now: int) -> Placement:
 def _start_missing(placement: Placement, now: int) -> Decision:
     starting = _starting(placement)
     spares = missing_spares(placement, now) if now >= placement.spare_at else 0
-    wanted = min(placement.limits.starts, len(placement.line) + spares)
+    wanted = min(placement.limits.starts, _needed(placement) + spares)
     moves: tuple[PlacementMove, ...] = ()
     for _ in range(starting, wanted):
         placement, started = start(placement, now)
         moves += started
     return placement, moves
+
+
+def _needed(placement: Placement) -> int:
+    """A driver for each in line; of those that are only checked one takes one after the other."""
+    only_checked = [a for a in placement.line if isinstance(a, CheckAsk) and not a.for_run]
+    at_work = any(not driver.for_run for driver in placement.drivers.values())
+    return len(placement.line) - len(only_checked) + int(bool(only_checked) and not at_work)
 
 
 def missing_spares(placement: Placement, now: int) -> int:

@@ -105,12 +105,13 @@ class EndFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """`problem` is why a command has failed."""
+    """`problem` is why a command has failed, `result` what a validation has found."""
 
     command: Command
     state: OperationState
     errors: tuple[Problem, ...] = ()
     problem: Slug | None = None
+    result: str | None = None
 
 
 Move = Say | StartDriver | StopDriver | Announce | BeatNow | EndFacts | Answer

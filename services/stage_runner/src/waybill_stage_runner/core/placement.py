@@ -1,8 +1,9 @@
 """Decides which driver takes which run or check. Never does I/O, never reads the clock.
 
-Some drivers are kept ready. Who finds none waits in line: urgent runs first, then checks, then
-other runs. A pipeline never has two runs at once: where it is wanted anew, the driver that has it
-is killed, and the new run is not given before that driver is gone.
+Some drivers are kept ready. Who finds none waits in line: urgent runs first, then checks of what is
+to run, then other runs, and last what is only checked. A pipeline never has two runs at once: where
+it is wanted anew, the driver that has it is killed, and the new run is not given before that driver
+is gone.
 """
 
 from dataclasses import replace
@@ -99,7 +100,7 @@ def _check_done(placement: Placement, event: CheckDone, now: int) -> Placement:
     if driver is None or driver.check_id != event.check_id:
         return placement
     ready = emptied(driver, DriverState.READY, now)
-    if event.keep:
+    if event.keep and driver.for_run:
         ready = replace(ready, kept_for=driver.pipeline_uid, kept_until=now + KEPT_MS)
     return placement.having(ready)
 
@@ -126,7 +127,9 @@ def _gone(placement: Placement, event: DriverGone, now: int) -> Decision:
     if uid is None:
         return (left, ()) if driver.was_ready else _failed_start(left, event, now)
     if check_id is not None:
-        ask = CheckAsk(check_id=check_id, pipeline_uid=uid, again=driver.again)
+        ask = CheckAsk(
+            check_id=check_id, pipeline_uid=uid, again=driver.again, for_run=driver.for_run
+        )
         return _once_more(left, ask)
     if driver.replaced:
         return left, ()

@@ -41,6 +41,7 @@ class Driver:
     pipeline_uid: str | None = None  # whose run or check it has
     check_id: str | None = None
     again: bool = False  # its check was repeated
+    for_run: bool = True  # a run of what it checks is likely to follow
     replaced: bool = False  # its run was wanted anew: nobody is told that this one is over
     kept_for: str | None = None  # the pipeline whose compiled manifest it holds
     kept_until: int = 0
@@ -66,6 +67,7 @@ class CheckAsk:
     check_id: str
     pipeline_uid: str
     again: bool = False  # it was repeated, and is not repeated once more
+    for_run: bool = True  # a run is likely to follow; else nothing does
 
 
 Ask = RunAsk | CheckAsk
@@ -112,10 +114,11 @@ class RunUnwanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckWanted:
-    """The id is new with each check."""
+    """The id is new with each check. `for_run`: a run of what is checked is likely to follow."""
 
     check_id: str
     pipeline_uid: str
+    for_run: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,7 @@ class DriverReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDone:
-    """`keep`: it compiled, and a run of the pipeline is likely to follow."""
+    """`keep`: it compiled."""
 
     driver_id: str
     check_id: str

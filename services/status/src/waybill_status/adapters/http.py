@@ -113,7 +113,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
 def operations_router(replies: Replies) -> APIRouter:
     router = APIRouter(prefix="/v1/operations", tags=["operations"])
 
-    @router.get("/{id}", summary="How a change of a pipeline went")
+    @router.get("/{id}", summary="How a change of a pipeline went, or what a check has found")
     async def get_operation(request: Request, id: str, wait: Wait = 0) -> OperationAnswer:
         asked, asking = read_operation(id), caller(request)
         reply = replies.get(asking, id)

@@ -1,0 +1,68 @@
+"""The command check: what is wrong with a manifest, before anything is made of it."""
+
+from typing import Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.exits import ExitCode
+from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import connect
+from waybill.errors import ProblemError
+from waybill.findings import CheckedStage, Findings
+
+GraphOption = Annotated[
+    bool, typer.Option("--graph", help="also print the stages, with the columns of their sinks")
+]
+
+
+def check(
+    file: ManifestOption,
+    graph: GraphOption = False,  # noqa: FBT002 - a flag of the command line
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Check a manifest as apply does, and make nothing of it.
+
+    What is wrong is told as file:line:column with a hint, all of it at once: also what only Spark
+    finds in its SQL, and columns that a sink's table does not take.
+
+    \b
+    Example:
+      waybill check -f examples/orders.yaml --graph
+
+    \b
+    Exit codes: 0 apply would take it · 1 errors · 2 usage
+    """
+    text, name = read_manifest(file), name_of(file)
+    try:
+        with connect() as client, render.busy(f"checking {name}"):
+            found = client.check(text)
+    except ProblemError as problem:
+        if not problem.errors:
+            raise
+        render.complain(*(render.fault_text(fault, name) for fault in problem.errors))
+        raise typer.Exit(ExitCode.ERROR) from problem
+    _tell(found, name, output, graph=graph)
+    if not found.good:
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _tell(found: Findings, name: str, output: Form, *, graph: bool) -> None:
+    if output is Form.JSON:
+        render.as_json(found.raw)
+        return
+    render.data(render.fault_text(fault, name) for fault in found.errors)
+    render.data(f"{name}: warning: {warning}" for warning in found.warnings)
+    if graph:
+        render.data(line for stage in found.stages for line in _lines(stage))
+    if found.good:
+        render.talk(render.words(name, "is", "ok"))
+
+
+def _lines(stage: CheckedStage) -> list[str]:
+    sinks = [
+        f"  {sink}: {stage.columns[sink]}" if sink in stage.columns else f"  {sink}"
+        for sink in stage.sinks
+    ]
+    return [f"{stage.name} reads {', '.join(stage.inputs)}, writes", *sinks]

@@ -1,0 +1,29 @@
+"""The manifest that a command is given: a file, or stdin."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+STDIN = "-"
+
+ManifestOption = Annotated[
+    Path,
+    typer.Option("-f", "--file", metavar="FILE", help="the manifest, YAML or JSON; - for stdin"),
+]
+
+
+def read_manifest(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"cannot read {file}: {error.strerror}"
+    except UnicodeDecodeError:
+        message = f"{file} is not text in UTF-8"
+    raise typer.BadParameter(message, param_hint="--file")
+
+
+def name_of(file: Path) -> str:
+    """As errors name it."""
+    return "<stdin>" if str(file) == STDIN else str(file)

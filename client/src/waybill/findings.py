@@ -1,0 +1,100 @@
+"""What Waybill has found in a manifest that is only checked, as values. Never talks to anything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from waybill.errors import Invalid, NotReady, ProblemError, WaitEnded, WaybillError
+from waybill.fields import Fields, no_json
+from waybill.models import Fault, Operation
+
+KINDS: Final[Mapping[str | None, tuple[type[ProblemError], int]]] = {
+    "invalid": (Invalid, 422),
+    "too_many_checks": (NotReady, 429),
+}
+"""Of a check that was not made to its end; all else is Waybill's fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedStage:
+    """A stage as it would be. `columns` are those of its rows, by sink; none if it is wrong, or
+    reads what a wrong one writes."""
+
+    name: str
+    inputs: tuple[str, ...]
+    sinks: tuple[str, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What is wrong with a manifest, and what it would make. Without errors `apply` takes it."""
+
+    errors: tuple[Fault, ...] = ()
+    warnings: tuple[str, ...] = ()
+    stages: tuple[CheckedStage, ...] = ()
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @property
+    def good(self) -> bool:
+        return not self.errors
+
+    @classmethod
+    def refused(cls, error: Invalid) -> "Findings":
+        """Of a text that is no manifest, so that nothing more is known of it."""
+        raw = {"errors": error.members.get("errors"), "warnings": [], "graph": None}
+        return cls(errors=error.errors, raw=raw)
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Findings":
+        graph = fields.object_or_none("graph")
+        return cls(
+            errors=tuple(Fault.read(fault) for fault in fields.objects("errors")),
+            warnings=fields.texts("warnings"),
+            stages=() if graph is None else _stages(graph),
+            raw=fields.raw,
+        )
+
+
+def found_in(operation: Operation) -> Findings:
+    """What a check has found that was not answered at once."""
+    if operation.failed:
+        kind, status = KINDS.get(operation.problem, (ProblemError, 500))
+        said = "; ".join(fault.message for fault in operation.errors)
+        raise kind(
+            status=status,
+            type=f"urn:waybill:problem:{operation.problem}",
+            title="the check was not made to its end",
+            detail=said or None,
+            errors=operation.errors,
+            members=operation.raw,
+        )
+    if operation.pending:
+        raise WaitEnded(f"the check is not done yet: ask for the operation {operation.id} later")
+    if operation.result is None:
+        raise WaybillError("what the check has found was not kept: check it again")
+    return Findings.read(Fields(operation.result, f"the result of {operation.id}"))
+
+
+def _stages(graph: Fields) -> tuple[CheckedStage, ...]:
+    edges = [(edge.text("from"), edge.text("to")) for edge in graph.objects("edges")]
+    return tuple(
+        CheckedStage(
+            name=_name(node.text("id")),
+            inputs=tuple(_name(source) for source, target in edges if target == node.text("id")),
+            sinks=tuple(_name(target) for source, target in edges if source == node.text("id")),
+            columns=_columns(node),
+        )
+        for node in graph.objects("nodes")
+        if node.text("kind") == "stage"
+    )
+
+
+def _columns(node: Fields) -> Mapping[str, str]:
+    columns = node.object_or_none("columns")
+    return {} if columns is None else {name: columns.text(name) for name in columns.raw}
+
+
+def _name(node: str) -> str:
+    """As in `stage/enrich`: a stage may be called as an input is."""
+    return node.partition("/")[2]

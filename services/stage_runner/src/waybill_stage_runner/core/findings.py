@@ -1,0 +1,67 @@
+"""What a check has found, as the answer to a validation has it. Never does I/O."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Final
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.graph import PipelineGraph, graph_of
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.operations import WITHOUT_PLACES
+from waybill_stage_runner.core.planning import TopicState, define, topics_of
+
+RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka takes four times as much
+
+Columns = Mapping[str, Mapping[str, str]]
+
+
+def findings_of(command: Command, problems: Sequence[Problem], columns: Columns) -> str:
+    """As JSON. What is too long for an answer goes without columns, then with fewer errors."""
+    assert command.manifest is not None
+    try:
+        manifest: Manifest | None = parse_manifest(command.manifest)
+    except UserError as error:
+        manifest, problems = None, problems or error.problems
+    if WITHOUT_PLACES in command.options:
+        problems = [replace(each, line=None, column=None) for each in problems]
+    told = _told(manifest, problems, columns)
+    if len(told) > RESULT_BYTES_MAX:
+        told = _told(manifest, problems, {})
+    while len(told) > RESULT_BYTES_MAX and len(problems) > 1:
+        problems = problems[: len(problems) // 2]
+        told = _told(manifest, problems, {})
+    return told
+
+
+def _told(manifest: Manifest | None, problems: Sequence[Problem], columns: Columns) -> str:
+    """In ASCII, so that its length is that in bytes."""
+    return json.dumps(
+        {
+            "errors": [asdict(problem) for problem in problems],
+            "warnings": [] if manifest is None else manifest.warnings(),
+            "graph": None if manifest is None else _graph(_planned(manifest), columns),
+        },
+        separators=(",", ":"),
+    )
+
+
+def _planned(manifest: Manifest) -> PipelineGraph:
+    """Nobody asks Kafka for the ids of topics here: their names do as well."""
+    topics = {
+        plan.topic: TopicState(topic_id=plan.topic, starts={}, ends={})
+        for plan in topics_of(manifest)
+    }
+    return graph_of(define(manifest, topics, None))
+
+
+def _graph(graph: PipelineGraph, columns: Columns) -> dict[str, object]:
+    of_stage = {f"stage/{name}": {"columns": by_sink} for name, by_sink in columns.items()}
+    return {
+        "nodes": [
+            {"id": node.id, "kind": node.kind, **of_stage.get(node.id, {})} for node in graph.nodes
+        ],
+        "edges": [{"from": edge.source, "to": edge.target} for edge in graph.edges],
+    }

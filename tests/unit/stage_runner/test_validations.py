@@ -1,0 +1,216 @@
+"""What is only to be checked: it is answered with what was found, and nothing else happens."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from unit.stage_runner.fakes import (
+    EXAMPLE,
+    World,
+    carry_out,
+    command,
+    pass_check,
+    runner_in,
+    running,
+)
+from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.operations import WITHOUT_PLACES
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import Action
+from waybill_stage_runner.app.checks import VALIDATIONS_MAX, Admission
+from waybill_stage_runner.app.ports import Checked
+from waybill_stage_runner.app.runner import Runner
+from waybill_stage_runner.core.findings import RESULT_BYTES_MAX
+from waybill_stage_runner.core.placing import CheckFailure
+
+COLUMNS = {"enrich": {"enriched_topic": "`order_id` bigint, `tax` decimal(13,3)"}}
+WRONG = Problem(message="no view is called `ordrs`", line=15, column=60, path="stages.0", hint="h")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def validation(number: int, manifest: str = EXAMPLE, **options: str) -> Command:
+    asked = command(number, manifest=manifest)
+    return replace(
+        asked,
+        id=f"v{number}",
+        action=Action.VALIDATE,
+        pipeline_uid=f"{number:032x}",
+        options=options,
+    )
+
+
+def ask(runner: Runner, asked: Command, offset: int = 1) -> None:
+    runner.handle(asked, offset)
+    runner.act()
+
+
+def find(runner: Runner, asked: Command, **found: object) -> None:
+    runner.checked(Checked(check_id=asked.id, **found))  # type: ignore[arg-type]
+    runner.act()
+
+
+def two_runners(world: World) -> tuple[Runner, Runner]:
+    """Of one process."""
+    shared = Admission()
+    one = Runner(world, world, world, world, admission=shared)
+    return one, Runner(world, world, world, world, admission=shared)
+
+
+def told(world: World) -> dict[str, Any]:
+    result = world.results[-1]
+    assert result is not None
+    found: dict[str, Any] = json.loads(result)
+    return found
+
+
+def test_a_good_manifest_is_answered_with_its_graph_and_columns(world: World) -> None:
+    runner = runner_in(world)
+    ask(runner, validation(1))
+    assert (world.only_checked, runner.unanswered(), world.answers) == (["v1"], {"v1"}, [])
+
+    find(runner, validation(1), columns=COLUMNS)
+    assert (world.answers, world.generations) == ([("v1", "done")], [None])
+    found = told(world)
+    assert found["errors"] == []
+    assert found["warnings"] == list(parse_manifest(EXAMPLE).warnings())
+    nodes = {node["id"]: node for node in found["graph"]["nodes"]}
+    assert list(nodes) == [
+        "input/orders",
+        "stage/enrich",
+        "sink/enriched_topic",
+        "stage/load",
+        "sink/lake",
+    ]
+    assert nodes["stage/enrich"]["columns"] == COLUMNS["enrich"]
+    assert "columns" not in nodes["input/orders"]
+    assert {"from": "sink/enriched_topic", "to": "stage/load"} in found["graph"]["edges"]
+    assert runner.unanswered() == set()
+
+
+def test_nothing_else_happens(world: World) -> None:
+    runner = runner_in(world)
+    ask(runner, validation(1))
+    find(runner, validation(1))
+    runner.tick()
+    runner.beat()
+    runner.act()
+    assert (world.records, world.definitions, world.topics) == ([], [], {})
+    assert (world.phases, world.beats, world.claims, world.started) == ([], [], 0, [])
+    assert runner.freed() is None
+    assert list(runner.states) == []
+
+
+def test_what_was_found_is_the_result_of_a_check_that_was_made(world: World) -> None:
+    runner = runner_in(world)
+    ask(runner, validation(1))
+    find(runner, validation(1), problems=(WRONG, replace(WRONG, line=20)), columns=COLUMNS)
+    assert (world.answers, world.reasons) == ([("v1", "done")], [None])
+    assert [(e["line"], e["column"], e["hint"]) for e in told(world)["errors"]] == [
+        (15, 60, "h"),
+        (20, 60, "h"),
+    ]
+    assert told(world)["graph"] is not None
+
+
+def test_of_a_manifest_that_came_as_an_object_no_places_are_told(world: World) -> None:
+    runner, asked = runner_in(world), validation(1, **{WITHOUT_PLACES: "true"})
+    ask(runner, asked)
+    find(runner, asked, problems=(WRONG,))
+    (error,) = told(world)["errors"]
+    assert (error["line"], error["column"], error["path"]) == (None, None, "stages.0")
+
+
+def test_a_pipeline_and_what_is_checked_do_not_wait_for_each_other(world: World) -> None:
+    runner = running(world)
+    change = command(2, manifest=EXAMPLE.replace("0.2", "0.3"))
+    ask(runner, validation(3), 2)
+    runner.handle(change, 3)
+    ask(runner, validation(4), 4)
+    assert (world.checks, world.only_checked) == (["c1", "v3", "c2", "v4"], ["v3", "v4"])
+
+    find(runner, validation(4))
+    assert world.answers[-1] == ("v4", "done")
+    pass_check(runner, change)
+    runner.act()
+    assert world.stopped, "the change goes on while a validation is still waiting"
+    assert "v3" in runner.unanswered()
+
+
+def test_a_runner_that_starts_anew_checks_again_what_it_has_not_answered(world: World) -> None:
+    first = runner_in(world)
+    ask(first, validation(1))
+    first.release()
+    assert world.checks == []
+
+    assert world.answers == []
+    second = runner_in(world)
+    second.adopt_answers(["v0"])
+    ask(second, validation(0), 0)
+    ask(second, validation(1), 1)
+    assert world.checks == ["v1"], "v0 was answered"
+    find(second, validation(1))
+    assert world.answers == [("v1", "done")]
+
+
+def test_what_comes_when_too_many_wait_is_refused_at_once(world: World) -> None:
+    """All runners of a process count: they share the drivers."""
+    one, other = two_runners(world)
+    for number in range(VALIDATIONS_MAX):
+        ask(one if number % 2 else other, validation(number))
+    assert world.answers == []
+
+    late = validation(VALIDATIONS_MAX)
+    ask(one, late)
+    assert (world.answers, world.reasons) == ([(late.id, "failed")], ["too_many_checks"])
+    assert late.id not in world.checks
+
+    find(other, validation(0))
+    ask(one, late)
+    assert late.id in world.checks
+    one.release()
+    for number in range(100, 100 + VALIDATIONS_MAX // 2):
+        ask(other, validation(number))
+    assert world.reasons.count(Slug.TOO_MANY_CHECKS) == 1, "a runner that goes leaves its room"
+
+
+@pytest.mark.parametrize(("why", "slug"), [("deadline", "invalid"), ("gone", "internal")])
+def test_a_check_that_did_not_end_says_so(world: World, why: CheckFailure, slug: str) -> None:
+    runner, other = two_runners(world)
+    ask(runner, validation(1))
+    find(runner, validation(1), failed=why)
+    assert (world.answers, world.reasons) == ([("v1", "failed")], [slug])
+    assert world.results == [None]
+
+    ask(other, validation(2))
+    assert ("v2" in world.checks) == (why == "gone"), "what was too slow is not tried again"
+
+
+@pytest.mark.parametrize("errors", [0, 3])
+def test_what_is_too_long_goes_without_columns(world: World, errors: int) -> None:
+    runner = runner_in(world)
+    ask(runner, validation(1))
+    long = {"enrich": {"enriched_topic": "ü" * (RESULT_BYTES_MAX // 2)}}
+    find(runner, validation(1), columns=long, problems=(WRONG,) * errors)
+    assert len(told(world)["errors"]) == errors
+    assert all("columns" not in node for node in told(world)["graph"]["nodes"])
+
+
+def test_errors_that_are_too_long_are_fewer_but_never_none(world: World) -> None:
+    runner = runner_in(world)
+    ask(runner, validation(1))
+    many = (replace(WRONG, hint="h" * 1_000),) * 1_000
+    find(runner, validation(1), problems=many)
+    assert len(world.results[-1] or "") <= RESULT_BYTES_MAX
+    assert len(told(world)["errors"]) > 100
+
+
+def test_a_change_that_was_checked_has_no_result(world: World) -> None:
+    carry_out(runner_in(world), command(1, manifest="name: orders"), 1)
+    assert world.results == [None]
