@@ -1,0 +1,142 @@
+"""A manifest is checked as `apply` does it, and nothing is made of it."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order, orders_manifest
+from waybill import AsyncClient, Client
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+
+WAIT_S = 60.0
+AT_ONCE = 10
+
+
+@dataclass(frozen=True)
+class Made:
+    """What there is of pipelines."""
+
+    topics: frozenset[str]
+    tables: frozenset[tuple[str, ...]]
+    pipelines: frozenset[tuple[str, int | None]]
+    folders: frozenset[str]
+
+
+@pytest.fixture(scope="module")
+def running(apply_orders: Apply) -> Pipeline:
+    return apply_orders()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_made(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog, running: Pipeline
+) -> Iterator[None]:
+    """And the pipeline that runs goes on in the same run."""
+
+    def made() -> Made:
+        spaces = catalog.list_namespaces()
+        state = stack.folder / "stage_runner"
+        return Made(
+            topics=frozenset(kafka.client.list_topics(timeout=WAIT_S).topics),
+            tables=frozenset(t for space in spaces for t in catalog.list_tables(space)),
+            pipelines=frozenset((each.name, each.generation) for each in client.pipelines()),
+            folders=frozenset(each.name for each in state.iterdir()),
+        )
+
+    arrive(client, running)
+    before, run_id = made(), run_of(client, stack, running)
+    yield
+    assert made() == before
+    assert run_of(client, stack, running) == run_id
+    assert client.pipeline(running.name).phase == "Running"
+    arrive(client, running)
+
+
+def test_a_good_manifest_has_no_errors_but_a_graph_with_columns(client: Client) -> None:
+    text, _ = orders_manifest()
+    found = client.check(text, timeout_s=START_TIMEOUT_S)
+
+    assert found.good
+    assert found.warnings
+    enrich, load = found.stages
+    assert (enrich.name, enrich.inputs, enrich.sinks) == (
+        "enrich",
+        ("orders",),
+        ("enriched_topic",),
+    )
+    assert "`tax` decimal" in enrich.columns["enriched_topic"]
+    assert (load.inputs, list(load.columns)) == (("enriched_topic",), ["lake"])
+
+
+def test_errors_of_several_stages_come_together_with_their_places(client: Client) -> None:
+    """Also of SQL that stands in a block; of the stage that reads a wrong one nothing is said."""
+    text, pipeline = orders_manifest()
+    wrong = (
+        text.replace("FROM orders", "FROM ordrs")
+        + f"""
+  - name: count
+    inputs: [orders]
+    steps:
+      - name: counted
+        sql: |
+          SELECT order_id,
+                 amout
+          FROM orders
+    sinks: [{{name: counts, kafka: {{topic: {pipeline.name}.counts}}}}]
+"""
+    )
+    found = client.check(wrong, timeout_s=START_TIMEOUT_S)
+
+    first, second = found.errors
+    assert ("ordrs" in first.message, "amout" in second.message) == (True, True)
+    assert [placed(wrong, each.line, each.column) for each in found.errors] == ["ordrs", "amout"]
+    assert first.hint
+    assert second.hint
+    assert {stage.name: bool(stage.columns) for stage in found.stages} == {
+        "enrich": False,
+        "load": False,
+        "count": False,
+    }
+
+
+def test_a_wrong_shape_is_told_at_once(client: Client) -> None:
+    text, _ = orders_manifest()
+    (error,) = client.check(text.replace("    key:", "    keyy:", 1)).errors
+
+    assert (error.line, error.column) == (10, 11)
+
+
+def test_many_at_once_are_all_answered(stack: StackState) -> None:
+    texts = [orders_manifest()[0] for _ in range(AT_ONCE)]
+    texts[0] = texts[0].replace("FROM orders", "FROM ordrs")
+
+    async def check_all() -> list[bool]:
+        async with AsyncClient(stack.url) as client:
+            asked = (client.check(text, timeout_s=START_TIMEOUT_S) for text in texts)
+            return [found.good for found in await asyncio.gather(*asked)]
+
+    assert asyncio.run(check_all()) == [False] + [True] * (AT_ONCE - 1)
+
+
+def placed(text: str, line: int | None, column: int | None) -> str:
+    """The word at that place."""
+    assert line is not None
+    assert column is not None
+    return text.splitlines()[line - 1][column - 1 :].split()[0].strip('"},')
+
+
+def arrive(client: Client, pipeline: Pipeline) -> None:
+    token = client.send(pipeline.name, "orders", [order(1)]).token
+    assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
+
+
+def run_of(client: Client, stack: StackState, pipeline: Pipeline) -> str:
+    uid = str(client.pipeline(pipeline.name).uid)
+    return str(
+        json.loads((stack.folder / "stage_runner" / uid / "spec.json").read_text())["run_id"]
+    )
