@@ -1,5 +1,7 @@
 """Which driver takes which run or check, rule by rule."""
 
+from dataclasses import replace
+
 import pytest
 
 from unit.stage_runner.placements import (
@@ -24,6 +26,7 @@ from waybill_stage_runner.core.placing import (
     EndAll,
     EndProcess,
     KillProcess,
+    Limits,
     RunDone,
     RunUnwanted,
     StopRun,
@@ -292,3 +295,14 @@ def test_what_is_only_checked_stays_so_in_the_next_driver() -> None:
     assert drivers.on(gone("1")) == (starts("2"),)
     drivers.on(want("a"))
     assert drivers.on(ready("2")) == (runs("2", "a"),)
+
+
+def test_a_driver_ends_after_so_many_checks_unless_a_run_is_to_follow() -> None:
+    drivers = Drivers()
+    drivers.placement = replace(drivers.placement, limits=Limits(spares=0, starts=1, checks=2))
+    drivers.on(only_check("v"), ready("1"))
+    assert drivers.on(checked("1", "v")) == ()
+    drivers.on(check("x", "a"))
+    assert drivers.on(checked("1", "x", keep=True)) == ()
+    drivers.on(check("y", "a"))
+    assert drivers.on(checked("1", "y")) == (EndProcess(driver_id="1"),)

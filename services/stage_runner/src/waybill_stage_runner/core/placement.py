@@ -71,7 +71,7 @@ def _react(placement: Placement, event: PlacementEvent, now: int) -> Decision:
         case DriverReady():
             return _ready(placement, event, now), ()
         case CheckDone():
-            return _check_done(placement, event, now), ()
+            return _check_done(placement, event, now)
         case RunDone():
             return _run_done(placement, event, now)
         case DriverGone():
@@ -95,14 +95,16 @@ def _ready(placement: Placement, event: DriverReady, now: int) -> Placement:
     return replace(ready, failures=0, spare_at=spare_at)
 
 
-def _check_done(placement: Placement, event: CheckDone, now: int) -> Placement:
+def _check_done(placement: Placement, event: CheckDone, now: int) -> Decision:
     driver = placement.in_state(event.driver_id, DriverState.CHECKING)
     if driver is None or driver.check_id != event.check_id:
-        return placement
-    ready = emptied(driver, DriverState.READY, now)
+        return placement, ()
+    ready = replace(emptied(driver, DriverState.READY, now), checks=driver.checks + 1)
     if event.keep and driver.for_run:
         ready = replace(ready, kept_for=driver.pipeline_uid, kept_until=now + KEPT_MS)
-    return placement.having(ready)
+    elif ready.checks >= placement.limits.checks:
+        return end(placement, ready, now)
+    return placement.having(ready), ()
 
 
 def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:

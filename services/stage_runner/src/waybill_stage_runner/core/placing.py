@@ -19,6 +19,7 @@ class Limits:
     spares: int  # drivers that are kept ready
     starts: int  # drivers that start at once, at most
     runs: int = 20  # of one driver: what piles up in its memory goes with it
+    checks: int = 500  # the same
 
 
 class DriverState(StrEnum):
@@ -46,6 +47,7 @@ class Driver:
     kept_for: str | None = None  # the pipeline whose compiled manifest it holds
     kept_until: int = 0
     runs: int = 0  # that it was given
+    checks: int = 0  # that it has made
 
     def has_run(self, pipeline_uid: str) -> bool:
         return self.check_id is None and self.pipeline_uid == pipeline_uid
