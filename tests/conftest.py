@@ -85,7 +85,11 @@ class BackgroundStack:
         self.failpoints = folder / "failpoints"
         self.failpoints.mkdir()
         # Not by os.environ: each test of the other thread takes our settings out of it.
-        self.environment = {**without_settings(os.environ), FOLDER: str(self.failpoints)}
+        self.environment = {
+            **without_settings(os.environ),
+            FOLDER: str(self.failpoints),
+            "WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S": "120",  # two stacks and their tests at once
+        }
         self.reports: list[Report] = []
         self.failure: BaseException | None = None
         self._state: StackState | None = None

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -124,9 +125,10 @@ def spare_of(stack: StackState) -> int:
 
     def there() -> bool:
         for home in Path(stack.folder, "stage_runner", "drivers").glob("*/home.json"):
-            log = home.with_name("driver.log").read_text()
-            if "spark is warm" in log and not [*home.parent.glob("runs/*")]:
-                found.extend(groups_with(str(home).__eq__))
+            with suppress(FileNotFoundError):  # it has just ended
+                log = home.with_name("driver.log").read_text()
+                if "spark is warm" in log and not [*home.parent.glob("runs/*")]:
+                    found.extend(groups_with(str(home).__eq__))
         return bool(found)
 
     eventually(there, within_s=START_TIMEOUT_S)

@@ -17,7 +17,7 @@ from e2e.two_sinks import START_TIMEOUT_S, WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
 from waybill_local.stack import StackState, read_state
-from waybill_shared.contract.driver import DriverEvent, DriverHome, Run, RunSpec
+from waybill_shared.contract.driver import DriverEvent, DriverHome, RunOrder, RunSpec
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.failpoints import REACHED
 
@@ -38,7 +38,7 @@ class SecondDriver:
         own = DriverHome.model_validate_json(home.read_text()).model_copy(update={"folder": folder})
         own.scratch.mkdir()
         own_home.write_text(own.model_dump_json())
-        run = Run(spec=RunSpec.model_validate_json(spec.read_text()))
+        run = RunOrder(spec=RunSpec.model_validate_json(spec.read_text()))
         with self._told.open("ab") as told, (folder / "driver.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "waybill_spark.driver", str(own_home)],

@@ -68,7 +68,9 @@ class StrictWorld(World):
         assert record.pipeline_uid not in self.runs, "two runs of one pipeline"
         self.runs[record.pipeline_uid] = lease.epoch
 
-    def check(self, check_id: str, pipeline_uid: str, manifest: str) -> None:
+    def check(
+        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+    ) -> None:
         checked = self.log[int(check_id.removeprefix("c"))]
         assert (checked.pipeline_uid, checked.manifest) == (pipeline_uid, manifest)
         assert check_id not in self.checking

@@ -182,7 +182,7 @@ def test_kept_driver_is_idle_only_when_it_is_kept_no_more(checking: Drivers) -> 
 
 def test_check_that_takes_too_long_fails_and_is_not_repeated(checking: Drivers) -> None:
     failed = TellCheckFailed(check_id="x", why="deadline")
-    assert checking.after(PATIENCE_MS[DriverState.CHECKING] - 1) == ()
+    assert checking.after(Limits(spares=0, starts=1).check_ms - 1) == ()
     assert checking.after(1) == (KillProcess(driver_id="1"), failed)
     assert checking.on(checked("1", "x")) == ()
     assert checking.on(gone("1")) == ()

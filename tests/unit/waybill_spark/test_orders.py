@@ -6,12 +6,12 @@ from queue import SimpleQueue
 import pytest
 
 from integration.waiting import eventually
-from waybill_shared.contract.driver import Check, End, Order, Stop
+from waybill_shared.contract.driver import CheckOrder, EndOrder, Order, StopOrder
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver.orders import Orders, OrderUnknown
 
 WAIT_S = 10.0
-CHECK = Check(check_id="c1", manifest="text")
+CHECK = CheckOrder(check_id="c1", manifest="text")
 
 
 class Pipe:
@@ -52,12 +52,12 @@ def test_orders_come_one_after_the_other(orders: Orders, pipe: Pipe) -> None:
     later = CHECK.model_copy(update={"check_id": "c2"})
     pipe.say(CHECK)
     pipe.say(later)
-    pipe.say(End())
-    assert [orders.next(), orders.next(), orders.next()] == [CHECK, later, End()]
+    pipe.say(EndOrder())
+    assert [orders.next(), orders.next(), orders.next()] == [CHECK, later, EndOrder()]
 
 
 def test_stop_reaches_its_run_alone_also_before_it_has_begun(orders: Orders, pipe: Pipe) -> None:
-    pipe.say(Stop(run_id="r1"))
+    pipe.say(StopOrder(run_id="r1"))
     eventually(lambda: orders.stop_of("r1").is_set(), within_s=WAIT_S)
     assert not orders.stop_of("r2").is_set()
 
@@ -66,7 +66,7 @@ def test_driver_whose_runner_is_gone_stops_its_run_and_ends(orders: Orders, pipe
     running = orders.stop_of("r1")
     pipe.hang_up()
     assert running.wait(WAIT_S)
-    assert orders.next() == End()
+    assert orders.next() == EndOrder()
     assert orders.stop_of("r2").is_set(), "nothing begins any more"
 
 

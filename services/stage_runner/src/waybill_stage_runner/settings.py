@@ -48,6 +48,11 @@ class Settings(ServiceSettings):
         ge=1,
         description="drivers that start at once at most; default: one per core of this machine",
     )
+    stage_runner_check_timeout_s: float = Field(
+        default=30.0,
+        gt=0,
+        description="so long a manifest may take to compile before it is applied, or only checked",
+    )
     stage_runner_sql_guard: SqlGuard = Field(
         default="strict",
         description="trusted: no lists of what SQL may hold; commands are refused all the same",

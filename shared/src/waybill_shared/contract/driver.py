@@ -78,29 +78,29 @@ class RunSpec(_Message):
     """Run no stage: claim these sinks, report what they hold, and end when all is told."""
 
 
-class Run(_Message):
+class RunOrder(_Message):
     kind: Literal["run"] = "run"
     spec: RunSpec
 
 
-class Stop(_Message):
+class StopOrder(_Message):
     """After the batch that is running."""
 
     kind: Literal["stop"] = "stop"
     run_id: str
 
 
-class Check(_Message):
+class CheckOrder(_Message):
     kind: Literal["check"] = "check"
     check_id: str
     manifest: str
 
 
-class End(_Message):
+class EndOrder(_Message):
     kind: Literal["end"] = "end"
 
 
-Order = Run | Stop | Check | End
+Order = RunOrder | StopOrder | CheckOrder | EndOrder
 ORDERS: Final[TypeAdapter[Order]] = TypeAdapter(Annotated[Order, Field(discriminator="kind")])
 
 

@@ -10,7 +10,14 @@ from typing import Final, assert_never
 
 from pyspark.sql import SparkSession
 
-from waybill_shared.contract.driver import Check, DriverEvent, DriverHome, End, Run, RunSpec
+from waybill_shared.contract.driver import (
+    CheckOrder,
+    DriverEvent,
+    DriverHome,
+    EndOrder,
+    RunOrder,
+    RunSpec,
+)
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest
@@ -57,12 +64,12 @@ class Host:
         while True:
             order = self._orders.next()
             match order:
-                case Check():
+                case CheckOrder():
                     self._check(order)
-                case Run(spec=spec):
+                case RunOrder(spec=spec):
                     if not self._run(spec):
                         return False
-                case End():
+                case EndOrder():
                     return True
                 case _:
                     assert_never(order)
@@ -78,7 +85,7 @@ class Host:
             step()
         logger.info("spark is warm")
 
-    def _check(self, check: Check) -> None:
+    def _check(self, check: CheckOrder) -> None:
         try:
             manifest = parse_manifest(check.manifest)
         except UserError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from waybill_shared.contract.driver import ORDERS, Check, End, Run, Stop
+from waybill_shared.contract.driver import ORDERS, CheckOrder, EndOrder, RunOrder, StopOrder
 from waybill_shared.contract.errors import ContractError
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,9 @@ class Orders:
     """Who begins runs and checks asks for the `next`; a `stop` reaches the run that it names."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[Run | Check | End | ContractError] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[RunOrder | CheckOrder | EndOrder | ContractError] = (
+            queue.SimpleQueue()
+        )
         self._stops: dict[str, threading.Event] = {}
         self._ends = threading.Event()
 
@@ -29,7 +31,7 @@ class Orders:
         """Until there are no more: then the runner is gone, which ends the driver."""
         threading.Thread(target=self._read, args=(lines,), name="orders", daemon=True).start()
 
-    def next(self) -> Run | Check | End:
+    def next(self) -> RunOrder | CheckOrder | EndOrder:
         """The next to carry out; raises what was given to `fail`."""
         order = self._waiting.get()
         if isinstance(order, ContractError):
@@ -55,7 +57,7 @@ class Orders:
         self._ends.set()
         for stop in list(self._stops.values()):
             stop.set()
-        self._waiting.put(End())
+        self._waiting.put(EndOrder())
 
     def _read(self, lines: Iterable[bytes]) -> None:
         for line in lines:
@@ -65,9 +67,9 @@ class Orders:
                 self.fail(OrderUnknown(f"the runner says what nobody knows: {error}"))
                 break
             match order:
-                case Stop(run_id=run_id):
+                case StopOrder(run_id=run_id):
                     self.stop_of(run_id).set()
-                case End():
+                case EndOrder():
                     break
                 case _:
                     self._waiting.put(order)

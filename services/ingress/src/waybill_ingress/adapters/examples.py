@@ -60,7 +60,8 @@ CHECK_REFUSALS: Final[Mapping[int | str, JsonObject]] = {
     422: _refused(
         (Slug.INVALID,),
         _error(
-            "it was not compiled within 30 s", "split its queries into smaller steps or pipelines"
+            "it was not compiled in the time that a check has",
+            "split its queries into smaller steps or pipelines",
         ),
         Action.VALIDATE,
     ),

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from waybill_shared.contract.driver import (
-    Check,
+    CheckOrder,
     DriverEvent,
     DriverHome,
-    End,
-    Run,
+    EndOrder,
+    RunOrder,
     RunSpec,
     SparkPlace,
-    Stop,
+    StopOrder,
 )
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
@@ -231,12 +231,12 @@ class DriverPool:
             case GiveRun(driver_id=driver_id, pipeline_uid=uid):
                 self._give(driver_id, self._specs[uid])
             case GiveCheck(driver_id=driver_id, check_id=check_id):
-                order = Check(check_id=check_id, manifest=self._checks[check_id])
+                order = CheckOrder(check_id=check_id, manifest=self._checks[check_id])
                 self._processes.send(driver_id, order)
             case StopRun(driver_id=driver_id, pipeline_uid=uid):
-                self._processes.send(driver_id, Stop(run_id=self._specs[uid].run_id))
+                self._processes.send(driver_id, StopOrder(run_id=self._specs[uid].run_id))
             case EndProcess(driver_id=driver_id):
-                self._processes.send(driver_id, End())
+                self._processes.send(driver_id, EndOrder())
             case KillProcess(driver_id=driver_id):
                 self._processes.kill(driver_id)
             case _:
@@ -269,7 +269,7 @@ class DriverPool:
             logger.warning("driver is of no use", extra={"reason": str(error)})
             self._processes.kill(driver_id)
             return
-        self._processes.send(driver_id, Run(spec=spec))
+        self._processes.send(driver_id, RunOrder(spec=spec))
 
     def _tell_over(self, over: TellRunOver) -> None:
         uid = over.pipeline_uid
@@ -335,7 +335,11 @@ def _now() -> int:
 
 
 def _limits(settings: Settings) -> Limits:
-    limits = Limits(spares=settings.spare_drivers, starts=settings.stage_runner_starts)
+    limits = Limits(
+        spares=settings.spare_drivers,
+        starts=settings.stage_runner_starts,
+        check_ms=round(settings.stage_runner_check_timeout_s * 1000),
+    )
     # On a cluster an application is named and counted by what it runs.
     return limits if settings.is_local else replace(limits, runs=1)
 

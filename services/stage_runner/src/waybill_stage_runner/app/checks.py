@@ -11,7 +11,6 @@ from waybill_stage_runner.app.ports import Checked, Drivers
 from waybill_stage_runner.core.findings import findings_of
 from waybill_stage_runner.core.lines import Lines, Waiting
 from waybill_stage_runner.core.moves import Answer
-from waybill_stage_runner.core.placement import CHECK_MS
 
 SLOW_MS: Final = 60_000  # so long a text is refused at once whose check took too long
 VALIDATIONS_MAX: Final = 32  # that wait at once; each takes some 0.3 s
@@ -129,7 +128,7 @@ def _no_room(command: Command) -> Answer:
 
 
 def _too_slow(command: Command) -> Answer:
-    message = f"it was not compiled within {CHECK_MS // 1000} s"
+    message = "it was not compiled in the time that a check has"
     problem = Problem(message=message, hint="split its queries into smaller steps or pipelines")
     return failed(command, (problem,), Slug.INVALID)
 

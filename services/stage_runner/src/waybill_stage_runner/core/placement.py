@@ -45,10 +45,8 @@ from waybill_stage_runner.core.placing import (
 from waybill_stage_runner.core.wishes import NOT_CLOSED, follow
 
 KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
-CHECK_MS: Final = 30_000  # somebody waits for the answer
 PATIENCE_MS: Final = {
     DriverState.STARTING: 180_000,  # a cold JVM on a loaded machine takes 20 s
-    DriverState.CHECKING: CHECK_MS,
     DriverState.ENDING: 30_000,
 }
 BACKOFF_MS_FIRST: Final = 1_000
@@ -165,7 +163,8 @@ def _once_more(placement: Placement, ask: CheckAsk) -> Decision:
 def _kill_overdue(placement: Placement, now: int) -> Decision:
     moves: tuple[PlacementMove, ...] = ()
     for driver in placement.drivers.values():
-        patience = PATIENCE_MS.get(driver.state)
+        checking = driver.state is DriverState.CHECKING
+        patience = placement.limits.check_ms if checking else PATIENCE_MS.get(driver.state)
         if patience is None or now - driver.since < patience:
             continue
         placement, killed = kill(placement, driver, now)

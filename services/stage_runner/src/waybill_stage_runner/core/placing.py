@@ -20,6 +20,7 @@ class Limits:
     starts: int  # drivers that start at once, at most
     runs: int = 20  # of one driver: what piles up in its memory goes with it
     checks: int = 500  # the same
+    check_ms: int = 30_000  # that a check may take: somebody waits for the answer
 
 
 class DriverState(StrEnum):
