@@ -4,7 +4,6 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -120,16 +119,17 @@ def run_of(client: Client, stack: StackState, orders: Pipeline) -> str:
 
 
 def spare_of(stack: StackState) -> int:
-    """The group of a driver that is ready and runs nothing."""
+    """The group of the one driver that is ready and runs nothing."""
     found: list[int] = []
 
     def there() -> bool:
-        for home in Path(stack.folder, "stage_runner", "drivers").glob("*/home.json"):
-            with suppress(FileNotFoundError):  # it has just ended
-                log = home.with_name("driver.log").read_text()
-                if "spark is warm" in log and not [*home.parent.glob("runs/*")]:
-                    found.extend(groups_with(str(home).__eq__))
-        return bool(found)
+        drivers = scrape(stack, "stage_runner")
+        others = [drivers.value("waybill_drivers", state=s) for s in ("starting", "ending")]
+        homes = Path(stack.folder, "stage_runner", "drivers").glob("*/home.json")
+        spares = [home for home in homes if not any(home.with_name("runs").glob("*"))]
+        found[:] = [group for home in spares for group in groups_with(str(home).__eq__)]
+        ready = drivers.value("waybill_drivers", state="ready")
+        return (len(found), ready, others) == (1, 1, [0, 0])
 
     eventually(there, within_s=START_TIMEOUT_S)
     return found[0]

@@ -156,7 +156,7 @@ SELECT * FROM read_files('/etc')
 -- says: makes no rows of its own
 SELECT * FROM range(10)
 SELECT o.order_id FROM orders o, range(1000000000000) AS r
--- says: it tells of the machine
+-- says: it depends on the machine
 SELECT * FROM sql_keywords()
 SELECT * FROM collations()
 SELECT * FROM python_worker_logs()
@@ -191,7 +191,7 @@ SELECT /*+ BROADCAST(orders) */ order_id FROM orders
 WITH a AS (SELECT /*+ COALESCE(1) */ * FROM orders) SELECT * FROM a
 
 -- class: information
--- says: it tells of the machine
+-- says: it depends on the machine
 SELECT current_user() AS x FROM orders
 SELECT current_user AS x FROM orders
 SELECT session_user AS x FROM orders

@@ -93,19 +93,18 @@ def wait(what: Callable[[], object]) -> None:
 def test_a_run_that_is_stopped_ends_and_its_driver_takes_the_next(
     tmp_path: Path, pools: list[Pool]
 ) -> None:
-    pool = Pool(tmp_path, spares=1)
+    pool = Pool(tmp_path, spares=1, starts=1)
     pools.append(pool)
     pool.start()
     wait(pool.runs)
-    (folder,) = pool.living()
+    (note,) = tmp_path.glob(f"{DRIVERS}/*/{RUNS}/{UID}")
     pool.drivers.stop(UID, force=False)
     wait(pool.ended)
     pool.news.clear()
     pool.start("other")
     wait(pool.runs)
-    assert folder in pool.living()
-    assert (folder / RUNS / "other").exists()
-    assert not (folder / RUNS / UID).exists()
+    assert note.with_name("other").exists()
+    assert not note.exists()
 
 
 def test_spare_is_there_before_anybody_asks_and_again_when_it_was_taken(

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -168,13 +169,10 @@ class DriverProcesses:
 def _say(driver: _Driver) -> None:
     """Hand on the orders, for as long as there is somebody to hear them."""
     assert driver.process.stdin is not None
-    with driver.process.stdin as lines:
+    with suppress(BrokenPipeError), driver.process.stdin as lines:  # its end is told by itself
         while (line := driver.orders.get()) is not None:
-            try:
-                lines.write(line)
-                lines.flush()
-            except OSError:
-                return  # it is ending, which is told by itself
+            lines.write(line)
+            lines.flush()
 
 
 def remove_left(folder: Path) -> None:
