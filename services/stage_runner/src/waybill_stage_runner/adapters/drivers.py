@@ -211,13 +211,17 @@ class DriverPool:
             self._news.append(said)
 
     def _checked(self, driver_id: str, event: DriverEvent) -> None:
-        check_id = event.check_id or ""
+        """One that nobody wanted any more may be wanted anew, from another driver."""
+        driver = self._placement.drivers.get(driver_id)
+        check_id = None if driver is None else driver.check_id
+        if check_id is None or check_id != event.check_id:
+            return
         keep = not event.problems
         self._take(CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
-        if self._checks.pop(check_id, None) is not None:
-            self._news.append(
-                Checked(check_id=check_id, problems=event.problems, columns=event.columns)
-            )
+        del self._checks[check_id]
+        self._news.append(
+            Checked(check_id=check_id, problems=event.problems, columns=event.columns)
+        )
 
     def _take(self, event: PlacementEvent) -> None:
         self._placement, moves = decide(self._placement, event, _now())

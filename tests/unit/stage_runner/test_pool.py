@@ -1,0 +1,83 @@
+"""Which answers of which driver the pool takes for the answer to a check."""
+
+import queue
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from builders import UID
+from waybill_shared.contract.driver import CheckOrder, DriverEvent, DriverHome, Order
+from waybill_stage_runner.adapters.drivers import DriverPool
+from waybill_stage_runner.adapters.processes import Gone, Heard
+from waybill_stage_runner.app.ports import Checked
+from waybill_stage_runner.settings import Settings
+
+CHECK = CheckOrder(check_id="c1", manifest="version: 1")
+
+
+class Processes:
+    """Drivers that say what a test says."""
+
+    def __init__(self, folder: Path, program: Sequence[str]) -> None:
+        self.events: queue.SimpleQueue[Heard | Gone] = queue.SimpleQueue()
+        self.orders: list[tuple[str, Order]] = []
+        self.killed: list[str] = []
+
+    def folder_of(self, driver_id: str) -> Path:
+        return Path(driver_id)
+
+    def start(self, driver_id: str, home: DriverHome) -> None: ...
+
+    def send(self, driver_id: str, order: Order) -> None:
+        self.orders.append((driver_id, order))
+
+    def kill(self, driver_id: str) -> None:
+        self.killed.append(driver_id)
+
+    def says(
+        self, driver_id: str, kind: Literal["ready", "checked"], check_id: str | None = None
+    ) -> None:
+        event = DriverEvent(kind=kind, check_id=check_id)
+        self.events.put(Heard(driver_id=driver_id, event=event))
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DriverPool:
+    monkeypatch.setattr("waybill_stage_runner.adapters.drivers.DriverProcesses", Processes)
+    settings = Settings(stage_runner_state_folder=tmp_path, stage_runner_spare_drivers=0)
+    return DriverPool(settings)
+
+
+@pytest.fixture
+def processes(pool: DriverPool) -> Processes:
+    """Driver 1 has the check."""
+    processes = pool._processes
+    assert isinstance(processes, Processes)
+    pool.check(CHECK.check_id, UID, CHECK.manifest)
+    processes.says("1", "ready")
+    assert list(pool.hear()) == []
+    assert processes.orders == [("1", CHECK)]
+    return processes
+
+
+def test_a_check_is_answered_once(pool: DriverPool, processes: Processes) -> None:
+    for _ in range(2):
+        processes.says("1", "checked", "c1")
+    assert list(pool.hear()) == [Checked(check_id="c1")]
+
+
+def test_a_check_that_is_wanted_anew_is_answered_by_the_driver_that_has_it_now(
+    pool: DriverPool, processes: Processes
+) -> None:
+    """As by a runner that gets its partition back; the first answer was on its way by then."""
+    pool.forget_check("c1")
+    assert processes.killed == ["1"]
+    pool.check(CHECK.check_id, UID, CHECK.manifest)
+    processes.says("1", "checked", "c1")
+    processes.says("2", "ready")
+    assert list(pool.hear()) == []
+    assert processes.orders[-1] == ("2", CHECK)
+    processes.says("2", "checked", "c1")
+    assert list(pool.hear()) == [Checked(check_id="c1")]
