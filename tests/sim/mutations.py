@@ -109,9 +109,9 @@ MUTATIONS: Final = (
     ),
     Mutation(
         name="snapshots of a tracker that was replaced stay",
-        invariant="I2",
+        invariant="I3",
         instead={"sim.tracker.Topics.transact": stand_ins.snapshots_of_anybody},
-        only=("stopped", "tracker", "lives"),
+        only=("stopped", "lives", "pair"),
     ),
     Mutation(
         name="old tokens wait for sinks that came later",
