@@ -13,6 +13,7 @@ from waybill_shared.contract.routes import SERVICES
 ROOT = Path(__file__).parents[3]
 UV = Path(sys.executable).with_name("uv")
 TIMEOUT_S = 180.0
+PATIENT = {"WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S": "120"}  # other tests are at work meanwhile
 NAMES = ("status", "ingress", "stage_runner", "kafka", "types", "logging", "uvicorn")
 ORDER = '{"order_id": 1, "customer": "ada", "amount": 12.5}'
 
@@ -85,7 +86,7 @@ def test_stack_takes_a_record_all_the_way_beside_modules_of_any_name(
     before = {path.name for path in empty.iterdir()}
     (example,) = waybill.parents[1].glob("lib/*/site-packages/waybill/examples/orders.yaml")
 
-    run(waybill, "up", "--detach", folder=empty)
+    run(waybill, "up", "--detach", folder=empty, **PATIENT)
     run(waybill, "apply", "-f", example, folder=empty)
     run(waybill, "wait", "orders", folder=empty)
     token = run(waybill, "send", "orders", "orders", ORDER, folder=empty).split()[0]

@@ -21,6 +21,7 @@ def main() -> None:
             case "stop":
                 tell(kind="ended", run_id=order["run_id"])
             case "check":
+                tell(kind="checking", check_id=order["check_id"])
                 tell(kind="checked", check_id=order["check_id"])
             case _:
                 return

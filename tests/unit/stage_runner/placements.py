@@ -4,6 +4,7 @@ from builders import NOW
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placement import decide
 from waybill_stage_runner.core.placing import (
+    CheckBegun,
     CheckDone,
     CheckWanted,
     DriverGone,
@@ -53,6 +54,10 @@ def check(check_id: str, uid: str = "c") -> CheckWanted:
 
 def only_check(check_id: str) -> CheckWanted:
     return CheckWanted(check_id=check_id, pipeline_uid=f"uid of {check_id}", for_run=False)
+
+
+def begins(driver_id: str, check_id: str) -> CheckBegun:
+    return CheckBegun(driver_id=driver_id, check_id=check_id)
 
 
 def checked(driver_id: str, check_id: str, *, keep: bool = False) -> CheckDone:

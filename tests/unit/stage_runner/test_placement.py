@@ -6,6 +6,7 @@ import pytest
 
 from unit.stage_runner.placements import (
     Drivers,
+    begins,
     check,
     checked,
     checks,
@@ -180,8 +181,24 @@ def test_kept_driver_is_idle_only_when_it_is_kept_no_more(checking: Drivers) -> 
     assert checking.after(1) == (EndProcess(driver_id="1"),)
 
 
+def test_time_of_a_check_runs_from_its_begin(checking: Drivers) -> None:
+    """Before, its driver may be warming up, for as long as a cold one takes to start."""
+    check_ms = checking.placement.limits.check_ms
+    assert checking.after(check_ms) == ()
+    checking.on(begins("1", "another"), begins("1", "x"))
+    assert checking.after(check_ms - 1) == ()
+    assert checking.after(1)[0] == KillProcess(driver_id="1")
+
+
+def test_check_that_never_begins_is_the_fault_of_its_driver(checking: Drivers) -> None:
+    failed = TellCheckFailed(check_id="x", why="gone")
+    assert checking.after(PATIENCE_MS[DriverState.CHECKING] - 1) == ()
+    assert checking.after(1) == (KillProcess(driver_id="1"), failed)
+
+
 def test_check_that_takes_too_long_fails_and_is_not_repeated(checking: Drivers) -> None:
     failed = TellCheckFailed(check_id="x", why="deadline")
+    checking.on(begins("1", "x"))
     assert checking.after(Limits(spares=0, starts=1).check_ms - 1) == ()
     assert checking.after(1) == (KillProcess(driver_id="1"), failed)
     assert checking.on(checked("1", "x")) == ()

@@ -12,6 +12,7 @@ from waybill_stage_runner.core.giving import SPARE_AFTER_MS
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placement import decide
 from waybill_stage_runner.core.placing import (
+    CheckBegun,
     CheckDone,
     CheckUnwanted,
     CheckWanted,
@@ -190,6 +191,13 @@ class Placing(RuleBasedStateMachine):
     def all_drivers_are_ready(self) -> None:
         for process in self.starting():
             self.gets_ready(process)
+
+    @precondition(lambda self: self.checking())
+    @rule(data=st.data())
+    def check_begins(self, data: st.DataObject) -> None:
+        process = self.one_of(self.checking(), data)
+        assert process.checks is not None
+        self.on(CheckBegun(driver_id=process.id, check_id=process.checks))
 
     @precondition(lambda self: self.checking())
     @rule(data=st.data(), keep=st.booleans())

@@ -1,6 +1,7 @@
 """Which answers of which driver the pool takes for the answer to a check."""
 
 import queue
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -37,7 +38,10 @@ class Processes:
         self.killed.append(driver_id)
 
     def says(
-        self, driver_id: str, kind: Literal["ready", "checked"], check_id: str | None = None
+        self,
+        driver_id: str,
+        kind: Literal["ready", "checking", "checked"],
+        check_id: str | None = None,
     ) -> None:
         event = DriverEvent(kind=kind, check_id=check_id)
         self.events.put(Heard(driver_id=driver_id, event=event))
@@ -81,3 +85,17 @@ def test_a_check_that_is_wanted_anew_is_answered_by_the_driver_that_has_it_now(
     assert processes.orders[-1] == ("2", CHECK)
     processes.says("2", "checked", "c1")
     assert list(pool.hear()) == [Checked(check_id="c1")]
+
+
+def test_a_check_has_its_time_from_when_its_driver_begins_it(
+    pool: DriverPool, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What warms the driver up comes first, and takes long on a busy machine."""
+    now = time.monotonic_ns
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now() + 60_000_000_000)
+    assert list(pool.hear()) == []
+    processes.says("1", "checking", "c1")
+    assert list(pool.hear()) == []
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now() + 120_000_000_000)
+    assert list(pool.hear()) == [Checked(check_id="c1", failed="deadline")]
+    assert processes.killed == ["1"]

@@ -110,7 +110,9 @@ class DriverEvent(_Message):
     `blocked` may be said again and again; without `blocked_by` nothing is waited for any more.
     """
 
-    kind: Literal["ready", "compiling", "running", "blocked", "failed", "ended", "checked"]
+    kind: Literal[
+        "ready", "checking", "checked", "compiling", "running", "blocked", "failed", "ended"
+    ]
     run_id: str | None = None
     check_id: str | None = None
     blocked_by: Obstacle | None = None

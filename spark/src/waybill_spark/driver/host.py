@@ -86,6 +86,7 @@ class Host:
         logger.info("spark is warm")
 
     def _check(self, check: CheckOrder) -> None:
+        self._tell(DriverEvent(kind="checking", check_id=check.check_id))
         try:
             manifest = parse_manifest(check.manifest)
         except UserError as error:

@@ -31,6 +31,7 @@ from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placement import decide
 from waybill_stage_runner.core.placing import (
+    CheckBegun,
     CheckDone,
     CheckUnwanted,
     CheckWanted,
@@ -194,6 +195,8 @@ class DriverPool:
                 self._take(DriverReady(driver_id=driver_id))
             case "ended":
                 self._take(RunDone(driver_id=driver_id))
+            case "checking":
+                self._take(CheckBegun(driver_id=driver_id, check_id=event.check_id or ""))
             case "checked":
                 self._checked(driver_id, event)
             case "failed" if event.run_id is None:

@@ -13,6 +13,10 @@ from waybill_stage_runner.core.lines import Lines, Waiting
 from waybill_stage_runner.core.moves import Answer
 
 SLOW_MS: Final = 60_000  # so long a text is refused at once whose check took too long
+TOO_SLOW: Final = (
+    "split its queries into smaller steps or pipelines; if the machine is only busy, send it again "
+    "in a minute, or set WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S"
+)
 VALIDATIONS_MAX: Final = 32  # that wait at once; each takes some 0.3 s
 
 
@@ -129,7 +133,7 @@ def _no_room(command: Command) -> Answer:
 
 def _too_slow(command: Command) -> Answer:
     message = "it was not compiled in the time that a check has"
-    problem = Problem(message=message, hint="split its queries into smaller steps or pipelines")
+    problem = Problem(message=message, hint=TOO_SLOW)
     return failed(command, (problem,), Slug.INVALID)
 
 

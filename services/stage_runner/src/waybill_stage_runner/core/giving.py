@@ -80,6 +80,7 @@ def emptied(driver: Driver, state: DriverState, now: int) -> Driver:
         since=now,
         pipeline_uid=None,
         check_id=None,
+        begun=False,
         again=False,
         for_run=True,
         kept_for=None,

@@ -24,7 +24,9 @@ from waybill_stage_runner.core.giving import (
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placing import (
     CheckAsk,
+    CheckBegun,
     CheckDone,
+    CheckFailure,
     CheckUnwanted,
     CheckWanted,
     DriverGone,
@@ -47,6 +49,7 @@ from waybill_stage_runner.core.wishes import NOT_CLOSED, follow
 KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
 PATIENCE_MS: Final = {
     DriverState.STARTING: 180_000,  # a cold JVM on a loaded machine takes 20 s
+    DriverState.CHECKING: 180_000,  # until the check begins: what warms it up takes as long
     DriverState.ENDING: 30_000,
 }
 BACKOFF_MS_FIRST: Final = 1_000
@@ -68,6 +71,8 @@ def _react(placement: Placement, event: PlacementEvent, now: int) -> Decision:
             return follow(placement, event, now)
         case DriverReady():
             return _ready(placement, event, now), ()
+        case CheckBegun():
+            return _check_begun(placement, event, now), ()
         case CheckDone():
             return _check_done(placement, event, now)
         case RunDone():
@@ -91,6 +96,13 @@ def _ready(placement: Placement, event: DriverReady, now: int) -> Placement:
         return ready
     spare_at = min(placement.spare_at, now + SPARE_AFTER_MS)  # one may just have been taken
     return replace(ready, failures=0, spare_at=spare_at)
+
+
+def _check_begun(placement: Placement, event: CheckBegun, now: int) -> Placement:
+    driver = placement.in_state(event.driver_id, DriverState.CHECKING)
+    if driver is None or driver.check_id != event.check_id:
+        return placement
+    return placement.having(replace(driver, begun=True, since=now))
 
 
 def _check_done(placement: Placement, event: CheckDone, now: int) -> Decision:
@@ -163,14 +175,14 @@ def _once_more(placement: Placement, ask: CheckAsk) -> Decision:
 def _kill_overdue(placement: Placement, now: int) -> Decision:
     moves: tuple[PlacementMove, ...] = ()
     for driver in placement.drivers.values():
-        checking = driver.state is DriverState.CHECKING
-        patience = placement.limits.check_ms if checking else PATIENCE_MS.get(driver.state)
+        patience = placement.limits.check_ms if driver.begun else PATIENCE_MS.get(driver.state)
         if patience is None or now - driver.since < patience:
             continue
         placement, killed = kill(placement, driver, now)
         moves += killed
         if driver.check_id is not None:
-            moves += (TellCheckFailed(check_id=driver.check_id, why="deadline"),)
+            why: CheckFailure = "deadline" if driver.begun else "gone"
+            moves += (TellCheckFailed(check_id=driver.check_id, why=why),)
     return placement, moves
 
 

@@ -20,7 +20,7 @@ class Limits:
     starts: int  # drivers that start at once, at most
     runs: int = 20  # of one driver: what piles up in its memory goes with it
     checks: int = 500  # the same
-    check_ms: int = 30_000  # that a check may take: somebody waits for the answer
+    check_ms: int = 30_000  # that a check may take once it has begun: somebody waits for it
 
 
 class DriverState(StrEnum):
@@ -42,6 +42,7 @@ class Driver:
     was_ready: bool = False
     pipeline_uid: str | None = None  # whose run or check it has
     check_id: str | None = None
+    begun: bool = False  # its check; one that still warms up ends a step first
     again: bool = False  # its check was repeated
     for_run: bool = True  # a run of what it checks is likely to follow
     replaced: bool = False  # its run was wanted anew: nobody is told that this one is over
@@ -135,6 +136,12 @@ class DriverReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckBegun:
+    driver_id: str
+    check_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDone:
     """`keep`: it compiled."""
 
@@ -164,7 +171,7 @@ class EndAll:
 
 
 Wish = RunWanted | RunUnwanted | CheckWanted | CheckUnwanted
-PlacementEvent = Wish | DriverReady | CheckDone | RunDone | DriverGone | Tick | EndAll
+PlacementEvent = Wish | DriverReady | CheckBegun | CheckDone | RunDone | DriverGone | Tick | EndAll
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
