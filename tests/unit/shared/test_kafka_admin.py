@@ -1,5 +1,6 @@
 """What an answer of Kafka says, and what it does not say."""
 
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import cast
@@ -80,3 +81,33 @@ def test_who_may_not_ask_goes_by_what_the_brokers_say(code: int) -> None:
 def test_an_error_that_says_nothing_of_the_topic_is_no_answer(code: int) -> None:
     with pytest.raises(Retryable, match="topic t"):
         admin(code).absent("t")
+
+
+class Waiting:
+    def __init__(self) -> None:
+        self.answer: Future[None] = Future()
+
+
+def test_an_answer_that_is_told_later_holds_no_client() -> None:
+    """It is told in a thread in which no client may end: that ends the process."""
+    asking = KafkaAdmin(lambda: cast(AdminClient, Waiting()), cluster_of("nowhere:9092"))
+    client, answer = weakref.ref(asking.client), cast(Waiting, asking.client).answer
+    asking.ask(lambda _: {"": answer})
+    del asking
+    assert client() is None
+    answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+
+
+@pytest.mark.parametrize(("code", "clients"), [(KafkaError._TIMED_OUT, 2), (KafkaError.UNKNOWN, 1)])
+def test_a_client_that_got_no_answer_is_replaced(code: int, clients: int) -> None:
+    made: list[Waiting] = []
+
+    def make() -> AdminClient:
+        made.append(Waiting())
+        return cast(AdminClient, made[-1])
+
+    asking = KafkaAdmin(make, cluster_of("nowhere:9092"))
+    asking.ask(lambda _: {"": made[-1].answer})
+    made[-1].answer.set_exception(KafkaException(KafkaError(code)))
+    asking.ask(lambda _: {})
+    assert len(made) == clients

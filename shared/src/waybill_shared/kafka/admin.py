@@ -93,17 +93,23 @@ class KafkaAdmin:
         self._make = make
         self._last: AdminClient | None = None
         """Kept, because a client that goes leaves those without an answer who still wait for it."""
+        self._silence = threading.Event()
+        """Set when this client got no answer; the next one gets an event of its own."""
         self._renewed_at = -RENEWAL_S
         self._lock = threading.Lock()
 
     def ask(
         self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]"
     ) -> "Mapping[K, Future[T]]":
-        """The answers to come; give each question a time-out of less than `RENEWAL_S`."""
-        client = self.client
+        """The answers to come; give each question a time-out of less than `RENEWAL_S`.
+
+        They are told in a thread of librdkafka's. What is called there holds no client: if it were
+        the last that does, the client would end there, and with it the process.
+        """
+        client, silence = self._answering()
         asked = question(client)
         for answer in asked.values():
-            answer.add_done_callback(partial(self._heard, client))
+            answer.add_done_callback(partial(_note, silence))
         return asked
 
     def reachable(self) -> str | None:
@@ -258,25 +264,29 @@ class KafkaAdmin:
             raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
 
     def _metadata(self, topic: str | None = None) -> ClusterMetadata:
-        client = self.client
+        client, silence = self._answering()
         try:
             return client.list_topics(topic, timeout=READY_TIMEOUT_S)
         except KafkaException as error:
-            self._renew(client, error)
+            if error.args[0].code() in UNANSWERED:
+                silence.set()
             raise
 
-    def _heard(self, client: AdminClient, answer: "Future[object]") -> None:
-        error = None if answer.cancelled() else answer.exception()
-        if isinstance(error, KafkaException):
-            self._renew(client, error)
-
-    def _renew(self, client: AdminClient, error: KafkaException) -> None:
+    def _answering(self) -> tuple[AdminClient, threading.Event]:
+        """The client, a new one if that got no answer."""
         with self._lock:
             now = time.monotonic()
-            unanswered = error.args[0].code() in UNANSWERED
-            if unanswered and client is self.client and now >= self._renewed_at + RENEWAL_S:
-                self._last, self.client = client, self._make()
+            if self._silence.is_set() and now >= self._renewed_at + RENEWAL_S:
+                self._last, self.client = self.client, self._make()
+                self._silence = threading.Event()
                 self._renewed_at = now
+            return self.client, self._silence
+
+
+def _note(silence: threading.Event, answer: "Future[object]") -> None:
+    error = None if answer.cancelled() else answer.exception()
+    if isinstance(error, KafkaException) and error.args[0].code() in UNANSWERED:
+        silence.set()
 
 
 def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, TopicIdentity]:
