@@ -42,6 +42,7 @@ OLD_LEADER = frozenset(
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._NOENT,  # none: of a new topic, when the broker that was asked knew none yet
     }
 )
 ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
@@ -244,7 +245,11 @@ class KafkaAdmin:
             return self._ask_offsets(topic, wanted, isolation)
         except LeaderMoved:
             self._find_leaders(topic)
+        try:
             return self._ask_offsets(topic, wanted, isolation)
+        except LeaderMoved:
+            self._find_leaders(topic)  # for who asks next
+            raise
 
     def _ask_offsets(
         self, topic: str, wanted: dict[TopicPartition, OffsetSpec], isolation: IsolationLevel
@@ -315,7 +320,7 @@ def _offset(future: "Future[ListOffsetsResultInfo]", topic: str) -> int:
     """A broker that did not answer leaves no error in this client, but no offset either."""
     offset = _result(future, topic).offset
     if offset < 0:
-        raise Retryable(f"topic {topic}: the broker did not say how far it goes")
+        raise LeaderMoved(f"topic {topic}: the broker did not say how far it goes")
     return int(offset)
 
 
