@@ -10,7 +10,8 @@ from contextlib import suppress
 
 from integration.switches import Switch, cut, start
 
-PRODUCE, LIST_OFFSETS, BROKER_HEARTBEAT = 0, 2, 63
+PRODUCE, LIST_OFFSETS = 0, 2
+FETCH, VOTE, ENVELOPE, FETCH_SNAPSHOT, BROKER_HEARTBEAT = 1, 52, 58, 59, 63  # of controllers
 PRODUCE_FLEXIBLE = 9  # the version from which lengths are variable
 DUPLICATE_SEQUENCE_NUMBER = 46
 NO_OFFSET = -1

@@ -108,7 +108,7 @@ class SimStage:
         self._edge(f"{self.name}.ids_seen")
         return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
 
-    def starts(self, topic: str) -> Mapping[int, int]:
+    def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
         found = self._cluster.topics.get(topic)
         return {} if found is None else {n: p.start for n, p in enumerate(found.partitions)}
 

@@ -57,8 +57,8 @@ class Source(Protocol):
         """Id by name of topics that had those of `wanted`. Surely so, where it is another one, and
         where a topic is left out because it does not exist."""
 
-    def starts(self, topic: str) -> Mapping[int, int]:
-        """The first offset that each partition still holds."""
+    def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
+        """The first offset that each partition still holds; surely so, where `held` ends before."""
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """`ranges` in parts small enough to be read at once, one behind the other."""
@@ -266,10 +266,17 @@ class TrackedStage:
         return {
             topic: TopicLook(
                 topic_id=topic_id,
-                starts=self._source.starts(topic) if topic_id == wanted[topic] else {},
+                starts=self._starts(topic, topic_id) if topic_id == wanted[topic] else {},
             )
             for topic, topic_id in ids.items()
         }
+
+    def _starts(self, topic: str, topic_id: str) -> Mapping[int, int]:
+        """What is below them, and not in every sink, is lost."""
+        held = self.held()
+        partitions = {partition for each in held for of, partition in each if of == topic_id}
+        least = {p: min(each.get((topic_id, p), 0) for each in held) for p in partitions}
+        return self._source.starts(topic, least)
 
     def _topic_ids(self) -> dict[str, str]:
         return {source.topic: source.topic_id for source in self._inputs}

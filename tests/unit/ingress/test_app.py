@@ -148,6 +148,14 @@ def test_a_topic_recreated_while_writing_gives_no_token(becomes: str) -> None:
     assert world.mint.parts == []
 
 
+def test_a_topic_is_not_called_recreated_while_brokers_do_not_agree() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(lags=2))
+    with pytest.raises(Retryable, match="brokers do not agree"):
+        world.write()
+    assert world.kafka.written == []
+    world.write()
+
+
 def test_records_whose_topic_cannot_be_described_again_have_no_token() -> None:
     world = World(pipeline(source()), kafka=FakeKafka(away_after_write=True))
     with pytest.raises(Retryable, match="the records are written, but have no token"):

@@ -128,6 +128,8 @@ class Bench:
     claims: int = 0
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
+    sure_above: list[Mapping[int, int]] = field(default_factory=list)
+    """Above what a first offset must be sure, each time that it was asked for."""
 
     def claim(self) -> Identity:
         """Of the next driver: its claim stands behind all that were before it."""
@@ -190,7 +192,8 @@ class Bench:
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
         return {} if self.topic_id is None else {TOPIC: self.topic_id}
 
-    def starts(self, topic: str) -> Mapping[int, int]:
+    def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
+        self.sure_above.append(held)
         return {0: self.log_start}
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:

@@ -111,6 +111,7 @@ def test_a_sink_that_lags_loses_what_it_lacks_and_the_other_does_not(bench: Benc
 
     assert bench.first.fences[-1].set_aside == ()
     assert bench.second.fences[-1].set_aside == (aside("retention_passed", run_of(4, 7)),)
+    assert bench.sure_above == [{0: 4}], "what lags most loses first"
 
 
 def test_an_idle_stage_sees_it_too_and_a_busy_one_is_left_alone(bench: Bench) -> None:

@@ -127,6 +127,17 @@ class KafkaAdmin:
         except KafkaException as error:
             raise Retryable(f"kafka: {error.args[0].str()}") from error
 
+    def brokers(self) -> list[str]:
+        """Where those are that count as alive, as one of them has it."""
+        asked = self.ask(
+            lambda client: {"": client.describe_cluster(request_timeout=ADMIN_TIMEOUT_S)}
+        )
+        try:
+            nodes = asked[""].result().nodes
+        except KafkaException as error:
+            raise Retryable(f"kafka: {error.args[0].str()}") from error
+        return [f"{node.host}:{node.port}" for node in nodes]
+
     def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
         """Id and partitions of those of `topics` that exist."""
         return identities(self.ask_identities(topics))

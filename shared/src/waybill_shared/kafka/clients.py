@@ -13,6 +13,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import ADMIN_TIMEOUT_S, make_admin
 from waybill_shared.kafka.cluster import Kafka, cluster_of
 from waybill_shared.kafka.errors import said
+from waybill_shared.kafka.majority import highest_ends
 
 logger = logging.getLogger(__name__)
 
@@ -86,9 +87,9 @@ def read_to_end(
 
     The end is the high watermark: behind somebody's open transaction this waits for its fate.
     """
-    ends = make_admin(kafka).ends(topic, partitions)
+    ends, reader = highest_ends(make_admin(kafka), topic, partitions)
     ranges = {partition: (0, end) for partition, end in ends.items()}
-    yield from read_ranges(kafka, topic, ranges, silence_s=silence_s)
+    yield from read_ranges(reader.cluster, topic, ranges, silence_s=silence_s)
 
 
 def read_ranges(

@@ -1,26 +1,20 @@
 """The topics of a stage, for everything but its query. Fulfils `waybill_spark.stage.Source`."""
 
 import logging
-import time
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.majority import lowest
 from waybill_spark.driver.sizes import RecordSizes, measure
 from waybill_spark.driver.source import read_ranges
 from waybill_spark.pieces import Ranges, in_pieces, offsets
 from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.topic_ids import sure_ids
 
 logger = logging.getLogger(__name__)
-
-ABSENT_POLL_S: Final = 0.5
-OTHER_ID_S: Final = 3.0
-"""Less than for absence: brokers hear of a new topic within a second or so, and until it is told
-nobody may write. No more than `absent_s`."""
 
 
 class TopicSource:
@@ -45,31 +39,16 @@ class TopicSource:
         self._absent_s = absent_s
 
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
-        """Absent is only what stays absent for a while: it is a reason to call data lost, and a
-        broker that has just started, or lost the others, does not know every topic. So is another
-        id: a broker that lags tells one that the topic had before, maybe before this pipeline."""
-        deadline = time.monotonic() + self._absent_s
-        others: dict[str, float] = {}  # when to believe it; by the topics told with another id
-        while True:
-            found = {n: i.topic_id for n, i in self._admin.identify(wanted).items()}
-            now = time.monotonic()
-            for topic, topic_id in found.items():
-                if topic_id != wanted[topic]:
-                    others.setdefault(topic, now + min(self._absent_s, OTHER_ID_S))
-                elif topic in others:
-                    raise Retryable(f"topic {topic}: brokers do not agree on its id")
-            absent = wanted.keys() - found.keys()
-            if not (absent and now <= deadline) and all(now >= at for at in others.values()):
-                break
-            time.sleep(ABSENT_POLL_S)
-        for topic in sorted(absent):
-            if not self._admin.absent(topic):
-                raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")
-        return found
+        return sure_ids(self._admin, wanted, absent_s=self._absent_s)
 
-    def starts(self, topic: str) -> Mapping[int, int]:
+    def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
         identity = self._admin.identify([topic]).get(topic)
-        return {} if identity is None else self._admin.starts(topic, identity.partitions)
+        if identity is None:
+            return {}
+        found = self._admin.starts(topic, identity.partitions)
+        if all(start <= held.get(partition, 0) for partition, start in found.items()):
+            return found
+        return lowest(self._admin, lambda client: client.starts(topic, identity.partitions))
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """Costs nothing where the records cannot be too much; else they are measured first."""

@@ -12,13 +12,14 @@ from waybill_ingress.app.ports import (
 )
 from waybill_ingress.core.demands import Demand, behind, meets
 from waybill_ingress.core.inputs import find_input, not_ready
-from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.pipelines import Life, no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.admin import TopicIdentity
 
 APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `apply`
+ASKED_AGAIN = 9  # all ten answers from the one of three brokers that lags: 1 in 59,000
 
 
 class Registry:
@@ -85,6 +86,7 @@ class Registry:
         if identity is None or identity.topic_id != source.topic_id:
             identity = await self._topics.describe(source.topic)
         if identity is None or identity.topic_id != source.topic_id:
+            await self._check_others(source)
             present = "is gone" if identity is None else f"now has id {identity.topic_id}"
             raise Refusal(
                 Slug.TOPIC_RECREATED,
@@ -94,6 +96,13 @@ class Registry:
                 " topic as it is now; what was not read of the old one ends lost",
             )
         return identity
+
+    async def _check_others(self, source: InputDefinition) -> None:
+        """Each question goes to any broker, and one that lags tells what was there before."""
+        for _ in range(ASKED_AGAIN):
+            identity = await self._topics.describe(source.topic)
+            if identity is not None and identity.topic_id == source.topic_id:
+                raise Retryable(f"topic {source.topic}: brokers do not agree on its id")
 
     def _found(self, tenant: str, name: str, demand: Demand | None) -> PipelineRecord | None:
         record = self._directory.by_name(tenant, name)

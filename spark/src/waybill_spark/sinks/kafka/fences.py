@@ -13,6 +13,7 @@ from confluent_kafka import Message
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of, read_ranges
+from waybill_shared.kafka.majority import highest_ends
 from waybill_shared.kafka.partitioner import partition_of
 
 FIRST_STEP: Final = 10_000  # offsets; the key of a stage that runs is mostly among the newest
@@ -23,24 +24,26 @@ HIDDEN_POLL_S: Final = 0.05
 
 def newest_fence(admin: KafkaAdmin, topic: str, key: str) -> bytes | None:
     """Call it after `init_transactions`: then no transaction of the key itself is open."""
-    count = len(admin.identify([topic])[topic].partitions)
-    place = (topic, partition_of(key, count))
-    end = _visible_end(admin, place, key)
+    identity = admin.identify([topic]).get(topic)
+    if identity is None:
+        raise Retryable(f"topic {topic}: a broker does not know it")
+    place = (topic, partition_of(key, len(identity.partitions)))
+    ends, reader = highest_ends(admin, topic, [place[1]])
+    end = _visible_end(reader, place, key, ends[place[1]])
     step = FIRST_STEP
     while end > 0:
         start = max(end - step, 0)
-        found = _last(_read(admin, place, (start, end)), key)
+        found = _last(_read(reader, place, (start, end)), key)
         if found is not None:
             return found.value()
         end, step = start, step * STEP_GROWTH
     return None
 
 
-def _visible_end(admin: KafkaAdmin, place: tuple[str, int], key: str) -> int:
-    """Below this every fence of the key stands decided; asks of the end first, so that nothing
+def _visible_end(admin: KafkaAdmin, place: tuple[str, int], key: str, end: int) -> int:
+    """Below this every fence of the key stands decided; `end` was asked for first, so that nothing
     slips in between."""
     topic, partition = place
-    end = admin.ends(topic, [partition])[partition]
     stable = admin.stable_ends(topic, [partition])[partition]
     hidden = _last(_read(admin, place, (stable, end), committed=False), key)
     if hidden is None:

@@ -24,6 +24,7 @@ from waybill_spark.outputs import SinkTopic, outputs_after
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.kafka.fences import newest_fence
 from waybill_spark.stopping import StageStopped
+from waybill_spark.topic_ids import OTHER_ID_S, sure_ids
 
 KEY: Final = "__waybill_key"  # the columns of its rows; they never reach a table
 VALUE: Final = "__waybill_value"
@@ -150,11 +151,9 @@ class KafkaSink:
 
     def _check_topic(self) -> None:
         topic, wanted = self._target.topic, self._target.topic_id
-        found = self._admin.identify([topic]).get(topic)
-        if found is None and not self._admin.absent(topic):
-            raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")
-        if found is None or found.topic_id != wanted:
-            now = f"now it is {found.topic_id}" if found is not None else "gone"
+        found = sure_ids(self._admin, {topic: wanted}, absent_s=OTHER_ID_S).get(topic)
+        if found != wanted:
+            now = f"now it is {found}" if found is not None else "gone"
             detail = f"sink {self.name}: topic {topic} had id {wanted}, {now}"
             hint = "restart the pipeline with --from earliest (or latest): it writes to the new one"
             reason = LossReason.TOPIC_RECREATED if found else LossReason.TOPIC_DELETED

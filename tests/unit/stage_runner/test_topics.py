@@ -1,0 +1,64 @@
+"""A pipeline is not defined by the word of one broker: what is before its begin is lost for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka import majority
+from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.cluster import KafkaCluster
+from waybill_stage_runner.adapters.topics import KafkaTopics
+from waybill_stage_runner.core.planning import TopicPlan
+
+PLAN = TopicPlan(topic="t", partitions=1, starting="earliest")
+
+
+@dataclass
+class Kafka:
+    """Brokers of a topic `t`, each with the offset at which it begins there."""
+
+    begins: Mapping[str, int]
+    ids: list[str] = field(default_factory=lambda: ["now"])
+    cluster: KafkaCluster = field(default_factory=lambda: KafkaCluster(bootstrap="one"))
+
+    def brokers(self) -> list[str]:
+        return list(self.begins)
+
+    def operations(self, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        return {}
+
+    def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        topic_id = self.ids.pop(0) if len(self.ids) > 1 else self.ids[0]
+        return {"t": TopicIdentity(name="t", topic_id=topic_id, partitions=(0,))}
+
+    def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return {0: self.begins[self.cluster.bootstrap]}
+
+    def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return {0: 100}
+
+
+def topics(kafka: Kafka) -> KafkaTopics:
+    return KafkaTopics(cast(KafkaAdmin, kafka), prefix="waybill", replication=1)
+
+
+def test_a_pipeline_begins_where_most_brokers_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    begins = {"one": 20, "two": 0, "three": 0}
+
+    def client(cluster: KafkaCluster) -> KafkaAdmin:
+        return cast(KafkaAdmin, Kafka(begins, cluster=cluster))
+
+    monkeypatch.setattr(majority, "make_admin", client)
+    state = topics(Kafka(begins)).prepare([PLAN])["t"]
+    assert (state.starts, state.ends) == ({0: 0}, {0: 100})
+
+
+@pytest.mark.parametrize("ids", [["before", "now"], ["now", "now", "before", "now"]])
+def test_while_brokers_tell_two_ids_there_is_no_answer(ids: list[str]) -> None:
+    with pytest.raises(Retryable, match="brokers do not agree on topics t"):
+        topics(Kafka({"one": 0}, ids=[*ids])).prepare([PLAN])
+    with pytest.raises(Retryable, match="brokers do not agree on topics t"):
+        topics(Kafka({"one": 0}, ids=[*ids])).ids(["t"])
