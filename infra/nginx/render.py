@@ -184,7 +184,7 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
             for page in _pages(name)
         ),
         "ready": "\n\n".join(_ready()),
-        "readiness": _merged("/readyz"),
+        "readiness": _merge("/readyz"),
         "version": _version(),
         "operations": f"({'|'.join(map(re.escape, (*OPERATIONS, OPENAPI)))})/",
         **{f"problem_{slug.status}": _problem(slug, detail) for slug, detail in DETAILS.items()},
@@ -222,7 +222,7 @@ def _ready() -> Iterator[str]:
     }}"""
 
 
-def _merged(page: str) -> str:
+def _merge(page: str) -> str:
     """A JSON object of what every service answers at `page`."""
     answers = (f'"{name}": <!--# include virtual="{page}/{name}" -->' for name in SERVICES)
     return f"{{{', '.join(answers)}}}"
@@ -230,7 +230,7 @@ def _merged(page: str) -> str:
 
 def _version() -> str:
     mine = f'"service": "gateway", "version": "{VERSION}"'
-    return f'{{{mine}, "services": {_merged("/version")}}}'
+    return f'{{{mine}, "services": {_merge("/version")}}}'
 
 
 def _by_path() -> Iterator[tuple[str, str]]:

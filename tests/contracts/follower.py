@@ -28,15 +28,15 @@ class FollowerContract:
     """A subclass gives the `bench`, as a fixture."""
 
     def test_where_nothing_was_told_all_is_known(self, bench: Bench) -> None:
-        assert bench.run(bench.news.heard)
+        assert bench.run(bench.news.catch_up)
         assert bench.news.begun()
         assert bench.directory.living(TENANT) == []
 
     def test_what_was_told_is_known_to_who_has_heard(self, bench: Bench) -> None:
         for number in range(3):
             bench.tell(make_record(f"orders-{number}", uid=f"uid-{number}"))
-        assert bench.run(bench.news.heard)
+        assert bench.run(bench.news.catch_up)
         assert len(bench.directory.living(TENANT)) == 3
         bench.tell(make_record("late", uid="uid-late"))
-        assert bench.run(bench.news.heard)
+        assert bench.run(bench.news.catch_up)
         assert bench.directory.by_name(TENANT, "late") is not None

@@ -93,7 +93,7 @@ class Follower(PipelineDirectory):
     def begun(self) -> bool:
         return True
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         self.follow()
         return True
 

@@ -216,7 +216,7 @@ MUTATIONS: Final = (
     Mutation(
         name="the seal does not bind the tenant",
         invariant="I10",
-        instead={"waybill_shared.contract.tokens._bound": stand_ins.unbound},
+        instead={"waybill_shared.contract.tokens._bind": stand_ins.unbound},
     ),
     Mutation(
         name="the last commit wins",

@@ -112,7 +112,7 @@ class AsyncClient:
         After NoAnswer or Unreachable it is not known whether they were kept. The token is of this
         `generation` of the pipeline at least; else of what this client has last changed itself.
         """
-        if_match = self._generations.wanted(pipeline, generation)
+        if_match = self._generations.if_match(pipeline, generation)
         question = questions.send(
             pipeline, input, records, request_id=request_id, if_match=if_match
         )
@@ -142,7 +142,7 @@ class AsyncClient:
             input=input,
             positions=positions,
             cluster_id=cluster_id,
-            if_match=self._generations.wanted(pipeline, generation),
+            if_match=self._generations.if_match(pipeline, generation),
         )
         return AsyncIssuedToken.read(await self._ask(question), self.token)
 
@@ -273,7 +273,7 @@ class AsyncClient:
         return self._generations.learn(await self._run(plan))
 
     async def _ask(self, question: questions.Question) -> Fields:
-        return await self._run(plans.asked(question, self._patience(MOMENT_S_MAX)))
+        return await self._run(plans.ask(question, self._patience(MOMENT_S_MAX)))
 
     def _patience(self, timeout_s: float) -> Patience:
         return Patience(self._clock, timeout_s)
@@ -323,7 +323,7 @@ class AsyncClient:
     async def _look_on(self, token: AnyToken, patience: Patience) -> AsyncIterator[Outcome]:
         last: Outcome | None = None
         while last is None or not last.final:
-            last = await self._run(plans.changed(token, last, patience, self._heard))
+            last = await self._run(plans.await_change(token, last, patience, self._heard))
             yield last
 
     async def _pause(self, seconds: float) -> None:

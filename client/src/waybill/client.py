@@ -115,7 +115,7 @@ class Client:
         After NoAnswer or Unreachable it is not known whether they were kept. The token is of this
         `generation` of the pipeline at least; else of what this client has last changed itself.
         """
-        if_match = self._generations.wanted(pipeline, generation)
+        if_match = self._generations.if_match(pipeline, generation)
         question = questions.send(
             pipeline, input, records, request_id=request_id, if_match=if_match
         )
@@ -145,7 +145,7 @@ class Client:
             input=input,
             positions=positions,
             cluster_id=cluster_id,
-            if_match=self._generations.wanted(pipeline, generation),
+            if_match=self._generations.if_match(pipeline, generation),
         )
         return IssuedToken.read(self._ask(question), self.token)
 
@@ -278,7 +278,7 @@ class Client:
         return self._generations.learn(self._run(plan))
 
     def _ask(self, question: questions.Question) -> Fields:
-        return self._run(plans.asked(question, self._patience(MOMENT_S_MAX)))
+        return self._run(plans.ask(question, self._patience(MOMENT_S_MAX)))
 
     def _patience(self, timeout_s: float) -> Patience:
         return Patience(self._clock, timeout_s)
@@ -327,7 +327,7 @@ class Client:
     def _look_on(self, token: AnyToken, patience: Patience) -> Iterator[Outcome]:
         last: Outcome | None = None
         while last is None or not last.final:
-            last = self._run(plans.changed(token, last, patience, self._heard))
+            last = self._run(plans.await_change(token, last, patience, self._heard))
             yield last
 
     def _pause(self, seconds: float) -> None:

@@ -54,7 +54,7 @@ class Line:
         )
 
     @contextmanager
-    def translated(self, timeout_s: float) -> Iterator[None]:
+    def translate_errors(self, timeout_s: float) -> Iterator[None]:
         """Every failure of the HTTP library as an error of ours."""
         try:
             yield
@@ -143,14 +143,14 @@ class Connection:
     def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
         """The JSON object answered; `held_s` is how long the server may hold the request."""
         timeout_s = self._timeout_s + held_s
-        with self.line.translated(timeout_s), self._open(question, timeout_s) as response:
+        with self.line.translate_errors(timeout_s), self._open(question, timeout_s) as response:
             response.read()
             return self.line.json(response, question)
 
     def text(self, question: Question) -> str:
         """The text answered, such as metrics."""
         timeout_s = self._timeout_s
-        with self.line.translated(timeout_s), self._open(question, timeout_s) as response:
+        with self.line.translate_errors(timeout_s), self._open(question, timeout_s) as response:
             response.read()
             if response.status_code != httpx2.codes.OK:
                 self.line.json(response, question)
@@ -159,7 +159,7 @@ class Connection:
     @contextmanager
     def listen(self, question: Question, *, silence_s: float) -> Iterator[Iterator[bytes]]:
         """The bytes of an event stream as they come; NoAnswer after `silence_s` without any."""
-        with self.line.translated(silence_s), self._open(question, silence_s) as response:
+        with self.line.translate_errors(silence_s), self._open(question, silence_s) as response:
             if response.status_code != httpx2.codes.OK:
                 response.read()
                 self.line.json(response, question)
@@ -198,7 +198,7 @@ class AsyncConnection:
     async def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
         """As `Connection.ask`."""
         timeout_s = self._timeout_s + held_s
-        with self.line.translated(timeout_s):
+        with self.line.translate_errors(timeout_s):
             async with self._open(question, timeout_s) as response:
                 await response.aread()
                 return self.line.json(response, question)
@@ -208,7 +208,7 @@ class AsyncConnection:
         self, question: Question, *, silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """As `Connection.listen`."""
-        with self.line.translated(silence_s):
+        with self.line.translate_errors(silence_s):
             async with self._open(question, silence_s) as response:
                 if response.status_code != httpx2.codes.OK:
                     await response.aread()

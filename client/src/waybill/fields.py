@@ -20,7 +20,7 @@ class Fields:
 
     def __init__(self, value: object, where: str) -> None:
         if not isinstance(value, dict):
-            raise UnexpectedAnswer(f"{where} should be a JSON object, but is {_shown(value)}")
+            raise UnexpectedAnswer(f"{where} should be a JSON object, but is {_show(value)}")
         self.raw: Mapping[str, object] = value
         self.where = where
 
@@ -96,7 +96,7 @@ class Fields:
         return value
 
     def _wrong(self, name: str, expected: str) -> UnexpectedAnswer:
-        found = _shown(self.raw[name]) if name in self.raw else "missing"
+        found = _show(self.raw[name]) if name in self.raw else "missing"
         return UnexpectedAnswer(f"{self.where}.{name} should be {expected}, but is {found}")
 
 
@@ -105,6 +105,6 @@ def no_json() -> Mapping[str, object]:
     return {}
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "…"

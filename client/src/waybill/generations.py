@@ -36,7 +36,7 @@ class Generations:
         """What comes under its name is another pipeline."""
         self._known.pop(pipeline, None)
 
-    def wanted(self, pipeline: str, generation: int | None = None) -> str | None:
+    def if_match(self, pipeline: str, generation: int | None = None) -> str | None:
         """What to put into If-Match; `generation` if the caller knows it better."""
         if generation is not None:
             return str(_Change(None, generation))

@@ -199,7 +199,7 @@ class Operation:
         return self.state == "failed"
 
     @classmethod
-    def answered(cls, fields: Fields) -> "Operation":
+    def read_answer(cls, fields: Fields) -> "Operation":
         """An operation as the change itself is answered: it is done, or pending."""
         if "operation" not in fields.raw:
             return cls.read(fields)

@@ -47,7 +47,7 @@ Heard = Callable[[], bool]
 """Whether anything has ever answered at this URL."""
 
 
-def asked(question: Question, patience: Patience, held_s: float = 0.0) -> Plan[Fields]:
+def ask(question: Question, patience: Patience, held_s: float = 0.0) -> Plan[Fields]:
     """The answer; what is only a matter of moments is waited out, because nothing was done yet."""
     while True:
         try:
@@ -62,8 +62,8 @@ def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operat
     """The change as it is after `wait_s`, at latest: one that was taken and then refused is a
     failed operation, as it is when it is asked for later."""
     try:
-        answer = yield from asked(questions.held(question, wait_s), patience, wait_s)
-        return Operation.answered(answer)
+        answer = yield from ask(questions.held(question, wait_s), patience, wait_s)
+        return Operation.read_answer(answer)
     except ProblemError as error:
         failed = failed_in(error)
         if failed is None:
@@ -74,7 +74,7 @@ def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operat
 def check(question: Question, patience: Patience, heard: Heard) -> Plan[Findings]:
     """What is wrong, whether Waybill saw it at once or only Spark did."""
     try:
-        answer = yield from asked(question, patience, CHECK_HELD_S)
+        answer = yield from ask(question, patience, CHECK_HELD_S)
     except Invalid as error:
         if not error.errors or failed_in(error) is not None:
             raise
@@ -87,7 +87,7 @@ def check(question: Question, patience: Patience, heard: Heard) -> Plan[Findings
 def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
     """What the status says now; `unknown` too, though it is a 503."""
     if questions.long(token):
-        return (yield from _queried(token, held_s))
+        return (yield from _query(token, held_s))
     try:
         question = questions.outcome(token, held_s=held_s)
         return Outcome.read((yield from _ask(question, held_s)))
@@ -98,7 +98,7 @@ def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
         return unknown
 
 
-def _queried(token: AnyToken, held_s: float) -> Plan[Outcome]:
+def _query(token: AnyToken, held_s: float) -> Plan[Outcome]:
     """The outcome of a token that is too long for an address."""
     answer = yield from _ask(questions.outcomes([token], held_s=held_s), held_s)
     found = answer.objects("outcomes")
@@ -124,7 +124,7 @@ def final(token: AnyToken, patience: Patience, heard: Heard) -> Plan[Outcome]:
     return found
 
 
-def changed(
+def await_change(
     token: AnyToken, last: Outcome | None, patience: Patience, heard: Heard
 ) -> Plan[Outcome]:
     """The first outcome that is another than `last`; raises as `final` when the time is over."""

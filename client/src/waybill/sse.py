@@ -102,7 +102,7 @@ class Following:
         """What is new in this piece; raises when the patience is over."""
         for event in self._events.read(piece):
             if event is not None and event.name == "outcome" and self._new(event):
-                self._patience.settled()
+                self._patience.reset()
                 self._last_id = event.id
                 self._last = Outcome.read(Fields(_json(event), f"an event of {self._path}"))
                 yield self._last

@@ -55,7 +55,7 @@ class Deliveries:
             if error is None and topic and partition is not None and _is_place(offset):
                 _extend(self._runs.setdefault((topic, partition), []), offset)
             else:
-                self._failed.append(_failed(error, message))
+                self._failed.append(_read_failure(error, message))
             self._changed.notify_all()
 
     def take_failed(self) -> tuple[FailedRecord, ...]:
@@ -78,7 +78,7 @@ class Deliveries:
 
     def spans(self, topic_ids: Mapping[str, str]) -> list[Span]:
         with self._changed:
-            runs = {place: _united(runs) for place, runs in sorted(self._runs.items())}
+            runs = {place: _unite(runs) for place, runs in sorted(self._runs.items())}
             self._runs = runs
             return [
                 Span(
@@ -168,7 +168,7 @@ class _Tracking:
         """End of the block; `token` may still be asked."""
         self._closed = True
 
-    def _settled(self, timeout_s: float) -> list[list[Span]]:
+    def _settle(self, timeout_s: float) -> list[list[Span]]:
         """Where all of it stands, in pieces that one question may hold."""
         self._deliveries.settle(self._producer, timeout_s)
         spans = self._deliveries.spans(self._topic_ids)
@@ -202,7 +202,7 @@ class Tracked(_Tracking):
             self._client.token_for(
                 self._pipeline, positions=spans, cluster_id=self._cluster_id
             ).token
-            for spans in self._settled(timeout_s)
+            for spans in self._settle(timeout_s)
         ]
         return tokens[0] if len(tokens) == 1 else self._client.merge(tokens)
 
@@ -227,7 +227,7 @@ class AsyncTracked(_Tracking):
     async def token(self, timeout_s: float = WAIT_TIMEOUT_S) -> "AsyncToken":
         """As `Tracked.token`, awaited."""
         tokens: list[AsyncToken] = []
-        for spans in await asyncio.to_thread(self._settled, timeout_s):
+        for spans in await asyncio.to_thread(self._settle, timeout_s):
             issued = await self._client.token_for(
                 self._pipeline, positions=spans, cluster_id=self._cluster_id
             )
@@ -278,7 +278,7 @@ def _is_place(offset: int | None) -> TypeGuard[int]:
     return offset is not None and offset >= 0
 
 
-def _failed(error: "KafkaError | None", message: "Message") -> FailedRecord:
+def _read_failure(error: "KafkaError | None", message: "Message") -> FailedRecord:
     return FailedRecord(
         topic=message.topic() or "",
         partition=message.partition(),
@@ -296,7 +296,7 @@ def _extend(runs: list[tuple[int, int]], offset: int) -> None:
         runs.append((offset, offset + 1))
 
 
-def _united(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _unite(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     united: list[tuple[int, int]] = []
     for start, end in sorted(runs):
         if united and start <= united[-1][1]:

@@ -70,12 +70,12 @@ class Patience:
 
     def pace(self, retry_after_s: float | None = None) -> float:
         """The pause after an answer that was not final."""
-        self.settled()
+        self.reset()
         spent_s = self._clock.monotonic() - self._asked_at
         wanted_s = retry_after_s if retry_after_s is not None else POLL_INTERVAL_S_MIN - spent_s
-        return self._bounded(wanted_s)
+        return self._bound(wanted_s)
 
-    def settled(self) -> None:
+    def reset(self) -> None:
         """Waybill has answered: the next failure is a first one again."""
         self._backoff_s = BACKOFF_S_FIRST
 
@@ -86,7 +86,7 @@ class Patience:
         asked_s = error.retry_after_s if isinstance(error, NotReady) else None
         wanted_s = self._backoff_s if asked_s is None else asked_s
         self._backoff_s = min(BACKOFF_S_MAX, self._backoff_s * 2)
-        return self._bounded(wanted_s)
+        return self._bound(wanted_s)
 
-    def _bounded(self, seconds: float) -> float:
+    def _bound(self, seconds: float) -> float:
         return max(0.0, min(seconds, RETRY_AFTER_S_MAX, self.left_s))

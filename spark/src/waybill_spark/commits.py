@@ -59,7 +59,7 @@ class _Newest:
     def due(self, now: float) -> bool:
         return self.due_at is not None and self.due_at <= now
 
-    def told(self, now: float, *, acknowledged: bool) -> None:
+    def note_report(self, now: float, *, acknowledged: bool) -> None:
         if not acknowledged:
             self.pause_s = REPEAT_S_MIN
         self.due_at = now + self.pause_s
@@ -116,13 +116,13 @@ class CommitEmitter:
         key, value = message_of(newest.commit, self._identity, self._clock.now_ms())
         newest.due_at = None
 
-        def told(error: KafkaError | None, message: Message) -> None:
-            newest.told(self._now(), acknowledged=error is None)
+        def note(error: KafkaError | None, message: Message) -> None:
+            newest.note_report(self._now(), acknowledged=error is None)
 
         try:
-            self._producer.produce(self._topic, key=key, value=value, on_delivery=told)
+            self._producer.produce(self._topic, key=key, value=value, on_delivery=note)
         except (BufferError, KafkaException):
-            newest.told(self._now(), acknowledged=False)
+            newest.note_report(self._now(), acknowledged=False)
             logger.warning("commit waits for its repetition", extra={"stage": newest.commit.stage})
         self._producer.poll(0)
 

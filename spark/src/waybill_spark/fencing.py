@@ -76,7 +76,7 @@ def batch_runs(
     return tuple(sorted(runs, key=lambda run: (run.topic, run.partition)))  # in any plan's order
 
 
-def taken(runs: tuple[Range, ...]) -> tuple[Range, ...]:
+def drop_empty(runs: tuple[Range, ...]) -> tuple[Range, ...]:
     """What the batch really takes."""
     return tuple(run for run in runs if run.start < run.end)
 
@@ -86,7 +86,7 @@ def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> Batch
 
     An empty run counts too: where it starts, the next batch of its partition will.
     """
-    ranges = taken(runs)
+    ranges = drop_empty(runs)
     if fence is not None and ranges and fence.inputs == ranges:
         return AlreadyDone()
     held = join(bases, to_vector(fence.frontier)) if fence is not None else bases

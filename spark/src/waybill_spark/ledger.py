@@ -25,7 +25,7 @@ from waybill_spark.fencing import (
     Write,
     bases_of,
     decide,
-    taken,
+    drop_empty,
 )
 from waybill_spark.settling import left_out, union, went_with_topic
 from waybill_spark.sinks.contract import Sink, SinkSuperseded, Written
@@ -44,7 +44,7 @@ class Batch:
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        return taken(self.runs)
+        return drop_empty(self.runs)
 
 
 BEFORE_ALL = Batch(batch_id=-1, lineage="", runs=(), started_at=0)

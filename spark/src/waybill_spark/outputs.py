@@ -27,14 +27,14 @@ def outputs_after(before: tuple[Output, ...], placed: Placed, to: SinkTopic) -> 
     others = tuple(o for o in before if o.topic_id != to.topic_id)
     known = {o.partition: o for o in before if o.topic_id == to.topic_id}
     written = {
-        partition: _written(known.get(partition), partition, rows, to)
+        partition: _extend(known.get(partition), partition, rows, to)
         for partition, rows in placed.items()
     }
     kept = {partition: replace(output, first=output.end) for partition, output in known.items()}
     return others + tuple(output for _, output in sorted((kept | written).items()))
 
 
-def _written(before: Output | None, partition: int, rows: tuple[int, int], to: SinkTopic) -> Output:
+def _extend(before: Output | None, partition: int, rows: tuple[int, int], to: SinkTopic) -> Output:
     first, end = rows
     behind, gaps = (0, ()) if before is None else (before.end + MARKER, before.gaps)
     if behind < first:

@@ -16,7 +16,7 @@ from waybill_spark.fencing import (
     bases_of,
     batch_runs,
     decide,
-    taken,
+    drop_empty,
 )
 
 
@@ -39,7 +39,7 @@ def resume(
     """`planned` is None when there is no checkpoint, or none that can be read."""
     if planned is not None and all(_fits(inputs, planned, fence) for fence in fences.values()):
         return GoOn()
-    stands = {sink: held(inputs, fence) for sink, fence in fences.items()}
+    stands = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
     starts: dict[TopicPartition, int] = {}
     for stand in stands.values():
         starts = join(starts, stand)
@@ -47,7 +47,7 @@ def resume(
     return Anew(starts=starts, missing={sink: ranges for sink, ranges in missing.items() if ranges})
 
 
-def held(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicPartition, int]:
+def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicPartition, int]:
     """Below what a sink holds everything, of the topics as the stage reads them now."""
     stand = bases_of(inputs)
     if fence is not None:
@@ -57,7 +57,7 @@ def held(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicParti
 
 
 def _fits(inputs: tuple[StageInput, ...], planned: Planned, fence: Fence | None) -> bool:
-    stand, ends = held(inputs, fence), _by_id(inputs, planned.ends)
+    stand, ends = frontier_of(inputs, fence), _by_id(inputs, planned.ends)
     if planned.committed:
         return _same(stand, ends)
     starts = _by_id(inputs, planned.starts)
@@ -90,4 +90,4 @@ def _between(inputs: tuple[StageInput, ...], low: Vector, high: Vector) -> tuple
             offsets[source.topic] = mine
         return offsets
 
-    return taken(batch_runs(inputs, by_name(low), by_name(high)))
+    return drop_empty(batch_runs(inputs, by_name(low), by_name(high)))

@@ -48,7 +48,7 @@ def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[
         if reason is not None:
             found[reason] += _rest(source.topic, source.topic_id, held)
         else:
-            found[LossReason.RETENTION_PASSED] += _removed(source, looks, held)
+            found[LossReason.RETENTION_PASSED] += _find_removed(source, looks, held)
     return tuple(aside for reason, ranges in found.items() for aside in _aside(reason, ranges))
 
 
@@ -116,7 +116,7 @@ def union(before: Iterable[SetAside], more: Iterable[SetAside]) -> tuple[SetAsid
     for each in (*before, *more):
         by_reason.setdefault(each.reason, []).extend(each.ranges)
     return tuple(
-        SetAside(reason=reason, ranges=tuple(_merged(ranges)))
+        SetAside(reason=reason, ranges=tuple(_merge(ranges)))
         for reason, ranges in sorted(by_reason.items())
     )
 
@@ -142,7 +142,7 @@ def _rest(topic: str, topic_id: str, held: Vector) -> Iterator[Range]:
             yield Range(topic=topic, topic_id=topic_id, partition=partition, start=end, end=ENDLESS)
 
 
-def _removed(source: StageInput, looks: Looks, held: Vector) -> Iterator[Range]:
+def _find_removed(source: StageInput, looks: Looks, held: Vector) -> Iterator[Range]:
     for partition, start in sorted(looks[source.topic].starts.items()):
         end = held.get((source.topic_id, partition), 0)
         if end < start:
@@ -155,7 +155,7 @@ def _removed(source: StageInput, looks: Looks, held: Vector) -> Iterator[Range]:
             )
 
 
-def _merged(ranges: Iterable[Range]) -> Iterator[Range]:
+def _merge(ranges: Iterable[Range]) -> Iterator[Range]:
     def place(run: Range) -> tuple[str, str, int]:
         return (run.topic, run.topic_id, run.partition)
 

@@ -145,7 +145,7 @@ class TrackedStage:
         """Level the sinks and say where a new query begins; empty: where its checkpoint stands."""
         with self._busy:
             fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
-            plan = resume(self._inputs, self._planned(), fences)
+            plan = resume(self._inputs, self._read_planned(), fences)
             if isinstance(plan, GoOn):
                 return {}
             aside = self._checkpoint.move_aside()
@@ -281,7 +281,7 @@ class TrackedStage:
     def _topic_ids(self) -> dict[str, str]:
         return {source.topic: source.topic_id for source in self._inputs}
 
-    def _planned(self) -> Planned | None:
+    def _read_planned(self) -> Planned | None:
         try:
             return self._checkpoint.last_planned()
         except CheckpointDamaged as damage:

@@ -174,7 +174,7 @@ class FakeDirectory:
     def begun(self) -> bool:
         return self.caught_up
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         self.asked += 1
         if self.kafka_away or not self.caught_up:
             return False

@@ -33,10 +33,10 @@ def test_those_that_come_while_it_is_asked_share_the_next_question() -> None:
 
     async def run() -> list[bool]:
         news = News(follower)
-        first = asyncio.create_task(news.heard())
+        first = asyncio.create_task(news.catch_up())
         while not follower.asked:
             await asyncio.sleep(0)
-        later = [asyncio.create_task(news.heard()) for _ in range(100)]
+        later = [asyncio.create_task(news.catch_up()) for _ in range(100)]
         await asyncio.sleep(0)
         follower.let.release()
         assert await first
@@ -55,9 +55,9 @@ def test_what_comes_too_late_is_no_news_and_the_next_question_is_put_all_the_sam
     async def run() -> tuple[bool, bool]:
         news = News(follower)
         follower.late = True
-        late = await news.heard()
+        late = await news.catch_up()
         follower.late = False
-        return late, await news.heard()
+        return late, await news.catch_up()
 
     assert asyncio.run(run()) == (False, True)
 
@@ -70,8 +70,8 @@ def test_whoever_waits_is_told_of_a_fault_that_nobody_has_thought_of() -> None:
         news = News(follower)
         follower.broken = True
         with pytest.raises(RuntimeError, match="nobody has thought of this"):
-            await news.heard()
+            await news.catch_up()
         follower.broken = False
-        return await news.heard()
+        return await news.catch_up()
 
     assert asyncio.run(run())

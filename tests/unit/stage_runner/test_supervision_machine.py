@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from builders import NOW, make_command, make_problem, make_record, make_sink, make_stage
 from strategies import patiently
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
-from waybill_shared.contract.lifecycle import Phase, allowed
+from waybill_shared.contract.lifecycle import TRANSITIONS, Phase
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.moves import (
     Announce,
@@ -60,7 +60,7 @@ class Supervision(RuleBasedStateMachine):
                     self.told_to_stop |= not force
                 case Announce(phase_from=phase_from):
                     assert phase_from is phase
-                    assert allowed(phase, self.state.phase)
+                    assert self.state.phase in TRANSITIONS[phase]
                     phase = self.state.phase
                 case Say():
                     self.says(self.state.record)

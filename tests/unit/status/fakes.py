@@ -230,7 +230,7 @@ class FakeOwners:
     def owner_of(self, short_id: str) -> PipelineRecord | None:
         return self.directory.owner_of(short_id)
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         self.asked += 1
         if self.late is not None:
             self.directory.accept(self.late)

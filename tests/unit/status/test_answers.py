@@ -31,7 +31,7 @@ from waybill_shared.http.operations import OPERATION, OperationAnswer
 from waybill_status.adapters import examples
 from waybill_status.adapters.models import PipelinesAnswer
 from waybill_status.core.judge import judge
-from waybill_status.core.outcomes import Judgement, Outcome, accepted, describe, kind_of
+from waybill_status.core.outcomes import Judgement, Outcome, count_accepted, describe, kind_of
 from waybill_status.core.pipelines import PipelineDetail, detail_of, summary_of
 from waybill_status.core.views import SlotReading
 
@@ -115,13 +115,13 @@ def test_a_token_of_two_pipelines_tells_each() -> None:
 
 
 def test_accepted_counts_each_record_once() -> None:
-    assert accepted(token(span(3, 5), span(0, 1, 1))) == 3
+    assert count_accepted(token(span(3, 5), span(0, 1, 1))) == 3
     (part,) = token(span(3, 5)).parts
     uncounted = replace(part, counted=False)
-    assert accepted(replace(token(span(3, 5)), parts=(part, uncounted))) is None
+    assert count_accepted(replace(token(span(3, 5)), parts=(part, uncounted))) is None
     shared_topic = Part(pipeline_id="ff" * 8, generation=1, spans=part.spans)
     twice = Token(issued_at=NOW, request_id="00" * 8, parts=(part, shared_topic))
-    assert accepted(twice) == 2
+    assert count_accepted(twice) == 2
 
 
 def test_an_outcome_reads_as_the_contract_has_it() -> None:

@@ -52,7 +52,7 @@ from waybill_status.app.tokens import Tokens
 class Silent(FakeOwners):
     """Kafka does not say what there is to know."""
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         await asyncio.Event().wait()
         return True
 

@@ -32,7 +32,7 @@ from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span, merge_spans
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import Judgement, accepted, kind_of
+from waybill_status.core.outcomes import Judgement, count_accepted, kind_of
 
 SECOND = "c2Vjb25kLnNlY29uZC5pbg"
 
@@ -138,7 +138,7 @@ def test_a_record_of_two_tokens_is_counted_once() -> None:
     both = replace(token(span(0, 4)), parts=(
         *token(span(0, 4)).parts, *token(span(2, 8), generation=2).parts,
     ))  # fmt: skip
-    assert accepted(both) == 8
+    assert count_accepted(both) == 8
     assert both.issued_at == NOW
 
 

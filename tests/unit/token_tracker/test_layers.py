@@ -22,7 +22,7 @@ from waybill_token_tracker.core.graph import (
     ids_of,
     within,
 )
-from waybill_token_tracker.core.losses import _Settling, united
+from waybill_token_tracker.core.losses import _Settling, unite
 
 
 def layers(count: int) -> tuple[StageShape, ...]:
@@ -49,7 +49,7 @@ def plain_roots(graph: Graph, stage: StageDefinition, at: Vector) -> _Path:
 
 def plain_spread(settling: _Settling, sink: StageSink, set_aside: Losses) -> Losses:
     """Way by way, until no way adds anything."""
-    set_aside = settling._closed(sink, settling._way(sink), set_aside)
+    set_aside = settling._close(sink, settling._way(sink), set_aside)
     before: Losses | None = None
     while before != set_aside:
         before = set_aside
@@ -60,8 +60,8 @@ def plain_spread(settling: _Settling, sink: StageSink, set_aside: Losses) -> Los
                 for writer in settling._graph.writers(source):
                     above = settling._way_above(way, source, writer)
                     floor = above[1] if above is not None else {}
-                    taken = settling._taken(writer, source, set_aside, floor)
-                    set_aside = united(set_aside, taken)
+                    taken = settling._find_taken(writer, source, set_aside, floor)
+                    set_aside = unite(set_aside, taken)
                     todo.append((writer.stage, above))
     return set_aside
 

@@ -24,7 +24,7 @@ from waybill_shared.contract.slots import (
     Slot,
 )
 from waybill_shared.contract.vectors import between
-from waybill_token_tracker.app.held import restored
+from waybill_token_tracker.app.held import restore
 from waybill_token_tracker.core import snapshots
 from waybill_token_tracker.core.hops import few
 from waybill_token_tracker.core.snapshots import (
@@ -169,7 +169,7 @@ def test_a_history_that_does_not_fit_is_left_out_and_the_slot_is_whole(
     hops = lagging(Random(1), partitions=1, batches=9)
     slot = bench.store.slots[UID].slot
     slot = replace(slot, sinks={**slot.sinks, "s/out@1": SinkState(hops=hops)})
-    found = restored(make_snapshot(pack(slot, (Entry("s/out@1", "{}"),))))
+    found = restore(make_snapshot(pack(slot, (Entry("s/out@1", "{}"),))))
     assert found.slot == slot
     assert not found.history
 

@@ -17,7 +17,7 @@ from waybill_spark.fencing import (
     bases_of,
     batch_runs,
     decide,
-    taken,
+    drop_empty,
 )
 
 BASES = {(ORDERS_ID, 0): 0}
@@ -87,20 +87,20 @@ def test_recreated_topic_is_another_topic() -> None:
 def test_ranges_leave_out_what_the_batch_does_not_take() -> None:
     starts = {"orders.in": {0: 5, 1: 3}}
     ends = {"orders.in": {0: 5, 1: 4}}
-    assert taken(batch_runs((INPUT,), starts, ends)) == (make_range(3, 4, partition=1),)
+    assert drop_empty(batch_runs((INPUT,), starts, ends)) == (make_range(3, 4, partition=1),)
 
 
 def test_new_partition_of_a_batch_starts_at_its_base() -> None:
     starts: TopicOffsets = {"orders.in": {1: 0}}
     ends = {"orders.in": {0: 9, 1: 0, 2: 1}}
-    assert taken(batch_runs((INPUT,), starts, ends)) == (
+    assert drop_empty(batch_runs((INPUT,), starts, ends)) == (
         make_range(5, 9),
         make_range(0, 1, partition=2),
     )
 
 
 def test_other_topics_of_a_checkpoint_are_not_its_inputs() -> None:
-    assert taken(batch_runs((INPUT,), {}, {"elsewhere": {0: 9}})) == ()
+    assert drop_empty(batch_runs((INPUT,), {}, {"elsewhere": {0: 9}})) == ()
 
 
 def test_bases_are_by_topic_id() -> None:

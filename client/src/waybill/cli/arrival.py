@@ -33,14 +33,14 @@ def outcome_lines(outcome: Outcome) -> "list[Text]":
     lines = [render.words(*(str(fact) for fact in facts if fact))]
     if rows := [("", *row) for row in progress_rows(outcome)]:
         lines += render.table(rows)
-    lines += [render.words(" ", "lost", _lost(span)) for span in outcome.lost]
+    lines += [render.words(" ", "lost", _describe_loss(span)) for span in outcome.lost]
     lines += [render.words(" ", "dead", json.dumps(entry)) for entry in outcome.dead]
     lines += [render.words(" ", "dropped", json.dumps(entry)) for entry in outcome.dropped]
     return lines
 
 
 def _records(outcome: Outcome) -> str:
-    return "" if outcome.accepted is None else render.counted(outcome.accepted, "record")
+    return "" if outcome.accepted is None else render.count(outcome.accepted, "record")
 
 
 def _duration(outcome: Outcome) -> str:
@@ -50,7 +50,7 @@ def _duration(outcome: Outcome) -> str:
     return f"in {took_s:.2f} s" if took_s >= 0.0 else ""  # a token may be made after the fact
 
 
-def _lost(span: LostSpan) -> str:
+def _describe_loss(span: LostSpan) -> str:
     where = f"{span.topic}[{span.partition}]" if span.topic is not None else ""
     offsets = f"{span.start} to {span.end - 1}" if span.start is not None and span.end else ""
     return " ".join(filter(None, (span.reason, where, offsets)))

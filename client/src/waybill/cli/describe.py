@@ -85,7 +85,7 @@ def _section(title: str, rows: Sequence[tuple[str, ...]]) -> "list[Text]":
 
 
 def _input(item: PipelineInput) -> tuple[str, ...]:
-    partitions = "" if item.partitions is None else render.counted(item.partitions, "partition")
+    partitions = "" if item.partitions is None else render.count(item.partitions, "partition")
     bases = ", ".join(f"{partition}: {base}" for partition, base in sorted(item.bases.items()))
     return (item.name, f"topic {item.topic}", partitions, f"from {bases}" if bases else "")
 
@@ -95,7 +95,7 @@ def _stage(stage: PipelineStage, lag: Lag) -> list[tuple[str, str, str]]:
     rows = [(stage.name, f"reads {', '.join(stage.inputs)}", batch)]
     for sink in stage.sinks:
         behind = lag.get((stage.name, sink.name))
-        more = [f"{render.counted(behind, 'offset')} behind"] if behind is not None else []
+        more = [f"{render.count(behind, 'offset')} behind"] if behind is not None else []
         more += ["tokens wait for it"] if sink.terminal else []
         told = f"{sink.name}: {sink.kind} {sink.target or ''}".rstrip()
         rows.append(("", told, ", ".join(more)))
@@ -106,7 +106,7 @@ def _batch(batch: Mapping[str, object]) -> str:
     """As in `last batch 12 at 2026-11-21T09:00:00Z, 3 rows, iceberg snapshot 61502`."""
     version = batch.get("version")
     facts = [f"last batch {batch.get('batch')} at {batch.get('committed_at')}"]
-    facts.append(render.counted(int(str(batch.get("rows") or 0)), "row"))
+    facts.append(render.count(int(str(batch.get("rows") or 0)), "row"))
     if isinstance(version, dict):
-        facts += [f"{render.spelled(name)} {value}" for name, value in version.items()]
+        facts += [f"{render.spell(name)} {value}" for name, value in version.items()]
     return ", ".join(facts)

@@ -52,7 +52,7 @@ def doctor(output: OutputOption = Form.TABLE) -> None:
     Exit codes: 0 nothing is wrong (there may be warnings) · 1 something is
     """
     findings: list[Finding] = []
-    for finding in _shown(_findings(Path.cwd())):
+    for finding in _look_busily(_findings(Path.cwd())):
         findings.append(finding)
         if output is Form.TABLE:
             _tell(finding)
@@ -62,7 +62,7 @@ def doctor(output: OutputOption = Form.TABLE) -> None:
     raise typer.Exit(ExitCode.OK if healthy else ExitCode.ERROR)
 
 
-def _shown(findings: Iterator[Finding]) -> Iterator[Finding]:
+def _look_busily(findings: Iterator[Finding]) -> Iterator[Finding]:
     """Busy while each is looked for, and not while it is told: a spinner takes stdout with it."""
     while True:
         with render.busy("looking"):

@@ -60,7 +60,7 @@ def logs(
         from waybill_local.logs import find_logs, tail
         from waybill_local.logs import follow as read_on
 
-        chosen = _chosen(find_logs(Path.cwd()), name)
+        chosen = _choose(find_logs(Path.cwd()), name)
         for source, path in chosen.items():
             for line in tail(path, lines):
                 _tell(source, line, output, named=name is None)
@@ -69,7 +69,7 @@ def logs(
                 _tell(source, line, output, named=name is None)
 
 
-def _chosen(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
+def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
     if not found:
         raise WaybillError("no stack has run in this folder or above: start one with `waybill up`")
     if name is None:

@@ -42,7 +42,7 @@ def apply(
     text, name = read_manifest(file), name_of(file)
     try:
         with connect() as client:
-            operation = _settled(client, client.apply(text))
+            operation = _settle(client, client.apply(text))
     except ProblemError as problem:
         if not problem.errors:
             raise
@@ -187,11 +187,11 @@ def wait(
 
 def _change(ask: "Callable[[Client], Operation]", output: Form) -> None:
     with connect() as client:
-        operation = _settled(client, ask(client))
+        operation = _settle(client, ask(client))
     _tell_operation(operation, operation.pipeline, output)
 
 
-def _settled(client: "Client", operation: Operation) -> Operation:
+def _settle(client: "Client", operation: Operation) -> Operation:
     if not operation.pending:
         return operation
     with render.busy(f"{operation.action} {operation.pipeline}"):

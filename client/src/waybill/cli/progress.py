@@ -76,11 +76,11 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
     if sink is not None and sink.behind:
         facts.append(f"{sink.behind} to come")
     if sink is not None and sink.batch_rows is not None:
-        facts.append(render.counted(sink.batch_rows, "row"))
+        facts.append(render.count(sink.batch_rows, "row"))
     if stage.batch is not None:
         facts.append(f"batch {stage.batch}")
     if sink is not None and sink.version:
-        facts.extend(f"{render.spelled(name)} {value}" for name, value in sink.version.items())
+        facts.extend(f"{render.spell(name)} {value}" for name, value in sink.version.items())
     if sink is not None and sink.detail:
         facts.append(sink.detail)
     if stage.blocked_by:

@@ -133,11 +133,11 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = ()) -> "list
     return lines
 
 
-def counted(number: int, thing: str) -> str:
+def count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def spelled(name: str) -> str:
+def spell(name: str) -> str:
     """A name of the interface as people say it: `iceberg snapshot` for `iceberg_snapshot_id`."""
     return name.removesuffix("_id").replace("_", " ")
 

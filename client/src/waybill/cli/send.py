@@ -168,11 +168,11 @@ def _lines(source: str) -> Iterator[Iterable[bytes]]:
     elif source.lstrip().startswith("{"):
         yield [source.replace("\n", " ").encode()]
     else:
-        with _opened(source) as file:
+        with _open(source) as file:
             yield _records(file)
 
 
-def _opened(source: str) -> BinaryIO:
+def _open(source: str) -> BinaryIO:
     try:
         return Path(source).open("rb")
     except OSError as error:

@@ -111,7 +111,7 @@ class Fleet:
                 if time.monotonic() >= member.restart_due:
                     self._restart(name, member)
             elif not member.child.alive:
-                self._crashed(member)
+                self._note_crash(member)
             elif member.phase is StackPhase.RESTARTING and member.spec.wrong() is None:
                 self._ready(member)
 
@@ -121,7 +121,7 @@ class Fleet:
         stop(
             [member.child for member in members],
             forced=lambda: len(self.signals) > 1,
-            on_stopped=self._stopped,
+            on_stopped=self._note_stop,
         )
 
     def _ready(self, member: Member) -> None:
@@ -129,7 +129,7 @@ class Fleet:
         self.changed()
         self._tell(member, ReportKind.READY, seconds=member.child.age_s)
 
-    def _crashed(self, member: Member) -> None:
+    def _note_crash(self, member: Member) -> None:
         spec, code = member.spec, member.child.process.returncode
         kill_group(member.child.process.pid)  # what it started must not meet its successor
         if not spec.restarts:
@@ -152,7 +152,7 @@ class Fleet:
         self.members[name] = again
         self.changed()
 
-    def _stopped(self, child: Child, graceful: bool) -> None:
+    def _note_stop(self, child: Child, graceful: bool) -> None:
         member = self.members[child.spec.name]
         member.phase = StackPhase.STOPPED
         self.changed()

@@ -216,13 +216,13 @@ def write_lock(target: Path = LOCK_FILE) -> None:
             )
             for coordinate in ivy.retrieve(roots, run):
                 print(coordinate, file=sys.stderr)
-            lines += ["", f"[{name}]", *_locked(work / ivy.JARS)]
+            lines += ["", f"[{name}]", *_lock_lines(work / ivy.JARS)]
     partial = target.with_suffix(".part")
     partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
     os.replace(partial, target)
 
 
-def _locked(folder: Path) -> list[str]:
+def _lock_lines(folder: Path) -> list[str]:
     found = {ivy.coordinate_of(path): path for path in folder.rglob("*.jar")}
     return [f"{coordinate} {sha256(found[coordinate])}" for coordinate in sorted(found)]
 

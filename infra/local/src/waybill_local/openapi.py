@@ -42,23 +42,23 @@ def _with_own_names(document: JsonObject, service: str, taken: JsonObject) -> Js
         return document
     names = {name: f"{service}_{name}" for name in clashing}
     references = {_SCHEMA + old: _SCHEMA + new for old, new in names.items()}
-    renamed = _renamed(document, references)
+    renamed = _rename(document, references)
     assert isinstance(renamed, dict)
     own = renamed["components"]["schemas"]
     renamed["components"]["schemas"] = {names.get(name, name): own[name] for name in own}
     return renamed
 
 
-def _renamed(value: object, references: Mapping[str, str]) -> object:
+def _rename(value: object, references: Mapping[str, str]) -> object:
     match value:
         case dict():
             return {
                 key: references.get(inner, inner)
                 if key == "$ref" and isinstance(inner, str)
-                else _renamed(inner, references)
+                else _rename(inner, references)
                 for key, inner in value.items()
             }
         case list():
-            return [_renamed(inner, references) for inner in value]
+            return [_rename(inner, references) for inner in value]
         case _:
             return value

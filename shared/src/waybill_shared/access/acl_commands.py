@@ -25,12 +25,12 @@ def acl_commands(
     for service in KAFKA_GRANTS:
         yield f"# {service}"
         head = f"kafka-acls.sh --bootstrap-server {bootstrap} {ADMIN} --add"
-        principal = f"--allow-principal {shlex.quote(f'User:{_named(user, service)}')}"
+        principal = f"--allow-principal {shlex.quote(f'User:{_fill_in(user, service)}')}"
         for grant in kafka_grants(service, prefix, inputs=inputs, outputs=outputs):
             yield f"{head} {principal} {_options(grant)}"
     yield "# Redis or Valkey: in valkey-cli; each user still needs a password: ACL SETUSER … >…"
     for service in REDIS_GRANTS:
-        yield f"ACL SETUSER {_named(user, service)} {redis_rules(service, prefix)}"
+        yield f"ACL SETUSER {_fill_in(user, service)} {redis_rules(service, prefix)}"
 
 
 def redis_rules(service: str, prefix: str) -> str:
@@ -50,7 +50,7 @@ def _refuse_patterns_of_ours(prefix: str, topics: Sequence[str]) -> None:
             raise UserError([Problem(message=message, hint=hint)])
 
 
-def _named(user: str, service: str) -> str:
+def _fill_in(user: str, service: str) -> str:
     return user.replace("{service}", service)
 
 

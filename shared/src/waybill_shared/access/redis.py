@@ -31,16 +31,16 @@ def require_redis(server: RedisServer, service: str, prefix: str, *, timeout_s: 
             client.ping()
             missing = _missing(client, service, prefix)
         except AuthenticationError as error:
-            raise _refused(server, str(error), LOGIN_HINT) from error
+            raise _refusal(server, str(error), LOGIN_HINT) from error
         except NoPermissionError as error:
-            raise _refused(server, str(error), GRANT_HINT) from error
+            raise _refusal(server, str(error), GRANT_HINT) from error
         except RedisError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise _refused(server, str(error), TRUST_HINT) from error
+                raise _refusal(server, str(error), TRUST_HINT) from error
             logger.warning("redis does not answer", extra={"reason": str(error)})
             return
     if missing:
-        raise _refused(server, f"no right to {', '.join(missing)}", GRANT_HINT)
+        raise _refusal(server, f"no right to {', '.join(missing)}", GRANT_HINT)
 
 
 def _missing(client: redis.Redis, service: str, prefix: str) -> list[str]:
@@ -65,5 +65,5 @@ def _missing(client: redis.Redis, service: str, prefix: str) -> list[str]:
     return missing
 
 
-def _refused(server: RedisServer, reason: str, hint: str) -> UserError:
+def _refusal(server: RedisServer, reason: str, hint: str) -> UserError:
     return UserError([Problem(message=f"redis, as user {server.user}: {reason}", hint=hint)])

@@ -57,7 +57,7 @@ def load_schema(topic: str) -> dict[str, Any]:
 
 
 @cache
-def _parsed(topic: str) -> tuple[Any, bytes]:
+def _parse(topic: str) -> tuple[Any, bytes]:
     raw = load_schema(topic)
     canonical = fastavro.schema.to_parsing_canonical_form(raw)
     fingerprint = fastavro.schema.fingerprint(canonical, "CRC-64-AVRO")
@@ -65,7 +65,7 @@ def _parsed(topic: str) -> tuple[Any, bytes]:
 
 
 def encode(message: Message) -> bytes:
-    schema, header = _parsed(TOPIC_OF[type(message)])
+    schema, header = _parse(TOPIC_OF[type(message)])
     out = io.BytesIO()
     out.write(header)
     fastavro.schemaless_writer(out, schema, _adapters[type(message)].dump_python(message))
@@ -74,7 +74,7 @@ def encode(message: Message) -> bytes:
 
 def decode(message_type: type[M], raw: bytes) -> M:
     """The message in `raw`; InvalidMessage if it is not one of this type and schema version."""
-    schema, header = _parsed(TOPIC_OF[message_type])
+    schema, header = _parse(TOPIC_OF[message_type])
     if raw[:HEADER_BYTES] != header:
         raise InvalidMessage(
             f"not a {message_type.__name__}: the first {HEADER_BYTES} bytes are"

@@ -32,7 +32,3 @@ TRANSITIONS: dict[Phase, frozenset[Phase]] = {
 }
 HEARTBEAT_INTERVAL_MS = 2_000
 HEARTBEAT_AGE_MS_MAX = 10_000  # five beats: one late beat is no alarm
-
-
-def allowed(current: Phase, wanted: Phase) -> bool:
-    return wanted in TRANSITIONS[current]

@@ -102,7 +102,7 @@ def load_key_ring(path: Path) -> KeyRing:
 def seal(token: Token, ring: KeyRing, *, tenant: str, nonce: bytes) -> str:
     """The token as text. `nonce` must be 12 fresh random bytes."""
     head = bytes([ring.active])
-    sealed = _cipher(ring.keys[ring.active]).encrypt(nonce, _pack(token), _bound(head, tenant))
+    sealed = _cipher(ring.keys[ring.active]).encrypt(nonce, _pack(token), _bind(head, tenant))
     return _text(head + nonce + sealed)
 
 
@@ -116,7 +116,7 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
         if _text(raw) != text:  # base64 leaves bits unused: one token has one text
             raise TokenRefused
         head, nonce, sealed = raw[:1], raw[1 : 1 + NONCE_BYTES], raw[1 + NONCE_BYTES :]
-        plain = _cipher(ring.keys[head[0]]).decrypt(nonce, sealed, _bound(head, tenant))
+        plain = _cipher(ring.keys[head[0]]).decrypt(nonce, sealed, _bind(head, tenant))
         token = _unpack(plain)
     except (binascii.Error, InvalidTag, KeyError, IndexError, ValueError, struct.error) as error:
         raise TokenRefused from error
@@ -138,7 +138,7 @@ def _text(raw: bytes) -> str:
     return PREFIX + base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def _bound(head: bytes, tenant: str) -> bytes:
+def _bind(head: bytes, tenant: str) -> bytes:
     return PREFIX.encode() + head + tenant.encode()
 
 

@@ -18,14 +18,14 @@ def body_of(kind: type[Body], raw: bytes) -> Body:
         return kind.model_validate_json(raw)
     except ValidationError as error:
         errors = [
-            _told(kind, item["type"], item["loc"], item["msg"])
+            _describe(kind, item["type"], item["loc"], item["msg"])
             for item in error.errors(include_context=False)
         ]
     detail = "; ".join(": ".join(filter(None, each.values())) for each in errors)
     raise Refusal(Slug.INVALID, detail, errors=errors)
 
 
-def _told(
+def _describe(
     kind: type[BaseModel], fault: str, place: Sequence[str | int], message: str
 ) -> dict[str, str]:
     told = {"path": ".".join(map(str, place)), "message": message.removeprefix("Value error, ")}

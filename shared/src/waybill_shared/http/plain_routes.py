@@ -23,14 +23,14 @@ class PlainRoute(APIRoute):
 def serve_plainly(app: FastAPI, routers: Iterable[APIRouter], guard: Guard) -> None:
     """`guard` comes before the endpoint, as the dependencies of `app` do elsewhere."""
     app.router.routes[:0] = [
-        _served(route, guard)
+        _serve(route, guard)
         for router in routers
         for route in router.routes
         if isinstance(route, PlainRoute)
     ]
 
 
-def _served(route: PlainRoute, guard: Guard) -> Route:
+def _serve(route: PlainRoute, guard: Guard) -> Route:
     takes = signature(route.endpoint).parameters.keys()
     assert takes == {"request", *route.param_convertors}, f"{route.path} is no plain route: {takes}"
 

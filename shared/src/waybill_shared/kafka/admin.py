@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.cluster import Kafka, KafkaCluster, cluster_of
-from waybill_shared.kafka.errors import REFUSED, said
+from waybill_shared.kafka.errors import REFUSED, explain
 
 ADMIN_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 2.0
@@ -163,7 +163,7 @@ class KafkaAdmin:
             if fault.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
             if fault.code() not in NOT_THERE | MAY_NOT_ASK:
-                raise Retryable(f"topic {topic}: {said(fault)}") from error
+                raise Retryable(f"topic {topic}: {explain(fault)}") from error
         return True
 
     def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
@@ -313,7 +313,7 @@ def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, Top
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 continue
-            raise Retryable(f"topic {name}: {said(error.args[0])}") from error
+            raise Retryable(f"topic {name}: {explain(error.args[0])}") from error
         found[name] = TopicIdentity(
             name=name,
             # Kafka prints ids url-safe, this client does not; one spelling everywhere.
@@ -340,4 +340,4 @@ def _result(future: "Future[T]", topic: str) -> T:
         return future.result()
     except KafkaException as error:
         kind = LeaderMoved if error.args[0].code() in OLD_LEADER else Retryable
-        raise kind(f"topic {topic}: {said(error.args[0])}") from error
+        raise kind(f"topic {topic}: {explain(error.args[0])}") from error

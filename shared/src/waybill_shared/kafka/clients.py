@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import ADMIN_TIMEOUT_S, make_admin
 from waybill_shared.kafka.cluster import Kafka, cluster_of
-from waybill_shared.kafka.errors import said
+from waybill_shared.kafka.errors import explain
 from waybill_shared.kafka.majority import highest_ends
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def produce_and_wait(
         raise Retryable(f"no acknowledgement from topic {topic} within {timeout_s} s")
     error, message = reports[0]
     if error is not None:
-        raise Retryable(f"topic {topic} refused a message: {said(error)}")
+        raise Retryable(f"topic {topic} refused a message: {explain(error)}")
     return message
 
 

@@ -19,6 +19,6 @@ GRANT_HINT = (
 )
 
 
-def said(error: KafkaError) -> str:
+def explain(error: KafkaError) -> str:
     """What Kafka said; where a right is missing, also what to do."""
     return f"{error.str()} ({GRANT_HINT})" if error.code() in REFUSED else str(error.str())

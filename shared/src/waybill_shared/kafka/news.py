@@ -36,7 +36,7 @@ class News:
         """Whether all is known that was told before this process began."""
         return self._follower.caught_up.is_set()
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         """Wait for it; False when that takes too long, and then there may be more."""
         if self._next is None:  # a question under way began too early for this caller
             self._next = asyncio.get_running_loop().create_future()

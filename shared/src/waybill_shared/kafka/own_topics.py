@@ -31,7 +31,7 @@ class OwnTopics:
     def id_of(self, name: str) -> str:
         """As it was when this was asked first. Retryable when Kafka does not tell it."""
         if name not in self._ids:
-            found = self._asked()
+            found = self._ask()
             if name not in found:
                 raise Retryable(f"topic {name} does not exist; create it with the admin step")
             self._ids = {**found, **self._ids}
@@ -39,7 +39,7 @@ class OwnTopics:
 
     def require(self, name: str) -> None:
         """Retryable unless it is still that one; if it is another, the next `check` says so."""
-        known, found = self.id_of(name), self._asked().get(name)
+        known, found = self.id_of(name), self._ask().get(name)
         if found != known:
             self._check_at = self._now()
             raise Retryable(f"topic {name}: it had id {known}, now it has {found or 'none'}")
@@ -50,7 +50,7 @@ class OwnTopics:
             return
         self._check_at = self._now() + CHECK_INTERVAL_S
         try:
-            found = self._asked()
+            found = self._ask()
         except Retryable:
             return
         for name, topic_id in found.items():
@@ -61,6 +61,6 @@ class OwnTopics:
                     " process ends, the next one reads it from its beginning"
                 )
 
-    def _asked(self) -> dict[str, str]:
+    def _ask(self) -> dict[str, str]:
         found = self.admin.identify(self._names)
         return {name: identity.topic_id for name, identity in found.items()}

@@ -14,13 +14,9 @@ class Signal:
 
     async def wait(self, timeout_s: float) -> bool:
         """Whether it was notified in time."""
-        return await happened(self._event, timeout_s)
-
-
-async def happened(event: asyncio.Event, timeout_s: float) -> bool:
-    try:
-        async with asyncio.timeout(timeout_s):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -18,11 +18,11 @@ class RedisServer:
     @property
     def encrypted(self) -> bool:
         """Raises ValueError when the URL is none, and that error may hold part of a password."""
-        return self._parsed().get("connection_class") is SSLConnection
+        return self._parse().get("connection_class") is SSLConnection
 
     @property
     def user(self) -> str:
-        return self._parsed().get("username") or "default"
+        return self._parse().get("username") or "default"
 
     def client(self, *, timeout_s: float) -> redis.Redis:
         return redis.Redis.from_url(self.url, **self._options(timeout_s))
@@ -30,7 +30,7 @@ class RedisServer:
     def async_client(self, *, timeout_s: float) -> redis.asyncio.Redis:
         return redis.asyncio.Redis.from_url(self.url, **self._options(timeout_s))
 
-    def _parsed(self) -> dict[str, Any]:
+    def _parse(self) -> dict[str, Any]:
         return dict(parse_url(self.url))  # type: ignore[no-untyped-call]
 
     def _options(self, timeout_s: float) -> dict[str, Any]:

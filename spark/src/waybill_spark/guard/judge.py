@@ -167,13 +167,13 @@ def _check_kind(node: Node, kinds: frozenset[str], allowed: Allowed) -> None:
     if node.name in KEYWORDS:
         _check_name(node, KEYWORDS[node.name], allowed.functions, "function")
     if node.kind not in kinds:
-        raise _Refusal(f"{_spoken(node.name)} is not taken", node)
+        raise _Refusal(f"{_spell(node.name)} is not taken", node)
 
 
 def _check_fields(node: Node) -> None:
     for name, value in node.fields.items():
         if value is None and name not in OPAQUE and name != WINDOWS:
-            raise _Refusal(f"{_spoken(node.name)} is not understood here ({name})", node)
+            raise _Refusal(f"{_spell(node.name)} is not understood here ({name})", node)
 
 
 def _check_names(node: Node, allowed: Allowed, relations: Names) -> None:
@@ -214,7 +214,7 @@ def _with_names(node: Node) -> Iterator[str]:
 
 
 def _check_patterns(node: Node) -> None:
-    name = _called(node) or node.name
+    name = _function_of(node) or node.name
     for at in PATTERNS.get(name, ()):
         if at < len(node.children):
             pattern = node.children[at]
@@ -237,7 +237,9 @@ def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
     )
     _check_count([n for n in plans if n.name in ("Join", "LateralJoin")], "joins", JOINS_MAX)
     _check_count([n for n in plans if n.name == "Union"], "unions", UNIONS_MAX)
-    explodes = [n for n in nodes if n.name == "Generate" or _called(n) in allowed.tables.allowed]
+    explodes = [
+        n for n in nodes if n.name == "Generate" or _function_of(n) in allowed.tables.allowed
+    ]
     _check_count(explodes, "explodes", EXPLODES_MAX)
     together = 1
     for node in nodes:
@@ -253,7 +255,7 @@ def _check_count(nodes: list[Node], what: str, most: int) -> None:
         raise _Refusal(message, nodes[most], "cut it into steps")
 
 
-def _called(node: Node) -> str:
+def _function_of(node: Node) -> str:
     """The name of the function, where the node is a call."""
     named = node.fields.get("name")
     words = named.get("funcName") if isinstance(named, dict) else node.words("name")
@@ -262,7 +264,7 @@ def _called(node: Node) -> str:
 
 def _size(node: Node) -> int:
     """How much a call makes, where one of its arguments says it."""
-    name = _called(node)
+    name = _function_of(node)
     if name == "sequence":
         return _length(node)
     if name in FORMATS:
@@ -301,9 +303,9 @@ def _constant(call: Node, node: Node) -> int:
         case ("Add" | "Subtract" | "Multiply") as operator, [left, right]:
             one, other = _constant(call, left), _constant(call, right)
             return {"Add": one + other, "Subtract": one - other, "Multiply": one * other}[operator]
-    message = f"{_called(call)}: how much it makes must be a constant whole number"
+    message = f"{_function_of(call)}: how much it makes must be a constant whole number"
     raise _Refusal(message, call, f"write a number, {SIZE_MAX} at most")
 
 
-def _spoken(name: str) -> str:
+def _spell(name: str) -> str:
     return SPOKEN.get(name, name.removeprefix("Unresolved"))

@@ -89,8 +89,8 @@ def render() -> str:
     return "".join((
         HEAD,
         *(f"| {what} | {why} | {instead} |\n" for what, why, instead in RULES),
-        *_refused(lists.functions),
-        *_refused(lists.tables),
+        *_list_refused(lists.functions),
+        *_list_refused(lists.tables),
         BOUNDS,
         "\n## Functions\n\n",
         *_words(name for name in lists.functions.allowed if name.isidentifier()),
@@ -100,7 +100,7 @@ def render() -> str:
     ))  # fmt: skip
 
 
-def _refused(names: Names) -> Iterator[str]:
+def _list_refused(names: Names) -> Iterator[str]:
     by_reason: dict[Refused, list[str]] = {}
     for name, refused in names.refused.items():
         by_reason.setdefault(refused, []).append(f"`{name}`")

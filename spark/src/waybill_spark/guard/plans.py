@@ -88,7 +88,7 @@ def refuse_executed(execution: JavaObject, lists: Allowed, *, at_rest: bool) -> 
     objection = objection_to_analyzed(tree_of(plan), lists, runs=True)
     if objection is not None:
         raise _problem(objection.message, "stages", objection.hint)
-    for leaf in _listed(plan.collectLeaves()) if at_rest else ():
+    for leaf in _items_of(plan.collectLeaves()) if at_rest else ():
         if leaf.nodeName().startswith("LogicalRelation"):
             source = leaf.relation().getClass().getName()
             if source != KAFKA_RELATION:
@@ -166,7 +166,7 @@ def windows_at(plan: JavaObject, way: Way) -> list[object]:
 
 
 def _windows(node: JavaObject) -> Iterator[JavaObject]:
-    return (named.productElement(1) for named in _listed(node.windowDefinitions().toSeq()))
+    return (named.productElement(1) for named in _items_of(node.windowDefinitions().toSeq()))
 
 
 def _field(node: JavaObject, name: str) -> JavaObject:
@@ -226,12 +226,12 @@ def _is_command(plan: JavaObject) -> bool:
 def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
     yield plan
     for children in (plan.children(), plan.innerChildren()):
-        for child in _listed(children):
+        for child in _items_of(children):
             if _of(child, "LogicalPlan"):  # inner children may be parts of other kinds
                 yield from _nodes(child)
 
 
-def _listed(items: JavaObject) -> Iterable[JavaObject]:
+def _items_of(items: JavaObject) -> Iterable[JavaObject]:
     return (items.apply(i) for i in range(items.size()))
 
 

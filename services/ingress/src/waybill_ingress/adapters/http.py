@@ -106,7 +106,7 @@ def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -
         raw = await read_body(request, bytes_max=body_bytes_max)
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))
-        born, sealed = await _born(tokens, merges, caller(request), wanted, demand)
+        born, sealed = await _issue(tokens, merges, caller(request), wanted, demand)
         count_token(born)
         return JSONResponse(
             {
@@ -120,7 +120,7 @@ def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -
     return router
 
 
-async def _born(
+async def _issue(
     tokens: TokenIssuer, merges: Merges, asking: Caller, wanted: TokenRequest, demand: Demand | None
 ) -> tuple[str, Sealed]:
     """What the token was born from, and the token."""

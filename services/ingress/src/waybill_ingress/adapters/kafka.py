@@ -18,7 +18,7 @@ from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, identities
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.errors import said
+from waybill_shared.kafka.errors import explain
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +58,9 @@ class ProducerLog:
             try:
                 produce(topic, value, key, on_delivery=partial(reports.take, index))
             except BufferError:
-                unsent.append(_failed(index, QUEUE_FULL))
+                unsent.append(_reject(index, QUEUE_FULL))
             except KafkaException as error:
-                unsent.append(_failed(index, said(error.args[0])))
+                unsent.append(_reject(index, explain(error.args[0])))
         await reports.wait(len(records) - len(unsent))
         return Appended(
             delivered=reports.delivered,
@@ -107,7 +107,7 @@ class _Reports:
         elif error.code() == KafkaError.INVALID_RECORD:
             self.refused.append(Rejection(index, f"refused by kafka: {REFUSED}"))
         else:
-            self.failed.append(_failed(index, said(error)))
+            self.failed.append(_reject(index, explain(error)))
         self._taken += 1
         if self._taken == self._expected:
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
@@ -176,5 +176,5 @@ class AdminTopics:
         return identities(asked)
 
 
-def _failed(index: int, reason: str) -> Rejection:
+def _reject(index: int, reason: str) -> Rejection:
     return Rejection(index, f"not acknowledged by kafka: {reason}")

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.examples import REFUSALS
 from waybill_ingress.adapters.models import AcceptedAnswer
-from waybill_ingress.app.commands import Beginning, Commands, refused_for
+from waybill_ingress.app.commands import Beginning, Commands, reason_of
 from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import Reply
@@ -57,13 +57,13 @@ Wait = Annotated[
 def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
 
-    async def answered(request: Request, operation: OperationId, wait: float) -> Response:
+    async def answer(request: Request, operation: OperationId, wait: float) -> Response:
         if wait == 0:
-            return accepted(operation)
+            return accept(operation)
         hold(request)
         reply = await answers.within(caller(request), operation, wait)
         if reply is None:
-            return accepted(operation)
+            return accept(operation)
         if reply.state is OperationState.DONE:
             return JSONResponse(OperationAnswer.model_validate(reply).model_dump(mode="json"))
         raise refusal_of(reply)
@@ -82,7 +82,7 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
             raise Refusal(Slug.INVALID, f"byte {error.start + 1} is not UTF-8") from error
         asking, own = caller(request), request_id(request)
         operation = await commands.apply(asking, pipeline, manifest, own)
-        return await answered(request, operation, wait)
+        return await answer(request, operation, wait)
 
     def add(action: Action, method: str, path: str, summary: str) -> None:
         @router.api_route(
@@ -91,7 +91,7 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
         async def act(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
             asking, own = caller(request), request_id(request)
             operation = await commands.act(asking, pipeline, action, own)
-            return await answered(request, operation, wait)
+            return await answer(request, operation, wait)
 
     add(Action.START, "POST", "/start", "Start a stopped pipeline from its checkpoint")
     add(Action.STOP, "POST", "/stop", "Stop a pipeline; what it has not processed waits")
@@ -106,7 +106,7 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
     ) -> Response:
         asking, own = caller(request), request_id(request)
         operation = await commands.restart(asking, pipeline, start_from, own)
-        return await answered(request, operation, wait)
+        return await answer(request, operation, wait)
 
     add(Action.DELETE, "DELETE", "", "Delete a pipeline; what it has not processed ends lost")
     return router
@@ -116,10 +116,10 @@ def refusal_of(reply: Reply) -> Refusal:
     """Of a command that has failed; it carries the operation."""
     told = OperationAnswer.model_validate(reply).model_dump(mode="json")
     said = "; ".join(error.message for error in reply.errors)
-    return Refusal(refused_for(reply), said or f"{reply.action} failed", **told)
+    return Refusal(reason_of(reply), said or f"{reply.action} failed", **told)
 
 
-def accepted(operation: OperationId) -> Response:
+def accept(operation: OperationId) -> Response:
     return JSONResponse(
         {
             "operation": str(operation),

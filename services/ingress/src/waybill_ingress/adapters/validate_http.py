@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from waybill_ingress.adapters.examples import CHECK_REFUSALS
 from waybill_ingress.adapters.models import AcceptedAnswer, FindingsAnswer, ValidateRequest
-from waybill_ingress.adapters.pipelines_http import accepted, refusal_of
+from waybill_ingress.adapters.pipelines_http import accept, refusal_of
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.errors import Refusal, UserError
@@ -52,7 +52,7 @@ def validate_router(commands: Commands, answers: Answers) -> APIRouter:
         hold(request)
         reply = await answers.within(caller(request), operation, WAIT_S)
         if reply is None:
-            return accepted(operation)
+            return accept(operation)
         if reply.state is not OperationState.DONE:
             raise refusal_of(reply)
         if reply.result is None:

@@ -20,7 +20,7 @@ from waybill_shared.contract.words import Action
 Beginning = Literal["earliest", "latest"]
 
 
-def refused_for(reply: Reply) -> Slug:
+def reason_of(reply: Reply) -> Slug:
     """Why a command has failed; a runner of a later version may have reasons of its own."""
     return next((slug for slug in Slug if slug == reply.problem), Slug.INTERNAL)
 
@@ -39,7 +39,7 @@ class Commands:
             hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
         operation = await self._send(caller, Action.APPLY, name, request_id, manifest=manifest)
-        self._registry.applied(caller.tenant, name)
+        self._registry.note_applied(caller.tenant, name)
         return operation
 
     async def act(self, caller: Caller, name: str, action: Action, request_id: str) -> OperationId:

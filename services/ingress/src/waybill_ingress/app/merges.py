@@ -27,7 +27,7 @@ class Merges:
         )  # opening many takes a while
 
     def _merge(self, tenant: str, texts: Sequence[str]) -> Sealed:
-        tokens = self._opened(tenant, texts)
+        tokens = self._open(tenant, texts)
         sealed = self._vault.seal_merged(
             merged_parts(tokens),
             tenant=tenant,
@@ -41,7 +41,7 @@ class Merges:
             raise Refusal(Slug.TOKEN_TOO_LARGE, detail, hint=hint)
         return sealed
 
-    def _opened(self, tenant: str, texts: Sequence[str]) -> list[Token]:
+    def _open(self, tenant: str, texts: Sequence[str]) -> list[Token]:
         opened: list[Token] = []
         refused: list[int] = []
         expired: list[int] = []

@@ -32,7 +32,7 @@ class News(Protocol):
         """Whether it holds all that was told before this process began."""
         ...
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         """Wait until it holds all that was told before this call; False: that takes too long."""
         ...
 

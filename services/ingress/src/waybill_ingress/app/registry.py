@@ -30,7 +30,7 @@ class Registry:
         self._mint = mint
         self._applied: dict[tuple[str, str], int] = {}
 
-    def applied(self, tenant: str, name: str) -> None:
+    def note_applied(self, tenant: str, name: str) -> None:
         now = self._mint.now_ms()
         recent = {n: at for n, at in self._applied.items() if now - at < APPLIED_AGE_MS_MAX}
         self._applied = {**recent, (tenant, name): now}
@@ -39,20 +39,20 @@ class Registry:
         self, tenant: str, name: str, demand: Demand | None = None
     ) -> PipelineRecord:
         """As it was at this call, at the earliest, before it is called unknown or behind."""
-        if self._news.begun() and (record := self._found(tenant, name, demand)) is not None:
+        if self._news.begun() and (record := self._find(tenant, name, demand)) is not None:
             return record
-        heard = await self._news.heard()
+        heard = await self._news.catch_up()
         record = self._directory.by_name(tenant, name)
         if record is None or not (heard or self._news.begun()):
             raise self._unknown(tenant, name, heard=heard)
-        if demand is not None and self._found(tenant, name, demand) is None:
+        if demand is not None and self._find(tenant, name, demand) is None:
             raise behind(record, demand)
         return record
 
     async def life_for(self, tenant: str, name: str) -> Life:
         """Of a name that is free, only when each of its lives is known."""
         known = self._directory.by_name(tenant, name) is not None
-        if not (known and self._news.begun()) and not await self._news.heard():
+        if not (known and self._news.begun()) and not await self._news.catch_up():
             raise self._unknown(tenant, name, heard=False)
         return self._directory.life_for(tenant, name)
 
@@ -63,7 +63,7 @@ class Registry:
         try:
             return record, find_input(record, name)
         except Refusal:
-            heard = await self._news.heard()
+            heard = await self._news.catch_up()
         record = await self.pipeline(tenant, pipeline, demand)
         try:
             return record, find_input(record, name)
@@ -104,7 +104,7 @@ class Registry:
             if identity is not None and identity.topic_id == source.topic_id:
                 raise Retryable(f"topic {source.topic}: brokers do not agree on its id")
 
-    def _found(self, tenant: str, name: str, demand: Demand | None) -> PipelineRecord | None:
+    def _find(self, tenant: str, name: str, demand: Demand | None) -> PipelineRecord | None:
         record = self._directory.by_name(tenant, name)
         uid = demand.uid if demand is not None else None
         named = self._directory.by_uid(uid) if uid is not None else None

@@ -40,7 +40,7 @@ class TokenIssuer:
         """A token for all that the input holds now."""
         record, source = await self._registry.input(caller.tenant, pipeline, name, demand)
         identity = await self._registry.present(record, source, fresh=True)
-        held = await self._held(source.topic, identity.partitions)
+        held = await self._read_held(source.topic, identity.partitions)
         await self._registry.present(record, source, fresh=True)
         spans = held_spans(record, source, held)
         return self._mint.seal([part_of(record, spans, counted=False)], tenant=caller.tenant)
@@ -66,7 +66,7 @@ class TokenIssuer:
         parts = [part_of(record, spans)]
         return self._mint.seal(parts, tenant=caller.tenant, identity_assumed=assumed)
 
-    async def _held(self, topic: str, partitions: Iterable[int]) -> dict[int, HeldOffsets]:
+    async def _read_held(self, topic: str, partitions: Iterable[int]) -> dict[int, HeldOffsets]:
         """What each partition holds now; what is written meanwhile may be in it."""
         wanted = tuple(partitions)
         starts = await self._topics.starts(topic, wanted)

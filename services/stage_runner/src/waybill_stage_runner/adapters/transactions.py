@@ -16,7 +16,7 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.kafka.clients import make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka, cluster_of
-from waybill_shared.kafka.errors import FENCED, GRANT_HINT, said
+from waybill_shared.kafka.errors import FENCED, GRANT_HINT, explain
 from waybill_shared.process.failpoints import reach
 from waybill_stage_runner.app.ports import PartitionLost
 
@@ -52,7 +52,7 @@ class PartitionProducer:
 
     def claim(self) -> None:
         """Shut out who had this id, and end what it left open. Raises Retryable."""
-        self._guarded(lambda: self._producer.init_transactions(STEP_TIMEOUT_S))
+        self._guard(lambda: self._producer.init_transactions(STEP_TIMEOUT_S))
 
     def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
         """All of it or nothing; the offsets at which it stands.
@@ -62,9 +62,9 @@ class PartitionProducer:
         self._settle()
         point = f"{messages[0].topic}.{self._id.rpartition('/')[2]}"
         reach(f"{point}.before_begin")
-        self._guarded(self._producer.begin_transaction)
+        self._guard(self._producer.begin_transaction)
         self._unsettled = "abort"
-        offsets = self._guarded(lambda: self._produce(messages))
+        offsets = self._guard(lambda: self._produce(messages))
         reach(f"{point}.before_commit")
         self._unsettled = "commit"
         self._settle()
@@ -73,9 +73,9 @@ class PartitionProducer:
     def _settle(self) -> None:
         """End the open transaction, which may be that of an earlier call."""
         if self._unsettled == "commit":
-            self._guarded(lambda: self._producer.commit_transaction(STEP_TIMEOUT_S))
+            self._guard(lambda: self._producer.commit_transaction(STEP_TIMEOUT_S))
         elif self._unsettled == "abort":
-            self._guarded(lambda: self._producer.abort_transaction(STEP_TIMEOUT_S))
+            self._guard(lambda: self._producer.abort_transaction(STEP_TIMEOUT_S))
         self._unsettled = None
 
     def _produce(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ class PartitionProducer:
             raise Retryable(f"{messages[0].topic}: {left or 'some'} messages not acknowledged")
         return tuple(offsets)
 
-    def _guarded(self, action: Callable[[], T]) -> T:
+    def _guard(self, action: Callable[[], T]) -> T:
         try:
             return action()
         except SystemError as error:
@@ -118,7 +118,7 @@ class PartitionProducer:
                 raise UserError([self._lacks()]) from error
             if cause.txn_requires_abort():
                 self._unsettled = "abort"
-            raise Retryable(f"{self._id}: {said(cause)}") from error
+            raise Retryable(f"{self._id}: {explain(cause)}") from error
 
     def _lacks(self) -> Problem:
         user = cluster_of(self._kafka).user

@@ -27,7 +27,7 @@ class Ownership:
         for partition, runner in fresh.items():
             runner.adopt_answers(answered.get(partition, ()))
             for record in records.get(partition, []):
-                runner.adopt(_placed(record, commands_id))
+                runner.adopt(_place(record, commands_id))
         self._runners = {**(self._runners or {}), **fresh}
 
     def runners(self) -> dict[int, Runner]:
@@ -43,6 +43,6 @@ class Ownership:
         return None if self._runners is not None else "waiting for partitions of the commands topic"
 
 
-def _placed(record: PipelineRecord, commands_id: str) -> PipelineRecord:
+def _place(record: PipelineRecord, commands_id: str) -> PipelineRecord:
     """In another topic of commands than the record names, none was carried out yet."""
     return record if record.commands_id == commands_id else replace(record, commanded_at=-1)

@@ -60,7 +60,7 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
             continue
         was, now = _topics(old), _topics(stage)
         if was != now:
-            changed = f"read {_named(was)}, now it would read {_named(now)}"
+            changed = f"read {_list_names(was)}, now it would read {_list_names(now)}"
             raise _incompatible(stage.name, changed, "inputs", _hint(before, was, now))
         _refuse_turned_inputs(old, stage)
         _refuse_other_writers(stage, wrote, writes)
@@ -121,7 +121,9 @@ def _refuse_other_sinks(
     for sink in stage.sinks:
         if targets.get(sink.name, _target(sink)) != _target(sink):
             was, now = {targets[sink.name]}, {_target(sink)}
-            changed = f"wrote {_named(was)}, now sink {sink.name} would write {_named(now)}"
+            changed = (
+                f"wrote {_list_names(was)}, now sink {sink.name} would write {_list_names(now)}"
+            )
             raise _incompatible(stage.name, changed, "sinks", _hint(before, was, now))
     if not targets.keys() & {sink.name for sink in stage.sinks}:
         hint = f"keep one of them beside the new ones for a while; {NEW_NAME_HINT}"
@@ -150,6 +152,6 @@ def _target(sink: SinkDefinition) -> tuple[str, str]:
     return (sink.target, sink.topic_id or "")
 
 
-def _named(places: set[tuple[str, str]]) -> str:
+def _list_names(places: set[tuple[str, str]]) -> str:
     """With topic ids, because a topic that was created anew has its old name."""
     return ", ".join(f"{name} ({place})" if place else name for name, place in sorted(places))

@@ -82,7 +82,7 @@ def define(
     def input_definition(stage: str, name: str) -> InputDefinition:
         topic = topic_of[name]
         state = topics[topic]
-        bases, retired = _begun(known.get((stage, topic)), state)
+        bases, retired = _begin(known.get((stage, topic)), state)
         return InputDefinition(
             name=name,
             topic=topic,
@@ -173,7 +173,7 @@ def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:
     )
 
 
-def _begun(
+def _begin(
     before: InputDefinition | None, now: TopicState
 ) -> tuple[tuple[PartitionOffset, ...], tuple[str, ...]]:
     """Where the stage begins in a topic, and the ids that the topic had before."""

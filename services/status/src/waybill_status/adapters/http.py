@@ -100,8 +100,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         openapi_extra=QUERY_BODY,
     )
     async def query(request: Request, wait: Wait = 0) -> Response:
-        asked = await _asked(request, query_bytes_max)
-        opened = [_opened(tokens, caller(request), text) for text in asked]
+        asked = await _read_tokens(request, query_bytes_max)
+        opened = [_open(tokens, caller(request), text) for text in asked]
         genuine = [each for each in opened if isinstance(each, Token)]
         found = iter(await tokens.wait_for_all(genuine, wait))
         answers = [next(found) if isinstance(each, Token) else each for each in opened]
@@ -181,7 +181,7 @@ def _event(change: Change) -> _Event:
     return event
 
 
-async def _asked(request: Request, bytes_max: int) -> list[str]:
+async def _read_tokens(request: Request, bytes_max: int) -> list[str]:
     raw = await read_body(request, bytes_max=bytes_max)
     asked = body_of(QueryBody, raw).tokens
     if len(asked) > TOKENS_MAX:
@@ -193,7 +193,7 @@ async def _asked(request: Request, bytes_max: int) -> list[str]:
     return asked
 
 
-def _opened(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
+def _open(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
     try:
         return tokens.open(asking, text)
     except Refusal as refusal:

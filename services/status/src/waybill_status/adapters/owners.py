@@ -13,5 +13,5 @@ class FollowedOwners:
     def owner_of(self, short_id: str) -> PipelineRecord | None:
         return self._directory.owner_of(short_id)
 
-    async def heard(self) -> bool:
-        return await self._news.heard()
+    async def catch_up(self) -> bool:
+        return await self._news.catch_up()

@@ -68,22 +68,22 @@ class RedisSlots:
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
         key = self._keys.history(*pipeline, sink)
-        with _translated():
+        with _translate_errors():
             rows = cast(list[bytes], await self._client.zrange(key, -count, -1))
         return [_progress(row) for row in rows]
 
     async def count(self, pipeline: PipelineKey, sink: str) -> int:
-        with _translated():
+        with _translate_errors():
             return int(await self._client.zcard(self._keys.history(*pipeline, sink)))
 
     async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
         key = self._keys.history(*pipeline, sink)
-        with _translated():
+        with _translate_errors():
             rows = cast(list[bytes], await self._client.zrange(key, rank, rank))
         return _progress(rows[0]) if rows else None
 
     async def wakes(self) -> AsyncIterator[PipelineKey | None]:
-        with _translated():
+        with _translate_errors():
             async with self._client.pubsub(ignore_subscribe_messages=True) as subscription:
                 await subscription.subscribe(self._keys.wake())
                 yield None
@@ -97,13 +97,13 @@ class RedisSlots:
         await self._client.aclose()
 
     async def ping(self) -> None:
-        with _translated():
+        with _translate_errors():
             await self._client.ping()
 
     async def _run(self, script: object, pipelines: list[PipelineKey]) -> dict[PipelineKey, _Row]:
         if not pipelines:
             return {}
-        with _translated():
+        with _translate_errors():
             batch = self._client.pipeline(transaction=False)
             for pipeline in pipelines:
                 await script(keys=[self._keys.slot(*pipeline)], client=batch)  # type: ignore[operator]
@@ -112,7 +112,7 @@ class RedisSlots:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError, TimeoutError) as error:

@@ -35,7 +35,7 @@ class KnownPipelines(Protocol):
 class News(Protocol):
     """How far the records have come."""
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         """Wait until all is known that was told before this call; False: that takes too long."""
         ...
 
@@ -47,21 +47,21 @@ class Pipelines:
         self._store = store
 
     async def all(self, caller: Caller) -> list[PipelineSummary]:
-        await self._heard()
+        await self._catch_up()
         records = self._records.living(caller.tenant)
         readings = await self._read(records)
         return [summary_of(record, readings.get(_key(record))) for record in records]
 
     async def one(self, caller: Caller, name: str) -> PipelineDetail:
-        record = await self._found(caller, name)
+        record = await self._find(caller, name)
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)))
 
     async def key_of(self, caller: Caller, name: str) -> PipelineKey:
-        return _key(await self._found(caller, name))
+        return _key(await self._find(caller, name))
 
-    async def _found(self, caller: Caller, name: str) -> PipelineRecord:
-        heard = await self._heard()
+    async def _find(self, caller: Caller, name: str) -> PipelineRecord:
+        heard = await self._catch_up()
         record = self._records.by_name(caller.tenant, name)
         if record is not None:
             return record
@@ -71,10 +71,10 @@ class Pipelines:
         known = self._records.living(caller.tenant)
         raise no_pipeline(name, [each.name for each in known])
 
-    async def _heard(self) -> bool:
+    async def _catch_up(self) -> bool:
         try:
             async with asyncio.timeout(NEWS_WAIT_S):
-                return await self._news.heard()
+                return await self._news.catch_up()
         except TimeoutError:
             return False
 

@@ -18,7 +18,7 @@ class Owners(Protocol):
 
     def owner_of(self, short_id: str) -> PipelineRecord | None: ...
 
-    async def heard(self) -> bool:
+    async def catch_up(self) -> bool:
         """Wait until all is known that was told before this call; False: that takes too long."""
         ...
 

@@ -111,7 +111,7 @@ class Tokens:
     async def _claims_of(self, tokens: Sequence[Token]) -> list[list[Claim] | TokenRefused | None]:
         """None while it is not sure that a pipeline is unknown to all, and not only here."""
         found = [self._claims(token) for token in tokens]
-        if all(claims is not None for claims in found) or not await self._owners.heard():
+        if all(claims is not None for claims in found) or not await self._owners.catch_up():
             return [*found]
         return [self._claims(token) or TokenRefused() for token in tokens]
 

@@ -125,7 +125,7 @@ def _judge(
     if not required:
         return None
     keys = [sink.key for sink in required]
-    lost = tuple(losses(_asked(wanted), keys, _removed_keys(share, view), view, ended=ended))
+    lost = tuple(losses(_ask(wanted), keys, _removed_keys(share, view), view, ended=ended))
     kind = OutcomeKind.IN_PROGRESS
     if lost:
         kind = OutcomeKind.LOST
@@ -205,12 +205,12 @@ def _wanted(share: _Share, definition: Definition, view: View) -> _Wanted | None
         spans=share.spans,
         generation=share.generation,
         topic=readers[0].topic,
-        bases=_begun(share, [*definition.stages, *removed], view),
+        bases=_bases_of(share, [*definition.stages, *removed], view),
         stages=_descendants(definition, share.topic_id),
     )
 
 
-def _begun(
+def _bases_of(
     share: _Share, stages: Iterable[StageDefinition], view: View
 ) -> dict[TopicPartition, int]:
     """Where the last of these stages began that the share was asked of. One that was removed since
@@ -228,7 +228,7 @@ def _is_root(source: InputDefinition, topic_id: str) -> bool:
     return source.root and topic_id in (source.topic_id, *source.retired)
 
 
-def _asked(wanted: _Wanted) -> Iterable[Asked]:
+def _ask(wanted: _Wanted) -> Iterable[Asked]:
     for span in wanted.spans:
         yield Asked(span=span, topic=wanted.topic, base=wanted.bases.get(span.key, 0))
 

@@ -51,7 +51,7 @@ def losses(
         if ended is not None:
             told.append((ended, _never(awaited, required, view)))
         if told:
-            yield from _lost(awaited, told)
+            yield from _split_by_reason(awaited, told)
 
 
 def _below(each: Asked) -> Asked:
@@ -84,16 +84,16 @@ def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Los
 
 def _never(each: Asked, required: Sequence[str], view: View) -> Span:
     """What some required sink had not reached when the pipeline ended for the token."""
-    arrived = min(_arrived(each.span.key, view.reached.get(key, {})) for key in required)
+    arrived = min(_arrival(each.span.key, view.reached.get(key, {})) for key in required)
     return _span(each.span, max(each.span.start, arrived), each.span.end)
 
 
-def _arrived(partition: TopicPartition, reached: Vector) -> int:
+def _arrival(partition: TopicPartition, reached: Vector) -> int:
     """Nobody may have named this partition of a topic that is gone: it is passed all the same."""
     return ENDLESS if partition[0] in gone_topics(reached) else reached.get(partition, 0)
 
 
-def _lost(each: Asked, told: Iterable[Loss]) -> Iterator[LostSpan]:
+def _split_by_reason(each: Asked, told: Iterable[Loss]) -> Iterator[LostSpan]:
     """Each offset for the first reason that was told of it."""
     left: tuple[Span, ...] = (each.span,)
     found: dict[str, list[Span]] = {}

@@ -178,7 +178,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
         outcome=kind,
         reason=next(reasons),
         pipeline=parts[0].pipeline if len(parts) == 1 else None,
-        accepted=accepted(token),
+        accepted=count_accepted(token),
         issued_at=token.issued_at,
         completed_at=max(known) if done else None,
         stages=tuple(stage for part in parts for stage in part.stages),
@@ -192,7 +192,7 @@ def unknown(token: Token, reason: UnknownReason, pipeline: str | None = None) ->
         outcome=OutcomeKind.UNKNOWN,
         reason=reason,
         pipeline=pipeline,
-        accepted=accepted(token),
+        accepted=count_accepted(token),
         issued_at=token.issued_at,
         completed_at=None,
         stages=(),
@@ -201,7 +201,7 @@ def unknown(token: Token, reason: UnknownReason, pipeline: str | None = None) ->
     )
 
 
-def accepted(token: Token) -> int | None:
+def count_accepted(token: Token) -> int | None:
     """How many records the token is for; None where it only says from where to where."""
     if not all(part.counted for part in token.parts):
         return None

@@ -18,7 +18,7 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem, Snapshot, pipeline_key
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer
-from waybill_shared.kafka.errors import GRANT_HINT, said
+from waybill_shared.kafka.errors import GRANT_HINT, explain
 from waybill_shared.kafka.own_topics import OwnTopics
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class KafkaJournal:
             user = self._admin.cluster.user
             message = f"{user} lacks Write on transactional-id {self._id} in Kafka"
             return UserError([Problem(message=message, hint=GRANT_HINT)])
-        return Retryable(f"topic {self._frontiers}: snapshots are not saved: {said(fault)}")
+        return Retryable(f"topic {self._frontiers}: snapshots are not saved: {explain(fault)}")
 
 
 def stamp(topics: OwnTopics, topic: str, frontiers: str) -> str:

@@ -191,11 +191,11 @@ class FactStream:
             key, value = message.key() or b"", message.value() or b""
             newest[position_of(message)[0]][key] = value
         return {
-            partition: [s for value in found.values() if (s := self._decoded(value)) is not None]
+            partition: [s for value in found.values() if (s := self._decode(value)) is not None]
             for partition, found in newest.items()
         }
 
-    def _decoded(self, value: bytes) -> Snapshot | None:
+    def _decode(self, value: bytes) -> Snapshot | None:
         """What a snapshot knows stays true when the commits topic is another; its position not."""
         try:
             snapshot = codec.decode(Snapshot, value)

@@ -69,7 +69,7 @@ class Partition:
         )
 
 
-def restored(snapshot: Snapshot) -> Held:
+def restore(snapshot: Snapshot) -> Held:
     saved = unpack(snapshot)
     return Held(
         slot=saved.slot,

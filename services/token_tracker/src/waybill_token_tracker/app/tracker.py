@@ -19,7 +19,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.slots import Slot, entry_of
 from waybill_shared.process.clock import Clock
-from waybill_token_tracker.app.held import Held, Partition, restored
+from waybill_token_tracker.app.held import Held, Partition, restore
 from waybill_token_tracker.app.measuring import (
     count_beat,
     count_lost_slot,
@@ -48,7 +48,7 @@ class Tracker:
     def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
         """Take a partition over. Every fact below `position` is in its snapshots; each of them says
         how far it alone goes."""
-        held = {s.pipeline_uid: restored(s) for s in snapshots}
+        held = {s.pipeline_uid: restore(s) for s in snapshots}
         self._partitions[partition] = Partition(
             position=position, rebuild_from=self._journal.end(partition), pipelines=held
         )
@@ -63,7 +63,7 @@ class Tracker:
         if own is None or offset < own.position:
             return
         own.position = offset + 1
-        held = self._held(own, fact.tenant, fact.pipeline_uid)
+        held = self._hold(own, fact.tenant, fact.pipeline_uid)
         if offset < held.restored_to:
             return
         applied = apply_fact(held.slot, fact)
@@ -88,7 +88,7 @@ class Tracker:
         own = self._partitions.get(partition)
         if own is None:
             return
-        held = self._held(own, event.tenant, event.pipeline_uid)
+        held = self._hold(own, event.tenant, event.pipeline_uid)
         slot = apply_lifecycle(held.slot, event, self._clock.now_ms())
         if slot.lifecycle != held.slot.lifecycle:
             held.unsaved = replace(held.unsaved or self._unsaved(own.position), urgent=True)
@@ -101,7 +101,7 @@ class Tracker:
         if own is None:
             return
         count_beat()
-        held = self._held(own, beat.tenant, beat.pipeline_uid)
+        held = self._hold(own, beat.tenant, beat.pipeline_uid)
         slot = apply_beat(held.slot, beat, self._clock.now_ms())
         if slot != held.slot:
             held.slot, held.changed = slot, True
@@ -163,7 +163,7 @@ class Tracker:
     def _unsaved(self, position: int) -> Unsaved:
         return Unsaved(position=position, since_ms=self._clock.now_ms())
 
-    def _held(self, partition: Partition, tenant: str, pipeline_uid: str) -> Held:
+    def _hold(self, partition: Partition, tenant: str, pipeline_uid: str) -> Held:
         held = partition.pipelines.get(pipeline_uid)
         if held is None:
             slot = Slot(tenant=tenant, pipeline_uid=pipeline_uid)
@@ -175,7 +175,7 @@ class Tracker:
     ) -> None:
         if not pending:
             return
-        writes = [self._planned(number, partition, held, confirm=confirm) for held in pending]
+        writes = [self._plan(number, partition, held, confirm=confirm) for held in pending]
         results = self._store.write(writes)
         lost = 0
         for held, write, result in zip(pending, writes, results, strict=True):
@@ -195,9 +195,7 @@ class Tracker:
                 extra={"partition": number, "slots": lost},
             )
 
-    def _planned(
-        self, number: int, partition: Partition, held: Held, *, confirm: bool
-    ) -> SlotWrite:
+    def _plan(self, number: int, partition: Partition, held: Held, *, confirm: bool) -> SlotWrite:
         return SlotWrite(
             tenant=held.slot.tenant,
             pipeline_uid=held.slot.pipeline_uid,

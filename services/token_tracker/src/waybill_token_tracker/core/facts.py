@@ -32,7 +32,7 @@ from waybill_shared.contract.slots import (
 from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_token_tracker.core.graph import Graph, StageSink
 from waybill_token_tracker.core.hops import few, with_hop
-from waybill_token_tracker.core.losses import settle, united
+from waybill_token_tracker.core.losses import settle, unite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +123,17 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
     if slot.definition is not None and slot.definition.deleted:
         return slot
     key = sink_key(commit.stage, commit.sink, commit.since)
-    return replace(slot, sinks={**slot.sinks, key: _committed(slot.sinks.get(key), commit)})
+    return replace(slot, sinks={**slot.sinks, key: _add_commit(slot.sinks.get(key), commit)})
 
 
-def _committed(known: SinkState | None, commit: Commit) -> SinkState:
+def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
     state = SinkState() if known is None else known
     newer = commit.sequence > state.sequence
     return SinkState(
         frontier=join_offsets(state.frontier, commit.frontier),
         reached=state.reached,
         hops=with_hop(state.hops, _hop(commit)),
-        set_aside=united(state.set_aside, _set_aside(commit)),
+        set_aside=unite(state.set_aside, _set_aside(commit)),
         lost=state.lost,
         sequence=commit.sequence if newer else state.sequence,
         batch_id=commit.batch_id if newer else state.batch_id,
@@ -170,7 +170,7 @@ def _advance(before: Slot, slot: Slot) -> Applied:
     """Move `reached` of every sink as far as its frontier allows, say what is lost in between, and
     drop hops that all passed."""
     if slot.definition is None:  # and so nobody knows who reads
-        sinks = _bounded(slot.sinks, dict.fromkeys(slot.sinks, 0))
+        sinks = _bound_hops(slot.sinks, dict.fromkeys(slot.sinks, 0))
         return Applied(slot=replace(slot, sinks=sinks), progress=())
     graph = Graph(slot.definition, slot)
     sinks = {**slot.sinks, **settle(before, graph)}
@@ -187,11 +187,11 @@ def _advance(before: Slot, slot: Slot) -> Applied:
     passed = {
         key: graph.passed.get(key, max(len(state.hops) - 1, 0)) for key, state in sinks.items()
     }
-    sinks = _bounded(sinks, passed)
+    sinks = _bound_hops(sinks, passed)
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
 
 
-def _bounded(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
+def _bound_hops(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
     hops = few({key: state.hops for key, state in sinks.items()}, passed)
     return {
         key: state if hops[key] == state.hops else replace(state, hops=hops[key])

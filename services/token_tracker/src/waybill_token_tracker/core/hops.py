@@ -46,7 +46,7 @@ def few(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]
         if not spare:
             break
         largest = max(spare, key=lambda key: _size(ahead[key]))
-        ahead[largest] = _merged(ahead[largest])
+        ahead[largest] = _merge(ahead[largest])
     return {key: _old(hops, passed[key]) + ahead[key] for key, hops in sinks.items()}
 
 
@@ -89,7 +89,7 @@ def _useful(hops: Hops) -> Hops:
     return kept + hops[1:][-1:]
 
 
-def _merged(hops: Hops) -> Hops:
+def _merge(hops: Hops) -> Hops:
     """Three quarters of them, so that it is seldom done; the nearest of them stay as they are.
 
     Retention takes what is nearest. A deletion cuts anywhere, so the others get one length.
@@ -98,7 +98,7 @@ def _merged(hops: Hops) -> Hops:
     exact = max(2, room // 4)
     near, far = hops[:exact], hops[exact:]
     length = max(1, far[-1].sequence - far[0].sequence) / room
-    return near + _spaced(far, room - exact, lambda _: length)
+    return near + _space_out(far, room - exact, lambda _: length)
 
 
 def _old(hops: Hops, passed: int) -> Hops:
@@ -111,10 +111,10 @@ def _old(hops: Hops, passed: int) -> Hops:
     if room <= 1 or not passed or not hops[-1].outputs:
         return ()
     newest = hops[-1].sequence
-    return _spaced(hops[:passed], room, lambda hop: max(1, newest - hop.sequence) / room)
+    return _space_out(hops[:passed], room, lambda hop: max(1, newest - hop.sequence) / room)
 
 
-def _spaced(hops: Hops, room: int, length: Callable[[Hop], float]) -> Hops:
+def _space_out(hops: Hops, room: int, length: Callable[[Hop], float]) -> Hops:
     """The first, the last, and those between them from which on so many batches would be one."""
     factor = 1.0
     while len(hops) > max(2, room):

@@ -47,7 +47,7 @@ _Way = tuple[StageDefinition, Vector]
 """A stage as it was defined before the fact, and how far a sink was past its inputs then."""
 
 
-def united(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
+def unite(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
     if not more:
         return losses
     reasons = sorted({*losses, *(reason for reason, spans in more.items() if spans)})
@@ -59,7 +59,7 @@ def united(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
 def settle(before: Slot, graph: Graph) -> dict[str, SinkState]:
     """The sinks of `graph`, whose slot came of `before` by one fact, with what is lost in them."""
     settling = _Settling(before, graph)
-    return {sink.key: settling.settled(sink) for sink in graph.sinks}
+    return {sink.key: settling.state_of(sink) for sink in graph.sinks}
 
 
 class _Settling:
@@ -73,7 +73,7 @@ class _Settling:
         definition = self._before.definition
         return None if definition is None else Graph(definition, self._before)
 
-    def settled(self, sink: StageSink) -> SinkState:
+    def state_of(self, sink: StageSink) -> SinkState:
         """With what the stage has lost itself, and what was lost on the way to it."""
         if sink.key not in self._settled:
             self._settled[sink.key] = self._settle(sink)
@@ -81,12 +81,12 @@ class _Settling:
 
     def _settle(self, sink: StageSink) -> SinkState:
         state = self._graph.state(sink.key)
-        set_aside = united(state.set_aside, self._late(sink))
+        set_aside = unite(state.set_aside, self._late(sink))
         if set_aside:
             set_aside = self._spread(sink, set_aside)
         found = [self._of_roots(set_aside)]
         for source in sink.stage.inputs:
-            found += [_on_the_way(self.settled(w).lost) for w in self._graph.writers(source)]
+            found += [_on_the_way(self.state_of(w).lost) for w in self._graph.writers(source)]
         if not any(found):
             return state
         reached = to_vector(self._before.sinks.get(sink.key, SinkState()).reached)
@@ -134,7 +134,7 @@ class _Settling:
         Each step is kept: a hop farther up may come with a later fact.
         """
         way = self._way(sink)
-        set_aside = self._closed(sink, way, set_aside)
+        set_aside = self._close(sink, way, set_aside)
         ways: dict[str, list[_Way | None]] = {sink.stage.name: [way]}
         for stage in self._graph.readers_first:
             for source in stage.inputs if stage.name in ways else ():
@@ -142,11 +142,11 @@ class _Settling:
                 for writer in self._graph.writers(source):
                     above = self._way_above(way, source, writer)
                     floor = above[1] if above is not None else {}
-                    set_aside = united(set_aside, self._taken(writer, source, set_aside, floor))
+                    set_aside = unite(set_aside, self._find_taken(writer, source, set_aside, floor))
                     ways.setdefault(writer.stage.name, []).append(above)
         return set_aside
 
-    def _taken(
+    def _find_taken(
         self, writer: StageSink, source: InputDefinition, set_aside: Losses, floor: Vector
     ) -> dict[str, list[Span]]:
         """What `writer` took, behind `floor`, when it wrote what is set aside of `source`."""
@@ -170,7 +170,7 @@ class _Settling:
             before = hop
         return taken
 
-    def _closed(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
+    def _close(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
         """What is set aside, and of topics that are gone the partitions that nobody named."""
         state = self._graph.state(sink.key)
         held = way[1] if way is not None else self._graph.held(sink)
@@ -179,7 +179,7 @@ class _Settling:
             rest = between(held, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
             reason = next(iter(reasons.values()), UNSAID)
             unsaid = [span for span in rest if span.key not in reasons]
-            set_aside = united(set_aside, {reason: unsaid})
+            set_aside = unite(set_aside, {reason: unsaid})
         return set_aside
 
     def _way(self, sink: StageSink) -> _Way | None:
@@ -238,5 +238,5 @@ def _with_new(lost: Losses, found: Losses, reached: Vector) -> Losses:
     """What is lost on the way keeps its reason; what has been reached is not lost."""
     for reason, spans in found.items():
         known = [span for spans in _on_the_way(lost).values() for span in spans]
-        lost = united(lost, {reason: without(beyond(spans, reached), known)})
+        lost = unite(lost, {reason: without(beyond(spans, reached), known)})
     return lost

@@ -63,8 +63,8 @@ def pack(slot: Slot, history: Sequence[Entry]) -> str:
     partitions times sinks, Kafka does not take: the tracker tries again and goes on meanwhile, and
     the next one reads all commits since the last snapshot.
     """
-    packed = _packed(slot, _newest(history))
-    return packed if len(packed) <= PACKED_CHARACTERS_MAX else _packed(slot, ())
+    packed = _pack(slot, _newest(history))
+    return packed if len(packed) <= PACKED_CHARACTERS_MAX else _pack(slot, ())
 
 
 def unpack(snapshot: Snapshot) -> Saved:
@@ -76,7 +76,7 @@ def unpack(snapshot: Snapshot) -> Saved:
     return saved_from_json(zlib.decompress(base64.b64decode(snapshot.slot)))
 
 
-def _packed(slot: Slot, history: tuple[Entry, ...]) -> str:
+def _pack(slot: Slot, history: tuple[Entry, ...]) -> str:
     text = saved_to_json(Saved(slot=slot, history=history))
     return base64.b64encode(zlib.compress(text.encode())).decode()
 

@@ -35,7 +35,7 @@ def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
     try:
         manifest = Manifest.model_validate(document.tree)
     except ValidationError as error:
-        raise UserError(_located(document, error)) from error
+        raise UserError(_locate(document, error)) from error
     problems = [
         document.place(problem, path) for path, problem in find_problems(manifest, reserved)
     ]
@@ -51,12 +51,12 @@ def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
     """
     document = read_yaml(text)
     return tuple(
-        document.place(each, _counted(document.tree, each.path.split("."))) if each.path else each
+        document.place(each, _count(document.tree, each.path.split("."))) if each.path else each
         for each in problems
     )
 
 
-def _counted(at: object, parts: Sequence[str]) -> Path:
+def _count(at: object, parts: Sequence[str]) -> Path:
     path: list[str | int] = []
     for part in parts:
         number: str | int = part
@@ -76,7 +76,7 @@ def _inside(at: object, part: str | int) -> object:
     return None
 
 
-def _located(document: Document, error: ValidationError) -> list[Problem]:
+def _locate(document: Document, error: ValidationError) -> list[Problem]:
     items = error.errors()
     paths = [_as_written(document, tuple(item["loc"])) for item in items]
     problems = []

@@ -18,7 +18,7 @@ from waybill_shared.contract.words import LossReason
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.errors import FENCED, said
+from waybill_shared.kafka.errors import FENCED, explain
 from waybill_shared.process.failpoints import reach
 from waybill_spark.outputs import SinkTopic, outputs_after
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
@@ -66,7 +66,7 @@ class KafkaSink:
                 "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
             },
         )
-        self._guarded(lambda producer: producer.init_transactions(TRANSACTION_TIMEOUT_S))
+        self._guard(lambda producer: producer.init_transactions(TRANSACTION_TIMEOUT_S))
 
     def last(self) -> Written | None:
         value = newest_fence(self._admin, self._fences_topic, self._fence_key)
@@ -75,7 +75,7 @@ class KafkaSink:
         return Written(fence=codec.decode(Fence, value), version={})
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        return self._guarded(lambda producer: self._write(producer, rows, fence))
+        return self._guard(lambda producer: self._write(producer, rows, fence))
 
     def await_visible(self, fence: Fence) -> bool:
         """Our markers take a moment; a stranger's open transaction takes as long as it likes."""
@@ -145,7 +145,7 @@ class KafkaSink:
         left = producer.flush(FLUSH_TIMEOUT_S)
         if failures or left:
             self._check_topic()  # a topic that is gone is no fault that passes
-            reason = said(failures[0]) if failures else f"{left} not acknowledged in time"
+            reason = explain(failures[0]) if failures else f"{left} not acknowledged in time"
             raise Retryable(f"sink {self.name}, topic {self._target.topic}: {reason}")
         return placed
 
@@ -159,7 +159,7 @@ class KafkaSink:
             reason = LossReason.TOPIC_RECREATED if found else LossReason.TOPIC_DELETED
             raise StageStopped(reason, detail, hint)
 
-    def _guarded(self, action: Callable[[Producer], T]) -> T:
+    def _guard(self, action: Callable[[Producer], T]) -> T:
         """Run `action`, telling a newer driver's claim from the world's faults.
 
         After an error whose effect is not known the producer is dropped: the stage ends, and the
@@ -173,7 +173,7 @@ class KafkaSink:
             cause = error.args[0]
             if cause.code() in FENCED:
                 raise SinkSuperseded(f"sink {self.name}: {cause.str()}") from error
-            raise Retryable(f"sink {self.name}: {said(cause)}") from error
+            raise Retryable(f"sink {self.name}: {explain(cause)}") from error
 
 
 def _produce(
