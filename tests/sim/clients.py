@@ -246,7 +246,8 @@ class Status:
     def __init__(self, world: Around) -> None:
         self.directory = Follower(world.records)
         self._questions = Tokens(
-            owners=self.directory,
+            self.directory,
+            self.directory,
             store=Slots(world.redis),
             hub=cast(Hub, None),
             ring=RING,

@@ -139,7 +139,12 @@ class Waiters:
         hub = Hub(store, waiters_max=WAITERS_MAX)
         self._loop.create_task(hub.run())
         return Tokens(
-            owners=self._directory, store=store, hub=hub, ring=RING, clock=world.clocks.status
+            self._directory,
+            self._directory,
+            store=store,
+            hub=hub,
+            ring=RING,
+            clock=world.clocks.status,
         )
 
     async def _live(self, waiter: Waiter) -> None:

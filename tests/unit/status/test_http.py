@@ -83,7 +83,7 @@ def events() -> Events:
 @pytest.fixture
 def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iterator[TestClient]:
     clock, owners = FixedClock(), FakeOwners(record())
-    tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
+    tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock)
     pipelines = Pipelines(owners.directory, owners, store)
     routers = [
         tokens_router(tokens, query_bytes_max=300_000),
@@ -202,10 +202,8 @@ def test_a_stream_of_a_forged_token_is_a_404(client: TestClient) -> None:
 
 
 def test_too_many_waiters_are_sent_away(store: FakeStore) -> None:
-    hub = Hub(store, waiters_max=0)
-    tokens = Tokens(
-        owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=FixedClock()
-    )
+    hub, owners = Hub(store, waiters_max=0), FakeOwners(record())
+    tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=FixedClock())
     app = create_app("status", [tokens_router(tokens, query_bytes_max=1)], Health())
     client = TestClient(app)
     for answer in (
@@ -332,7 +330,8 @@ def test_what_is_of_another_tenant_is_not_there(replies: Replies, store: FakeSto
             ask()
         assert (refused.value.slug, refused.value.members["known"]) == ("pipeline_not_found", [])
     tokens = Tokens(
-        owners=FakeOwners(record()),
+        owners,
+        owners,
         store=store,
         hub=Hub(store, waiters_max=1),
         ring=RING,

@@ -105,7 +105,8 @@ def test_whoever_waits_is_told_what_has_become_of_its_token(seed: int) -> None:
     async def scene() -> None:
         store, clock = Growing(), FixedClock()
         hub = Hub(store, waiters_max=WAITERS, tick_s=10 * WAIT_S)
-        tokens = Tokens(owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=clock)
+        owners = FakeOwners(record())
+        tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock)
         feeding = asyncio.create_task(hub.run())
         readers: list[Reader] = []
         ends = {"copy": [0, 0], "lake": [0, 0]}

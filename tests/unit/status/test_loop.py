@@ -38,9 +38,8 @@ class DeadHub(Hub):
 
 def loop_of(hub: Hub, around: Around) -> Loop:
     store = FakeStore()
-    tokens = Tokens(
-        owners=FakeOwners(record()), store=store, hub=hub, ring=RING, clock=FixedClock()
-    )
+    owners = FakeOwners(record())
+    tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=FixedClock())
     return Loop(
         slots=around,  # type: ignore[arg-type]
         followers=around,  # type: ignore[arg-type]

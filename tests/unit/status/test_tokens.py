@@ -50,7 +50,7 @@ class World:
 async def world(*, waiters_max: int = 100) -> AsyncIterator[World]:
     store, clock, owners = FakeStore(), FixedClock(), FakeOwners(record())
     hub = Hub(store, waiters_max=waiters_max, tick_s=TICK_S)
-    tokens = Tokens(owners=owners, store=store, hub=hub, ring=RING, clock=clock)
+    tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock)
     running = asyncio.create_task(hub.run())
     try:
         yield World(store, owners, clock, hub, tokens)

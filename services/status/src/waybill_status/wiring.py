@@ -16,7 +16,6 @@ from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_status.adapters.followers import Followers
 from waybill_status.adapters.http import operations_router, tokens_router
-from waybill_status.adapters.owners import FollowedOwners
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.app.events import KEPT_MS, Events
@@ -40,8 +39,7 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
     since_ms = clock.now_ms() - KEPT_MS
     followers = Followers(kafka, prefix, directory, events_since_ms=since_ms)
     news = News(followers.pipelines)
-    owners = FollowedOwners(directory, news)
-    tokens = Tokens(owners=owners, store=slots, hub=hub, ring=ring, clock=clock)
+    tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock)
     loop = Loop(
         slots=slots, followers=followers, hub=hub, tokens=tokens, replies=replies, events=events
     )

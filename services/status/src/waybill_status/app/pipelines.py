@@ -12,7 +12,7 @@ from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.pipelines import no_pipeline
 from waybill_shared.contract.problems import Slug
-from waybill_status.app.ports import SlotStore
+from waybill_status.app.ports import News, SlotStore
 from waybill_status.core.pipelines import (
     PipelineDetail,
     PipelineSummary,
@@ -30,14 +30,6 @@ class KnownPipelines(Protocol):
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
 
     def living(self, tenant: str) -> list[PipelineRecord]: ...
-
-
-class News(Protocol):
-    """How far the records have come."""
-
-    async def catch_up(self) -> bool:
-        """Wait until all is known that was told before this call; False: that takes too long."""
-        ...
 
 
 class Pipelines:

@@ -14,9 +14,13 @@ from waybill_status.core.views import (
 
 
 class Owners(Protocol):
-    """Whose a token is. That it is nobody's is sure only after `heard`: ingress may know more."""
+    """Whose a token is; nobody's for sure only when the news are known: ingress may know more."""
 
     def owner_of(self, short_id: str) -> PipelineRecord | None: ...
+
+
+class News(Protocol):
+    """How far the pipelines have come that are known here."""
 
     async def catch_up(self) -> bool:
         """Wait until all is known that was told before this call; False: that takes too long."""

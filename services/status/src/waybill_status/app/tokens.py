@@ -22,7 +22,7 @@ from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
 from waybill_status.app.answering import NEWEST, answer, judge_all
 from waybill_status.app.hub import Hub
-from waybill_status.app.ports import Owners, Sight, SlotStore
+from waybill_status.app.ports import News, Owners, Sight, SlotStore
 from waybill_status.app.question import Change
 from waybill_status.core.judge import Claim
 from waybill_status.core.outcomes import Outcome, unknown
@@ -33,10 +33,18 @@ PING_S = 15.0  # below the idle time-outs of proxies
 
 class Tokens:
     def __init__(
-        self, *, owners: Owners, store: SlotStore, hub: Hub, ring: KeyRing, clock: Clock
+        self,
+        owners: Owners,
+        news: News,
+        *,
+        store: SlotStore,
+        hub: Hub,
+        ring: KeyRing,
+        clock: Clock,
     ) -> None:
         self.directory_changed = Signal()
         self._owners = owners
+        self._news = news
         self._store = store
         self._hub = hub
         self._ring = ring
@@ -111,7 +119,7 @@ class Tokens:
     async def _claims_of(self, tokens: Sequence[Token]) -> list[list[Claim] | TokenRefused | None]:
         """None while it is not sure that a pipeline is unknown to all, and not only here."""
         found = [self._claims(token) for token in tokens]
-        if all(claims is not None for claims in found) or not await self._owners.catch_up():
+        if all(claims is not None for claims in found) or not await self._news.catch_up():
             return [*found]
         return [self._claims(token) or TokenRefused() for token in tokens]
 
