@@ -29,12 +29,12 @@ from waybill_ingress.settings import Settings
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence, Output
 from waybill_shared.kafka import admin as kafka_admin
+from waybill_shared.kafka import clients
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
-from waybill_shared.kafka.clients import make_producer, position_of, read_ranges, read_to_end
+from waybill_shared.kafka.clients import make_producer, position_of, read_to_end
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.driver.topics import TopicSource
 from waybill_spark.sinks.contract import SinkLife
-from waybill_spark.sinks.kafka import fences
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.topic_ids import OTHER_ID_S
@@ -73,7 +73,7 @@ def cluster(three: Cluster) -> Cluster:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_admin, "ADMIN_TIMEOUT_S", ADMIN_TIMEOUT_S)
-    monkeypatch.setattr(fences, "read_ranges", partial(read_ranges, silence_s=SILENCE_S))
+    monkeypatch.setattr(clients, "SILENCE_S", SILENCE_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class TestLagging:
 
     def test_who_takes_over_reads_all_that_stands(self, lag: Lag) -> None:
         def read(admin: KafkaAdmin) -> int:
-            return len([*read_to_end(admin.cluster, FENCES, [0], silence_s=SILENCE_S)])
+            return len([*read_to_end(admin.cluster, FENCES, [0])])
 
         told = lag.told(read)
         assert told

@@ -71,14 +71,6 @@ class Position:
     partition: int
     offset: int
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "topic": self.topic,
-            "topic_id": self.topic_id,
-            "partition": self.partition,
-            "offset": self.offset,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
@@ -89,15 +81,6 @@ class Span:
     partition: int
     start: int
     end: int
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "topic": self.topic,
-            "topic_id": self.topic_id,
-            "partition": self.partition,
-            "start": self.start,
-            "end": self.end,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Every question to Waybill as a value: what goes over the wire. Never talks to anything."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote
 
 from waybill.manifests import manifest_name
@@ -58,7 +58,7 @@ def token_for(
     if positions is None:
         body["input"] = input
     else:
-        body["positions"] = [position.as_json() for position in positions]
+        body["positions"] = [asdict(position) for position in positions]
     if cluster_id is not None:
         body["cluster_id"] = cluster_id
     headers = JSON if if_match is None else {**JSON, "If-Match": if_match}

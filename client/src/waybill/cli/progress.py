@@ -5,7 +5,6 @@ On a terminal one block that is redrawn; elsewhere one line per change. Never pr
 
 import sys
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from waybill.cli import render
@@ -34,12 +33,7 @@ class ProgressView:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._live is not None:
             self._live.stop()
 

@@ -5,7 +5,6 @@ On a terminal a step that takes long is shown as it goes; elsewhere at most ever
 
 import sys
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from waybill.cli import render
@@ -33,12 +32,7 @@ class Reports:
             self._status.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.settle()
 
     def settle(self) -> None:

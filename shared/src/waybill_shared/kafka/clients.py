@@ -80,29 +80,22 @@ def position_of(message: Message) -> tuple[int, int]:
     return partition, offset
 
 
-def read_to_end(
-    kafka: Kafka, topic: str, partitions: Iterable[int], *, silence_s: float = SILENCE_S
-) -> Iterator[Message]:
+def read_to_end(kafka: Kafka, topic: str, partitions: Iterable[int]) -> Iterator[Message]:
     """Committed messages up to the ends as they stand now.
 
     The end is the high watermark: behind somebody's open transaction this waits for its fate.
     """
     ends, reader = highest_ends(make_admin(kafka), topic, partitions)
     ranges = {partition: (0, end) for partition, end in ends.items()}
-    yield from read_ranges(reader.cluster, topic, ranges, silence_s=silence_s)
+    yield from read_ranges(reader.cluster, topic, ranges)
 
 
 def read_ranges(
-    kafka: Kafka,
-    topic: str,
-    ranges: Mapping[int, tuple[int, int]],
-    *,
-    committed: bool = True,
-    silence_s: float = SILENCE_S,
+    kafka: Kafka, topic: str, ranges: Mapping[int, tuple[int, int]], *, committed: bool = True
 ) -> Iterator[Message]:
     """Messages of each partition from its first offset to before its second.
 
-    Retryable when nothing comes for `silence_s`; it takes as long as it takes while more comes.
+    Retryable when nothing comes for `SILENCE_S`; it takes as long as it takes while more comes.
     """
     left = {partition: end for partition, (start, end) in ranges.items() if end > start}
     if not left:
@@ -120,10 +113,10 @@ def read_ranges(
                 heard_at = time.monotonic()
                 if _is_within(message, left):
                     yield message
-            if time.monotonic() - heard_at > silence_s:
+            if time.monotonic() - heard_at > SILENCE_S:
                 places = ", ".join(f"[{p}] to {end}" for p, end in sorted(left.items()))
                 raise Retryable(
-                    f"topic {topic}: nothing came for {silence_s:.0f} s, and {places} is not read:"
+                    f"topic {topic}: nothing came for {SILENCE_S:.0f} s, and {places} is not read:"
                     " a broker is slow, or a transaction is open there"
                 )
     finally:

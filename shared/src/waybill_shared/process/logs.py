@@ -40,12 +40,10 @@ class ConsoleFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def configure(
-    service: str, style: Literal["json", "console"], *, level: int = logging.INFO
-) -> None:
+def configure(service: str, style: Literal["json", "console"]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(service) if style == "json" else ConsoleFormatter())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("py4j").setLevel(logging.WARNING)  # a line for every call to the JVM
 
 
