@@ -38,7 +38,7 @@ def test_a_command_is_unanswered_until_its_effect_is_there(world: World) -> None
 
 def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: World) -> None:
     runner = running(world)
-    before = list(world.records)
+    before, topics = list(world.records), dict(world.topics)
 
     carry_out(runner, command(2, manifest=EXAMPLE.replace("topic: orders", "topic: others", 1)), 2)
 
@@ -48,6 +48,7 @@ def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: Wo
     assert problem.path == "stages.0.inputs"
     assert problem.line is not None
     assert world.records == before
+    assert world.topics == topics, "what is refused creates no topic"
     assert not world.stopped
 
 

@@ -47,7 +47,7 @@ from waybill_stage_runner.core.moves import (
     Tick,
     Wanted,
 )
-from waybill_stage_runner.core.planning import define, topics_of
+from waybill_stage_runner.core.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.records import (
     beginning,
     changed,
@@ -242,12 +242,18 @@ class Runner:
                 assert_never(command.action)
 
     def _applied(self, command: Command, before: PipelineRecord | None, now: int) -> PipelineRecord:
+        """What is refused creates no topic; and a topic may be created anew at any moment."""
         assert command.manifest is not None
         manifest = parse_manifest(command.manifest)
-        stages = define(manifest, self._topics.prepare(topics_of(manifest)), before)
+        plans = topics_of(manifest)
         if before is None:
+            stages = define(manifest, self._topics.prepare(plans), before)
             return created(command, manifest.state, stages, now)
+        present = self._topics.ids(plan.topic for plan in plans)
         try:
+            planned = define(manifest, as_planned(plans, present), before)
+            changed(before, command, manifest.state, planned, now)
+            stages = define(manifest, self._topics.prepare(plans), before)
             return changed(before, command, manifest.state, stages, now)
         except UserError as error:
             raise UserError(place(error.problems, command.manifest), error.slug) from error

@@ -5,6 +5,7 @@ Never does I/O.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from waybill_shared.contract.events import (
     InputDefinition,
@@ -14,6 +15,8 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
+
+NOT_CREATED: Final = "not created yet"  # instead of an id; a reader of a refusal sees it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,14 @@ def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicP
         if (written := sink.settings.feeds) is not None
     )
     return (*inputs, *sinks)
+
+
+def as_planned(plans: Iterable[TopicPlan], ids: Mapping[str, str]) -> dict[str, TopicState]:
+    """All that a refusal depends on; `ids` are those of the topics that exist."""
+    return {
+        plan.topic: TopicState(topic_id=ids.get(plan.topic, NOT_CREATED), starts={}, ends={})
+        for plan in plans
+    }
 
 
 def define(
