@@ -202,3 +202,27 @@ def test_what_is_wrong_in_independent_stages_is_named_at_once(spark: SparkSessio
         "sink first: key 'nothing' is not a column",
         "sink second: key 'no_more' is not a column",
     ]
+
+
+def test_what_is_wrong_in_independent_steps_is_named_at_once(spark: SparkSession) -> None:
+    """Of a step that reads a refused one nothing is said, nor of a sink that takes its rows."""
+    manifest = make_manifest(
+        "SELECT amout FROM orders",
+        "SELECT amount FROM step_0 WHERE nothing > 1",
+        "SELECT a b c FROM orders",
+        "SELECT order_id FROM Step_2",
+        "SELECT note FROM others",
+        "SELECT nott FROM step_4",
+        sinks=(
+            "{name: unknown, from: step_3, kafka: {topic: unknown, key: nothing}}",
+            "{name: known, from: step_4, kafka: {topic: known, key: nothing}}",
+        ),
+    )
+    compiled, problems = compile_stages(spark, manifest, allowed())
+    assert compiled == ()
+    assert [(problem.path, problem.message) for problem in problems] == [
+        ("stages.0.steps.0.sql", "no column is called `amout`"),
+        ("stages.0.steps.2.sql", "syntax error at or near 'c'"),
+        ("stages.0.steps.5.sql", "no column is called `nott`"),
+        ("stages.0.sinks.1.kafka.key", "sink known: key 'nothing' is not a column"),
+    ]

@@ -136,20 +136,21 @@ def compile_stages(
     compiled: list[CompiledStage] = []
     problems: list[Problem] = []
     for stage in manifest.stages_in_order():
-        try:
-            refuse_texts(spark, manifest, stage, lists)
-            if not columns.keys() >= set(stage.inputs):
-                continue
-            inputs = tuple(
-                DecodedInput(
-                    name=name,
-                    topic=topics[name],
-                    columns=columns[name],
-                    own_output=manifest.input(name) is None,
-                )
-                for name in stage.inputs
+        at = manifest.stages.index(stage)
+        if not columns.keys() >= set(stage.inputs):
+            problems += _wrong_texts(spark, stage, at, lists)
+            continue
+        inputs = tuple(
+            DecodedInput(
+                name=name,
+                topic=topics[name],
+                columns=columns[name],
+                own_output=manifest.input(name) is None,
             )
-            compiled.append(_compile_stage(spark, manifest, stage, inputs, lists))
+            for name in stage.inputs
+        )
+        try:
+            compiled.append(_compile_stage(spark, stage, at, inputs, lists))
             columns |= compiled[-1].columns
         except UserError as error:
             problems += error.problems
@@ -157,25 +158,17 @@ def compile_stages(
 
 
 def _compile_stage(
-    spark: SparkSession,
-    manifest: Manifest,
-    stage: Stage,
-    inputs: tuple[DecodedInput, ...],
-    lists: Allowed,
+    spark: SparkSession, stage: Stage, at: int, inputs: tuple[DecodedInput, ...], lists: Allowed
 ) -> CompiledStage:
-    at = manifest.stages.index(stage)
     session = spark.newSession()
     raw = _streaming_raw(session)
-    views = [source.name for source in inputs]
     for source in inputs:
         _stand_in(decode(raw, source)).createOrReplaceTempView(source.name)
-    for number, step in enumerate(stage.steps):
-        path = f"stages.{at}.steps.{number}.sql"
-        analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
-        views.append(step.name)
+    problems, wrong = _analyze_steps(session, stage, at, lists)
     columns, schemas, taken = {}, {}, {}
-    problems: list[Problem] = []
     for k, sink in enumerate(stage.sinks):
+        if stage.source_of(sink) in wrong:
+            continue
         frame, path = session.table(stage.source_of(sink)), f"stages.{at}.sinks.{k}"
         try:
             schemas[sink.name] = _schema_for(sink, frame, path)
@@ -190,6 +183,35 @@ def _compile_stage(
     return CompiledStage(
         stage=stage, inputs=inputs, columns=columns, schemas=schemas, taken=taken, lists=lists
     )
+
+
+def _analyze_steps(
+    session: SparkSession, stage: Stage, at: int, lists: Allowed
+) -> tuple[list[Problem], set[str]]:
+    """What is wrong, and the steps without a view: those, and those that read one of them, of which
+    nothing is known."""
+    problems: list[Problem] = []
+    wrong: set[str] = set()
+    views = [*stage.inputs]
+    for number, step in enumerate(stage.steps):
+        path = f"stages.{at}.steps.{number}.sql"
+        try:
+            refuse_parsed(session, step.sql, path, views, lists)
+            analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
+        except UserError as error:
+            if _missing_view(error) not in wrong:
+                problems += error.problems
+            wrong.add(step.name)
+        views.append(step.name)
+    return problems, wrong
+
+
+def _missing_view(error: UserError) -> str | None:
+    cause = error.__cause__
+    if not isinstance(cause, AnalysisException):
+        return None
+    named = cause.getMessageParameters() or {}
+    return named.get("relationName", "").strip("`").lower()
 
 
 def _streaming_raw(spark: SparkSession) -> DataFrame:
@@ -216,18 +238,17 @@ def _register(
         spark.sql(step.sql).createOrReplaceTempView(step.name)
 
 
-def refuse_texts(spark: SparkSession, manifest: Manifest, stage: Stage, lists: Allowed) -> None:
-    """Every query that must not come before Spark's analysis, and all of the stage at once."""
+def _wrong_texts(spark: SparkSession, stage: Stage, at: int, lists: Allowed) -> list[Problem]:
+    """What is wrong with queries, whatever their views are."""
     problems: list[Problem] = []
-    at, views = manifest.stages.index(stage), [*stage.inputs]
+    views = [*stage.inputs]
     for number, step in enumerate(stage.steps):
         try:
             refuse_parsed(spark, step.sql, f"stages.{at}.steps.{number}.sql", views, lists)
         except UserError as error:
             problems += error.problems
         views.append(step.name)
-    if problems:
-        raise UserError(problems)
+    return problems
 
 
 def analyzed(
