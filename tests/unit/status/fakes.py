@@ -19,7 +19,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.slots import Progress, SinkState, Slot
-from waybill_shared.contract.tokens import Part, Token, pipeline_id
+from waybill_shared.contract.tokens import KeyRing, Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 from waybill_status.core.judge import Claim
 from waybill_status.core.views import (
@@ -31,6 +31,9 @@ from waybill_status.core.views import (
     view_of,
 )
 
+RING = KeyRing(active=1, keys={1: bytes(32)})
+TICK_S = 0.02
+OPERATION = f"stop.orders.{'0f' * 16}"
 NOW = 1_795_000_000_000
 UID = "uid-1"
 KEY = (DEFAULT_TENANT, UID)
@@ -306,3 +309,7 @@ class FakeStore:
     def _check(self) -> None:
         if self.away:
             raise Retryable("redis does not answer")
+
+
+def sealed(asked: Token, *, tenant: str = DEFAULT_TENANT) -> str:
+    return seal(asked, RING, tenant=tenant, nonce=bytes(12))

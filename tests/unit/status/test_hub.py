@@ -13,6 +13,7 @@ import pytest
 from unit.status.fakes import (
     KEY,
     LOAD,
+    RING,
     FakeOwners,
     FakeStore,
     FixedClock,
@@ -22,7 +23,7 @@ from unit.status.fakes import (
     span,
     token,
 )
-from unit.status.test_tokens import DONE, RING, SHORT, WAIT_S, World, in_a_world, settled
+from unit.status.test_tokens import DONE, SHORT, WAIT_S, World, in_a_world, settled
 from waybill_shared.contract.events import to_vector
 from waybill_shared.contract.slots import Progress, Slot
 from waybill_shared.contract.tokens import Token

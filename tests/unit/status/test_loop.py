@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 from fastapi import FastAPI
 
-from unit.status.fakes import FakeOwners, FakeStore, FixedClock, record
-from unit.status.test_tokens import RING
+from unit.status.fakes import RING, FakeOwners, FakeStore, FixedClock, record
 from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.followers import Hearers
 from waybill_status.app.events import Events

@@ -9,6 +9,8 @@ import pytest
 
 from unit.status.fakes import (
     NOW,
+    RING,
+    TICK_S,
     FakeOwners,
     FakeStore,
     FixedClock,
@@ -19,15 +21,13 @@ from unit.status.fakes import (
     token,
 )
 from waybill_shared.contract.errors import Refusal, TokenRefused
-from waybill_shared.contract.tokens import KeyRing, Token
+from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.app.hub import Hub
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
 
-RING = KeyRing(active=1, keys={1: bytes(32)})
 WAIT_S = 20.0
-TICK_S = 0.02
 DONE = slot(copy=(5,), lake=(5,))
 SHORT = slot(copy=(5,), lake=(4,))
 
