@@ -3,12 +3,14 @@
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psutil
 
 from e2e.waiting import eventually
 from waybill_local.stack import StackState
 from waybill_local.state import ProcessState, StackPhase, load
+from waybill_shared.process.failpoints import REACHED
 
 BACK_TIMEOUT_S = 90.0
 
@@ -56,6 +58,19 @@ def paused(processes: Sequence[psutil.Process]) -> Iterator[None]:
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def holding(folder: Path, topic: str) -> Iterator[None]:
+    """The next that a runner wants to say in that topic is held back, as in a producer's queue."""
+    points = [folder / f"{topic}.{partition}.before_begin" for partition in range(8)]
+    for point in points:
+        point.touch()
+    try:
+        yield
+    finally:
+        for point in [*points, *folder.glob(f"*{REACHED}")]:
+            point.unlink(missing_ok=True)
 
 
 def _states(stack: StackState) -> dict[str, ProcessState]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from e2e.faults import BACK_TIMEOUT_S, await_ready, paused, process_of
+from e2e.faults import BACK_TIMEOUT_S, await_ready, holding, paused, process_of
 from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually, gone
 from integration.conftest import free_port
@@ -50,19 +50,6 @@ def second_runner(stack: StackState, folder: Path) -> Iterator[None]:
         process.wait(STOP_TIMEOUT_S)
 
 
-@contextmanager
-def holding_changes(folder: Path, topic: str) -> Iterator[Path]:
-    """The first change that a runner wants to say is held back, as in the queue of a producer."""
-    points = [folder / f"{topic}.{partition}.before_begin" for partition in range(8)]
-    for point in points:
-        point.touch()
-    try:
-        yield folder
-    finally:
-        for point in [*points, *folder.glob(f"*{REACHED}")]:
-            point.unlink(missing_ok=True)
-
-
 def newest_record(stack: StackState, topic: str, uid: str) -> PipelineRecord:
     found = read_records(stack.kafka, topic, range(8))
     (record,) = [r for records in found.values() for r in records if r.pipeline_uid == uid]
@@ -79,7 +66,7 @@ def test_nothing_of_a_runner_that_was_cut_off_takes_effect_after_its_successor(
     manifest = client.pipeline(pipeline.name).manifest
     assert manifest is not None
 
-    with holding_changes(failpoints, topic):
+    with holding(failpoints, topic):
         change = client.apply(manifest.replace("100 milliseconds", "200 milliseconds"))
         eventually(lambda: [*failpoints.glob(f"{topic}.*{REACHED}")], within_s=WAIT_S)
         with second_runner(stack, tmp_path):
