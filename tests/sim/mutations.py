@@ -144,7 +144,7 @@ MUTATIONS: Final = (
         invariant="I4",
         instead={"sim.driver.report_last": stand_ins.silent_of_what_is_gone},
         only=("topics", "lives"),
-        rates=Rates(facts=0.6),
+        rates=Rates(facts=0.9),
     ),
     Mutation(
         name="what is lost behind a hop takes all that was ever written there",

@@ -5,7 +5,7 @@ import pytest
 from sim.mutations import MUTATIONS, Mutation
 from sim.simulation import simulate
 
-SEEDS_MAX = 150
+SEEDS_MAX = 400
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)
