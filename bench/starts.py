@@ -9,7 +9,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import count, pairwise
+from pathlib import Path
 from threading import Event, Thread
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -52,7 +54,7 @@ class Pipelines:
             assert isinstance(sent, dict)
             told = self._status.ask("GET", f"/v1/tokens/{sent['token']}?wait=60")
             assert isinstance(told, dict)
-            assert told["kind"] == "complete", told
+            assert told["outcome"] == "complete", told
             return time.perf_counter() - began
 
     def check(self) -> float:
@@ -72,7 +74,7 @@ class Pipelines:
         with self._one() as name, closing(reader(self._kafka, f"{name}.out")) as rows:
             with feeding(self._kafka, f"{name}.in") as sent:
                 self._apply(name, self._another_query())
-            times = []
+            times: list[int] = []
             while len(times) < sent():
                 message = rows.poll(TIMEOUT_S)
                 assert message is not None, f"{len(times)} of {sent()} rows came"
@@ -82,9 +84,10 @@ class Pipelines:
     @contextmanager
     def _one(self, *, applied: bool = True) -> Iterator[str]:
         name = f"orders-{uuid.uuid4().hex[:8]}"
+        self._settled()
         if applied:
             self._apply(name, QUERY)
-        self._settled()
+            self._settled()
         yield name
         self._await(self._ingress.ask("DELETE", f"/v1/pipelines/{name}?wait=0"))
 
@@ -143,18 +146,22 @@ def pipelines(around: Surroundings, *, spares: int) -> Iterator[Pipelines]:
             await_ready(url)
         writing = stack.enter_context(closing(Http(urls["ingress"])))
         reading = stack.enter_context(closing(Http(urls["status"])))
-        yield Pipelines(around, writing, reading, lambda: at_rest(urls["stage_runner"], spares))
+        logs = Path(around.environment["WAYBILL_STAGE_RUNNER_STATE_FOLDER"], "drivers")
+        settled = partial(await_rest, urls["stage_runner"], logs, spares)
+        yield Pipelines(around, writing, reading, settled)
 
 
-def at_rest(runner: str, spares: int) -> None:
-    """So many drivers are ready, and none comes or goes."""
+def await_rest(runner: str, logs: Path, spares: int) -> None:
+    """So many drivers are ready and warm, and none comes or goes."""
     deadline = time.monotonic() + SPARE_TIMEOUT_S
     while True:
         with urllib.request.urlopen(f"{runner}/metrics", timeout=TIMEOUT_S) as answer:
             families = text_string_to_metric_families(answer.read().decode())
         samples = [s for f in families if f.name == "waybill_drivers" for s in f.samples]
         drivers = {s.labels["state"]: s.value for s in samples if s.labels["state"] != "running"}
-        if drivers.pop("ready", 0) == spares and not any(drivers.values()):
+        said = [log.read_text() for log in logs.glob("*/driver.log")]
+        warm = all("spark is warm" in each for each in said)
+        if drivers.pop("ready", 0) == spares and not any(drivers.values()) and warm:
             return
         assert time.monotonic() < deadline, f"the runner does not come to rest: {drivers}"
         time.sleep(POLL_S)
