@@ -84,7 +84,9 @@ def make_runner(
 ) -> Runner:
     """The one runner of that partition: every other is shut out when this returns."""
     prefix, admin = settings.topic_prefix, topics.admin
-    producer = PartitionProducer(admin.cluster, f"{prefix}/stage_runner/{partition}")
+    producer = PartitionProducer(
+        admin.cluster, f"{prefix}/stage_runner/{partition}", f"{prefix}.pipelines"
+    )
     producer.claim()
     clock = SystemClock()
     return Runner(

@@ -36,6 +36,18 @@ def make_producer(kafka: Kafka, **options: object) -> Producer:
     return Producer({**base, **COMMON, **options})
 
 
+def claim_transactions(producer: Producer, topic: str, timeout_s: float) -> None:
+    """Shut out who had its transactional id, and end what that left open. `topic`: any there is.
+
+    A client leaves its first connection as soon as it knows the brokers by their numbers, and what
+    it wants meanwhile it tries again after half a second. The second question goes by the
+    connection that stays.
+    """
+    for _ in range(2):
+        producer.list_topics(topic, timeout=timeout_s)
+    producer.init_transactions(timeout_s)
+
+
 def make_consumer(kafka: Kafka, group: str, **options: object) -> Consumer:
     """A consumer whose offsets move only when its owner says so."""
     return Consumer(

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.kafka.clients import make_producer, position_of
+from waybill_shared.kafka.clients import claim_transactions, make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka, cluster_of
 from waybill_shared.kafka.errors import FENCED, GRANT_HINT, explain
 from waybill_shared.process.failpoints import reach
@@ -37,8 +37,10 @@ class Outgoing:
 
 
 class PartitionProducer:
-    def __init__(self, kafka: Kafka, transactional_id: str) -> None:
+    def __init__(self, kafka: Kafka, transactional_id: str, topic: str) -> None:
+        """`topic`: one of those that it writes to."""
         self._kafka = kafka
+        self._topic = topic
         self._id = transactional_id
         self._unsettled: Literal["commit", "abort"] | None = None
         self._producer = make_producer(
@@ -52,7 +54,7 @@ class PartitionProducer:
 
     def claim(self) -> None:
         """Shut out who had this id, and end what it left open. Raises Retryable."""
-        self._guard(lambda: self._producer.init_transactions(STEP_TIMEOUT_S))
+        self._guard(lambda: claim_transactions(self._producer, self._topic, STEP_TIMEOUT_S))
 
     def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
         """All of it or nothing; the offsets at which it stands.

@@ -17,7 +17,7 @@ from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem, Snapshot, pipeline_key
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import make_producer
+from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.errors import GRANT_HINT, explain
 from waybill_shared.kafka.own_topics import OwnTopics
 
@@ -119,7 +119,7 @@ class KafkaJournal:
                     "message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
                 },
             )
-            producer.init_transactions(STEP_TIMEOUT_S)
+            claim_transactions(producer, self._frontiers, STEP_TIMEOUT_S)
             self._producer = producer
         return self._producer
 

@@ -16,7 +16,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import make_producer, position_of
+from waybill_shared.kafka.clients import claim_transactions, make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import FENCED, explain
 from waybill_shared.process.failpoints import reach
@@ -66,7 +66,7 @@ class KafkaSink:
                 "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
             },
         )
-        self._guard(lambda producer: producer.init_transactions(TRANSACTION_TIMEOUT_S))
+        self._guard(lambda p: claim_transactions(p, self._fences_topic, TRANSACTION_TIMEOUT_S))
 
     def last(self) -> Written | None:
         value = newest_fence(self._admin, self._fences_topic, self._fence_key)
