@@ -9,6 +9,7 @@ from sim.pipelines import Pipeline
 from sim.world import Rates, World
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
+from waybill_spark.stage import DAMAGED
 
 ROUNDS: Final = 60
 LOOKS: Final = 5
@@ -119,5 +120,8 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
     text = f"{newest.error.message} {newest.error.hint}" if newest.error is not None else ""
     if newest.phase in {Phase.FAILED, Phase.STOPPED}:
         world.say(f"it stands: {text}")
+        if DAMAGED in text:
+            pipeline.command("delete")
+            return
         options = {"from": "earliest"} if "--from" in text else {}
         pipeline.command("restart" if options else "start", **options)

@@ -62,8 +62,11 @@ class Checkpoint:
             committed=committed == batch_id,
         )
 
-    def took_something(self) -> bool:
-        """Whether a batch that was not empty is committed, as far as the files tell."""
+    def took_something(self) -> bool | None:
+        """Whether a batch that was not empty is committed; None: files are damaged, it may be.
+
+        An empty one is planned at the begin, and where a partition comes.
+        """
         committed = _newest(self.folder / "commits")
         if committed is None:
             return False
@@ -75,7 +78,7 @@ class Checkpoint:
                 for partition, end in offsets.items()
             )
         except CheckpointDamaged:
-            return committed > 0
+            return None if committed else False
 
     def move_aside(self) -> Path | None:
         """Make room for a new lineage; nothing is deleted. Where it is now; None without one."""

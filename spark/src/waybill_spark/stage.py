@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from pyspark.sql import DataFrame
 
@@ -48,6 +48,8 @@ from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageClosed, StageStopped
 
 logger = logging.getLogger(__name__)
+
+DAMAGED: Final = "is damaged"
 
 
 class Source(Protocol):
@@ -320,18 +322,21 @@ class TrackedStage:
     def _refuse_missing_fences(self) -> None:
         """A sink without a fence has been written from nowhere: that must be the truth."""
         for ledger in self._ledgers:
-            if ledger.fence is None and (
-                self._others_went_on() or self._checkpoint.took_something()
-            ):
-                detail = (
-                    f"stage {self.name} has written, but sink {ledger.sink.name} holds no fence of"
-                    " it: its table was replaced, or its fence was deleted"
-                )
-                hint = (
-                    "restore the sink with its fence; or empty the sinks, delete the pipeline and"
-                    " apply it again: it writes again what its inputs still hold"
-                )
-                raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
+            if ledger.fence is not None:
+                continue
+            has_written = self._others_went_on() or self._checkpoint.took_something()
+            if has_written is False:
+                continue
+            has = "has" if has_written else f"may have (its checkpoint {DAMAGED})"
+            detail = (
+                f"stage {self.name} {has} written, but sink {ledger.sink.name} holds no fence of"
+                " it: its table was replaced, or its fence was deleted"
+            )
+            hint = (
+                "restore the sink with its fence; or empty the sinks, delete the pipeline and"
+                " apply it again: it writes again what its inputs still hold"
+            )
+            raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
     def _others_went_on(self) -> bool:
         """A second batch comes when every sink has the first. What is set aside is no batch."""

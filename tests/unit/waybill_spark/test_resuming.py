@@ -164,6 +164,18 @@ def test_a_fence_that_is_missing_stops_the_stage(bench: Bench, whose: str) -> No
     assert "apply it again" in stopped.value.hint
 
 
+def test_where_the_checkpoint_is_damaged_nobody_says_that_a_stage_has_written(
+    bench: Bench,
+) -> None:
+    bench.first.fences.clear()
+    bench.second.fences.clear()
+    for file in (bench.folder / "offsets").iterdir():
+        file.write_text("v1")
+
+    with pytest.raises(StageStopped, match=r"may have \(its checkpoint is damaged\) written"):
+        bench.stage()
+
+
 def test_sequence_and_frontier_grow_over_lineages(bench: Bench) -> None:
     bench.folder.rename(bench.folder.with_name("elsewhere"))
     bench.started()
