@@ -134,9 +134,10 @@ def test_check_that_ends_its_driver_twice_has_failed(tmp_path: Path, pools: list
 
 
 def test_run_whose_driver_does_not_start_is_over_and_says_why(
-    tmp_path: Path, pools: list[Pool]
+    tmp_path: Path, pools: list[Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real one, in a place without Spark's jars."""
+    """The real one, in a place without Java."""
+    monkeypatch.setenv("WAYBILL_STAGE_RUNNER_JAVA", str(tmp_path / "java"))
     pool = Pool(tmp_path, PROGRAM)
     pools.append(pool)
     pool.start()

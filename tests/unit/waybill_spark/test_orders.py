@@ -56,6 +56,15 @@ def test_orders_come_one_after_the_other(orders: Orders, pipe: Pipe) -> None:
     assert [orders.next(), orders.next(), orders.next()] == [CHECK, later, EndOrder()]
 
 
+def test_whoever_asks_may_wait_for_the_next_order(orders: Orders, pipe: Pipe) -> None:
+    assert not orders.waiting()
+    assert not orders.waiting(0.01)
+    pipe.say(CHECK)
+    assert orders.waiting(WAIT_S)
+    assert orders.waiting(), "it is still to be taken"
+    assert orders.next() == CHECK
+
+
 def test_stop_reaches_its_run_alone_also_before_it_has_begun(orders: Orders, pipe: Pipe) -> None:
     pipe.say(StopOrder(run_id="r1"))
     eventually(lambda: orders.stop_of("r1").is_set(), within_s=WAIT_S)

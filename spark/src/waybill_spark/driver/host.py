@@ -34,6 +34,7 @@ from waybill_spark.guard.allowed import allowed
 
 logger = logging.getLogger(__name__)
 
+FIRST_ORDER_S: Final = 1.0  # a machine on which many drivers start hears one late
 OUTPUTS: Final = (1, 2)  # where this process, and Spark's JVM through it, say what happens
 
 
@@ -75,8 +76,11 @@ class Host:
                     assert_never(order)
 
     def _warm_up(self) -> None:
-        """For as long as there is nothing else to do."""
+        """For as long as there is nothing else to do. Who waits for a driver orders at once, and
+        must not wait for a step of this too."""
         if self._engine is None or is_cluster(self._engine.place.master):
+            return
+        if self._orders.waiting(FIRST_ORDER_S):
             return
         topic = f"{self._home.topic_prefix}.pipelines"
         for step in warming(self._engine.session, self._kafka, topic, self._home.scratch):

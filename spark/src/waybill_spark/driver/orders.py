@@ -1,8 +1,8 @@
 """What the runner orders, heard beside all else: a run is told to stop while it runs."""
 
 import logging
-import queue
 import threading
+from collections import deque
 from collections.abc import Iterable
 
 from pydantic import ValidationError
@@ -21,9 +21,8 @@ class Orders:
     """Who begins runs and checks asks for the `next`; a `stop` reaches the run that it names."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[RunOrder | CheckOrder | EndOrder | ContractError] = (
-            queue.SimpleQueue()
-        )
+        self._waiting: deque[RunOrder | CheckOrder | EndOrder | ContractError] = deque()
+        self._comes = threading.Condition()
         self._stops: dict[str, threading.Event] = {}
         self._ends = threading.Event()
 
@@ -33,14 +32,17 @@ class Orders:
 
     def next(self) -> RunOrder | CheckOrder | EndOrder:
         """The next to carry out; raises what was given to `fail`."""
-        order = self._waiting.get()
+        with self._comes:
+            self._comes.wait_for(lambda: self._waiting)
+            order = self._waiting.popleft()
         if isinstance(order, ContractError):
             raise order
         return order
 
-    def waiting(self) -> bool:
-        """Whether `next` would not have to wait."""
-        return not self._waiting.empty()
+    def waiting(self, within_s: float = 0.0) -> bool:
+        """Whether `next` would not have to wait, or not for so long."""
+        with self._comes:
+            return bool(self._comes.wait_for(lambda: self._waiting, within_s))
 
     def stop_of(self, run_id: str) -> threading.Event:
         """Set when this run is to stop."""
@@ -51,13 +53,13 @@ class Orders:
 
     def fail(self, error: ContractError) -> None:
         """What makes this driver useless: it ends, after the run that it may have."""
-        self._waiting.put(error)
+        self._put(error)
 
     def end(self) -> None:
         self._ends.set()
         for stop in list(self._stops.values()):
             stop.set()
-        self._waiting.put(EndOrder())
+        self._put(EndOrder())
 
     def _read(self, lines: Iterable[bytes]) -> None:
         for line in lines:
@@ -72,5 +74,10 @@ class Orders:
                 case EndOrder():
                     break
                 case _:
-                    self._waiting.put(order)
+                    self._put(order)
         self.end()
+
+    def _put(self, order: RunOrder | CheckOrder | EndOrder | ContractError) -> None:
+        with self._comes:
+            self._waiting.append(order)
+            self._comes.notify()
