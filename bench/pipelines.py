@@ -61,9 +61,8 @@ def order(number: int) -> bytes:
 
 
 @contextmanager
-def waybill(around: Surroundings) -> Iterator[Waybill]:
-    """All services, and a pipeline that runs."""
-    name = f"orders-{uuid.uuid4().hex[:8]}"
+def services(around: Surroundings) -> Iterator[dict[str, str]]:
+    """All of them, ready: the URL of each by its name."""
     with ExitStack() as stack:
         urls = {
             each: stack.enter_context(service(each, around))
@@ -71,14 +70,29 @@ def waybill(around: Surroundings) -> Iterator[Waybill]:
         }
         for url in urls.values():
             await_ready(url)
-        manifest = MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=QUERY)
+        yield urls
+
+
+@contextmanager
+def waybill(around: Surroundings) -> Iterator[Waybill]:
+    """All services, and a pipeline that runs."""
+    name = f"orders-{uuid.uuid4().hex[:8]}"
+    with services(around) as urls:
         with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
-            path = f"/v1/pipelines/{name}"
-            started = ingress.ask("PUT", f"{path}?wait=0", manifest.encode(), "application/yaml")
-            assert isinstance(started, dict)
-            await_done(status, started["operation"])
+            apply(ingress, status, name)
         way = TopicPair(source=f"{name}.in", target=f"{name}.out")
         yield Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
+
+
+def manifest(name: str, query: str = QUERY) -> str:
+    return MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=query)
+
+
+def apply(ingress: Http, status: Http, name: str, query: str = QUERY) -> None:
+    text = manifest(name, query).encode()
+    told = ingress.ask("PUT", f"/v1/pipelines/{name}?wait=0", text, "application/yaml")
+    assert isinstance(told, dict)
+    await_done(status, told["operation"])
 
 
 def await_done(status: Http, operation: str) -> None:

@@ -7,7 +7,7 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count, pairwise
@@ -19,8 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.contest import Contest, Turns
 from bench.http import Http
 from bench.latency import TIMEOUT_S, reader
-from bench.pipelines import COLUMNS, MANIFEST, PARTITIONS, QUERY, await_done, order, pyspark
-from bench.surroundings import Surroundings, await_ready, service
+from bench.pipelines import QUERY, apply, await_done, manifest, order, pyspark, services
+from bench.surroundings import Surroundings
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
 SPARE_TIMEOUT_S = 180.0
@@ -89,25 +89,17 @@ class Pipelines:
             self._apply(name, QUERY)
             self._settled()
         yield name
-        self._await(self._ingress.ask("DELETE", f"/v1/pipelines/{name}?wait=0"))
-
-    def _apply(self, name: str, query: str) -> float:
-        began = time.perf_counter()
-        path = f"/v1/pipelines/{name}?wait=0"
-        text = manifest(name, query).encode()
-        self._await(self._ingress.ask("PUT", path, text, "application/yaml"))
-        return time.perf_counter() - began
-
-    def _await(self, told: object) -> None:
+        told = self._ingress.ask("DELETE", f"/v1/pipelines/{name}?wait=0")
         assert isinstance(told, dict)
         await_done(self._status, told["operation"])
 
+    def _apply(self, name: str, query: str) -> float:
+        began = time.perf_counter()
+        apply(self._ingress, self._status, name, query)
+        return time.perf_counter() - began
+
     def _another_query(self) -> str:
         return QUERY.replace("0.2", f"0.{next(self._factors)}")
-
-
-def manifest(name: str, query: str) -> str:
-    return MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=query)
 
 
 @contextmanager
@@ -137,15 +129,11 @@ def feeding(kafka: str, topic: str) -> Iterator[Callable[[], int]]:
 def pipelines(around: Surroundings, *, spares: int) -> Iterator[Pipelines]:
     setting = {"WAYBILL_STAGE_RUNNER_SPARE_DRIVERS": str(spares)}
     around = replace(around, environment={**around.environment, **setting})
-    with ExitStack() as stack:
-        urls = {
-            name: stack.enter_context(service(name, around))
-            for name in ("ingress", "status", "token_tracker", "stage_runner")
-        }
-        for url in urls.values():
-            await_ready(url)
-        writing = stack.enter_context(closing(Http(urls["ingress"])))
-        reading = stack.enter_context(closing(Http(urls["status"])))
+    with (
+        services(around) as urls,
+        closing(Http(urls["ingress"])) as writing,
+        closing(Http(urls["status"])) as reading,
+    ):
         logs = Path(around.environment["WAYBILL_STAGE_RUNNER_STATE_FOLDER"], "drivers")
         settled = partial(await_rest, urls["stage_runner"], logs, spares)
         yield Pipelines(around, writing, reading, settled)
