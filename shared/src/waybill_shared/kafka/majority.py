@@ -14,6 +14,9 @@ from typing import Final, Generic, TypeVar
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 
+ASKED_AGAIN: Final = 9
+"""Of a question that goes to any broker: all ten answers from the one of three that lags, 1 in
+59,000."""
 BROKERS_MAX: Final = 5  # of more, so many by chance
 K = TypeVar("K")
 

@@ -17,9 +17,9 @@ from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.pipelines import Life, no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.majority import ASKED_AGAIN
 
 APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `apply`
-ASKED_AGAIN = 9  # all ten answers from the one of three brokers that lags: 1 in 59,000
 
 
 class Registry:

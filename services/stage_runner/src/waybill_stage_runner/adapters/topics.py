@@ -11,13 +11,12 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.grants import KafkaOperation
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
-from waybill_shared.kafka.majority import lowest
+from waybill_shared.kafka.majority import ASKED_AGAIN, lowest
 from waybill_shared.kafka.topics import create_missing
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
 
 NEW_TOPIC_TIMEOUT_S: Final = 10.0
 NEW_TOPIC_POLL_S: Final = 0.02
-ASKED_AGAIN: Final = 9  # all ten answers from the one of three brokers that lags: 1 in 59,000
 
 
 class KafkaTopics:
