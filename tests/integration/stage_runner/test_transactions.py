@@ -27,7 +27,7 @@ class Voices:
         eventually(lambda: admin.identify([self.topic]) and self._readable())
 
     def owner(self) -> PartitionProducer:
-        producer = PartitionProducer(self.kafka, f"{self.topic}/stage_runner/0", self.topic)
+        producer = PartitionProducer(self.kafka, f"{self.topic}/stage_runner/0")
         producer.claim()
         return producer
 

@@ -84,9 +84,7 @@ def make_runner(
 ) -> Runner:
     """The one runner of that partition: every other is shut out when this returns."""
     prefix, admin = settings.topic_prefix, topics.admin
-    producer = PartitionProducer(
-        admin.cluster, f"{prefix}/stage_runner/{partition}", f"{prefix}.pipelines"
-    )
+    producer = PartitionProducer(admin.cluster, f"{prefix}/stage_runner/{partition}")
     producer.claim()
     clock = SystemClock()
     return Runner(

@@ -36,15 +36,15 @@ def make_producer(kafka: Kafka, **options: object) -> Producer:
     return Producer({**base, **COMMON, **options})
 
 
-def claim_transactions(producer: Producer, topic: str, timeout_s: float) -> None:
-    """Shut out who had its transactional id, and end what that left open. `topic`: any there is.
+def claim_transactions(producer: Producer, timeout_s: float) -> None:
+    """Shut out who had its transactional id, and end what that left open.
 
     A client leaves its first connection as soon as it knows the brokers by their numbers, and what
     it wants meanwhile it tries again after half a second. The second question goes by the
-    connection that stays.
+    connection that stays. It names no topic: a broker may create one that is named and was deleted.
     """
     for _ in range(2):
-        producer.list_topics(topic, timeout=timeout_s)
+        producer.list_topics(timeout=timeout_s)
     producer.init_transactions(timeout_s)
 
 

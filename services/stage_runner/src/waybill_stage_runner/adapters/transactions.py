@@ -37,10 +37,8 @@ class Outgoing:
 
 
 class PartitionProducer:
-    def __init__(self, kafka: Kafka, transactional_id: str, topic: str) -> None:
-        """`topic`: one of those that it writes to."""
+    def __init__(self, kafka: Kafka, transactional_id: str) -> None:
         self._kafka = kafka
-        self._topic = topic
         self._id = transactional_id
         self._unsettled: Literal["commit", "abort"] | None = None
         self._producer = make_producer(
@@ -54,7 +52,7 @@ class PartitionProducer:
 
     def claim(self) -> None:
         """Shut out who had this id, and end what it left open. Raises Retryable."""
-        self._guard(lambda: claim_transactions(self._producer, self._topic, STEP_TIMEOUT_S))
+        self._guard(lambda: claim_transactions(self._producer, STEP_TIMEOUT_S))
 
     def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
         """All of it or nothing; the offsets at which it stands.

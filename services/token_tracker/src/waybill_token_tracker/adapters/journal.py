@@ -119,7 +119,7 @@ class KafkaJournal:
                     "message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
                 },
             )
-            claim_transactions(producer, self._frontiers, STEP_TIMEOUT_S)
+            claim_transactions(producer, STEP_TIMEOUT_S)
             self._producer = producer
         return self._producer
 

@@ -66,7 +66,7 @@ class KafkaSink:
                 "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
             },
         )
-        self._guard(lambda p: claim_transactions(p, self._fences_topic, TRANSACTION_TIMEOUT_S))
+        self._guard(lambda p: claim_transactions(p, TRANSACTION_TIMEOUT_S))
 
     def last(self) -> Written | None:
         value = newest_fence(self._admin, self._fences_topic, self._fence_key)
