@@ -16,6 +16,7 @@ from waybill_stage_runner.core.placing import (
     Placement,
     PlacementEvent,
     PlacementMove,
+    RunBegun,
     RunWanted,
     StartProcess,
     TellRunOver,
@@ -58,6 +59,10 @@ def only_check(check_id: str) -> CheckWanted:
 
 def begins(driver_id: str, check_id: str) -> CheckBegun:
     return CheckBegun(driver_id=driver_id, check_id=check_id)
+
+
+def begun(driver_id: str) -> RunBegun:
+    return RunBegun(driver_id=driver_id)
 
 
 def checked(driver_id: str, check_id: str, *, keep: bool = False) -> CheckDone:

@@ -7,6 +7,7 @@ import pytest
 from unit.stage_runner.placements import (
     Drivers,
     begins,
+    begun,
     check,
     checked,
     checks,
@@ -19,7 +20,7 @@ from unit.stage_runner.placements import (
     waits,
     want,
 )
-from waybill_stage_runner.core.giving import IDLE_MS
+from waybill_stage_runner.core.giving import BEGINS_MS_MAX, IDLE_MS
 from waybill_stage_runner.core.placement import KEPT_MS, PATIENCE_MS
 from waybill_stage_runner.core.placing import (
     CheckUnwanted,
@@ -62,9 +63,41 @@ def test_run_behind_the_starting_drivers_is_told_how_many_must_start_before_its_
     drivers.on(want("a"), want("b"))
     assert drivers.on(want("c")) == (waits("c", 1),)
     assert drivers.on(want("d")) == (waits("d", 2),)
-    assert drivers.on(ready("1")) == (runs("1", "a"), starts("3"), waits("c", 0), waits("d", 1))
-    assert drivers.on(ready("2")) == (runs("2", "b"), starts("4"), waits("d", 0))
+    drivers.on(ready("1"))
+    assert drivers.on(begun("1")) == (starts("3"), waits("c", 0), waits("d", 1))
+    drivers.on(ready("2"))
+    assert drivers.on(begun("2")) == (starts("4"), waits("d", 0))
     assert drivers.on(ready("3")) == (runs("3", "c"),)
+
+
+def test_a_start_lasts_until_the_run_has_begun() -> None:
+    """What compiles and opens sinks needs the cores as a JVM does that comes up."""
+    drivers = Drivers(starts=1)
+    drivers.on(want("a"), want("b"))
+    assert drivers.on(ready("1")) == (runs("1", "a"),)
+    assert drivers.on(begun("1")) == (starts("2"), waits("b", 0))
+    assert drivers.on(begun("1")) == ()
+
+
+def test_a_run_that_does_not_begin_holds_no_start_up_for_long() -> None:
+    drivers = Drivers(starts=1)
+    drivers.on(want("a"), want("b"), ready("1"))
+    assert drivers.after(BEGINS_MS_MAX - 1) == ()
+    assert drivers.after(1) == (starts("2"), waits("b", 0))
+
+
+def test_what_is_checked_for_a_run_is_the_begin_of_a_start(checking: Drivers) -> None:
+    checking.on(want("a"), want("b"))
+    assert checking.states()["2"] is DriverState.STARTING
+    assert len(checking.states()) == 2
+    checking.on(checked("1", "x"))
+    assert checking.states()["1"] is DriverState.RUNNING
+
+
+def test_what_is_only_checked_holds_no_start_up() -> None:
+    drivers = Drivers(starts=1)
+    drivers.on(only_check("x"), ready("1"))
+    assert drivers.on(want("a")) == (starts("2"),)
 
 
 def test_closing_run_has_a_process_of_its_own_beyond_all_limits() -> None:
@@ -93,10 +126,9 @@ def test_closing_run_waits_until_the_driver_before_it_is_gone(running: Drivers) 
 
 
 def test_urgent_runs_come_first_then_checks_then_others() -> None:
-    drivers = Drivers(starts=1)
+    drivers = Drivers(starts=6)
     drivers.on(want("a"), want("b"), check("x"), check("y"), want("d", urgent=True))
-    moves = drivers.on(want("e", urgent=True))
-    assert moves == (waits("e", 1), waits("a", 4), waits("b", 5))
+    drivers.on(want("e", urgent=True))
     given = [drivers.on(ready(f"{number}"))[0] for number in range(1, 7)]
     runs_first = [runs("1", "d"), runs("2", "e"), checks("3", "x"), checks("4", "y")]
     assert given == [*runs_first, runs("5", "a"), runs("6", "b")]
@@ -271,12 +303,12 @@ def test_after_the_end_nothing_is_started_or_given(running: Drivers) -> None:
     assert running.on(EndAll()) == (
         over("b", 0, None),
         StopRun(driver_id="1", pipeline_uid="a"),
-        *(EndProcess(driver_id=each) for each in ("2", "3", "4", "5")),
+        *(EndProcess(driver_id=each) for each in ("2", "3")),
     )
     assert running.on(want("e")) == (over("e", 0, None),)
     assert running.on(check("z")) == ()
     assert running.placement.line == ()
-    assert running.on(gone("5", 0)) == (over("d", 1, "5"),), "nothing was closed"
+    assert running.on(gone("3", 0)) == (over("d", 1, "3"),), "nothing was closed"
 
 
 def test_answer_of_another_check_is_not_heard(checking: Drivers) -> None:

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from builders import NOW
 from strategies import patiently
-from waybill_stage_runner.core.giving import SPARE_AFTER_MS
+from waybill_stage_runner.core.giving import BEGINS_MS_MAX, SPARE_AFTER_MS
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placement import decide
 from waybill_stage_runner.core.placing import (
@@ -29,6 +29,7 @@ from waybill_stage_runner.core.placing import (
     PlacementEvent,
     PlacementMove,
     RunAsk,
+    RunBegun,
     RunDone,
     RunUnwanted,
     RunWanted,
@@ -52,6 +53,8 @@ class Process:
     asked_to_end: bool = False
     killed: bool = False
     runs: str | None = None
+    begun: bool = False  # its run
+    given_at: int = 0  # its run or check
     checks: str | None = None
     kept_for: str | None = None
     kept_until: int = 0
@@ -129,8 +132,8 @@ class Placing(RuleBasedStateMachine):
         if not wish.urgent and not wish.closing and process.kept_for != uid:
             urgent = [wish.pipeline_uid for wish in self.wanted.values() if wish.urgent]
             assert not any(self.could_run(each) for each in urgent)
-        process.runs, process.kept_for = uid, None
-        self.taken_at = self.now
+        process.runs, process.kept_for, process.begun = uid, None, False
+        self.taken_at = process.given_at = self.now
 
     def gives_check(self, process: Process, check_id: str) -> None:
         assert not self.ended
@@ -145,6 +148,13 @@ class Placing(RuleBasedStateMachine):
         """Whether one more driver may start: for who waits at once, as a spare a little later."""
         waits = self.starts_now() < len(self.placement.line)
         return waits or self.now >= self.taken_at + SPARE_AFTER_MS
+
+    def begins_now(self, process: Process) -> bool:
+        """Whether it has as much to do as one that starts."""
+        if process.killed or process.asked_to_end or not process.spark:
+            return False
+        waits = process.runs is not None and not process.begun
+        return process.checks is not None or (waits and self.now < process.given_at + BEGINS_MS_MAX)
 
     def starts_now(self) -> int:
         return sum(process.spark for process in self.starting())
@@ -214,6 +224,13 @@ class Placing(RuleBasedStateMachine):
 
     @precondition(lambda self: self.running())
     @rule(data=st.data())
+    def run_begins(self, data: st.DataObject) -> None:
+        process = self.one_of(self.running(), data)
+        process.begun = True
+        self.on(RunBegun(driver_id=process.id))
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data())
     def run_is_done(self, data: st.DataObject) -> None:
         self.finishes(self.one_of(self.running(), data))
 
@@ -267,7 +284,8 @@ class Placing(RuleBasedStateMachine):
         starting = self.starts_now()
         assert starting <= self.placement.limits.starts
         if not self.ended:
-            assert starting >= min(self.placement.limits.starts, len(self.placement.line))
+            room = self.placement.limits.starts - sum(map(self.begins_now, self.processes.values()))
+            assert starting >= min(room, len(self.placement.line))
 
     @invariant()
     def every_run_that_is_wanted_waits_or_has_a_driver(self) -> None:

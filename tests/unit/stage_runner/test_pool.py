@@ -8,11 +8,11 @@ from typing import Literal
 
 import pytest
 
-from builders import UID
+from builders import UID, make_record
 from waybill_shared.contract.driver import CheckOrder, DriverEvent, DriverHome, Order
 from waybill_stage_runner.adapters.drivers import DriverPool
 from waybill_stage_runner.adapters.processes import Gone, Heard
-from waybill_stage_runner.app.ports import Checked
+from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings
 
 CHECK = CheckOrder(check_id="c1", manifest="version: 1")
@@ -24,12 +24,18 @@ class Processes:
     def __init__(self, folder: Path, program: Sequence[str]) -> None:
         self.events: queue.SimpleQueue[Heard | Gone] = queue.SimpleQueue()
         self.orders: list[tuple[str, Order]] = []
+        self.started: list[str] = []
         self.killed: list[str] = []
 
     def folder_of(self, driver_id: str) -> Path:
         return Path(driver_id)
 
-    def start(self, driver_id: str, home: DriverHome) -> None: ...
+    def start(self, driver_id: str, home: DriverHome) -> None:
+        self.started.append(driver_id)
+
+    def hold(self, driver_id: str, pipeline_uid: str) -> None: ...
+
+    def end_left(self, pipeline_uid: str) -> None: ...
 
     def send(self, driver_id: str, order: Order) -> None:
         self.orders.append((driver_id, order))
@@ -40,7 +46,7 @@ class Processes:
     def says(
         self,
         driver_id: str,
-        kind: Literal["ready", "checking", "checked"],
+        kind: Literal["ready", "checking", "checked", "running", "blocked"],
         check_id: str | None = None,
     ) -> None:
         event = DriverEvent(kind=kind, check_id=check_id)
@@ -99,3 +105,27 @@ def test_a_check_has_its_time_from_when_its_driver_begins_it(
     monkeypatch.setattr(time, "monotonic_ns", lambda: now() + 120_000_000_000)
     assert list(pool.hear()) == [Checked(check_id="c1", failed="deadline")]
     assert processes.killed == ["1"]
+
+
+@pytest.mark.parametrize("word", ["running", "blocked"])
+def test_the_next_driver_starts_when_a_run_has_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: Literal["running", "blocked"]
+) -> None:
+    monkeypatch.setattr("waybill_stage_runner.adapters.drivers.DriverProcesses", Processes)
+    pool = DriverPool(
+        Settings(
+            stage_runner_state_folder=tmp_path,
+            stage_runner_spare_drivers=0,
+            stage_runner_starts=1,
+        )
+    )
+    processes = pool._processes
+    assert isinstance(processes, Processes)
+    for uid in ("a", "b"):
+        pool.start(make_record(uid=uid), Lease(epoch=1, lifecycle_id="L1"))
+    processes.says("1", "ready")
+    list(pool.hear())
+    assert processes.started == ["1"]
+    processes.says("1", word)
+    list(pool.hear())
+    assert processes.started == ["1", "2"]

@@ -4,6 +4,7 @@ import pytest
 
 from unit.stage_runner.placements import (
     Drivers,
+    begun,
     check,
     checked,
     gone,
@@ -63,9 +64,9 @@ def test_who_waits_in_line_gets_a_driver_started_at_once(spare: Drivers) -> None
 
 def test_driver_that_gets_ready_does_not_hasten_the_next_spare() -> None:
     drivers = Drivers(spares=2, starts=1)
-    drivers.on(Tick(), ready("1"), ready("2"), want("a"))
+    drivers.on(Tick(), ready("1"), ready("2"), want("a"), begun("1"))
     assert drivers.after(SPARE_AFTER_MS) == (starts("3"),)
-    drivers.on(want("b"))
+    drivers.on(want("b"), begun("2"))
     assert drivers.on(ready("3")) == ()
     assert drivers.after(SPARE_AFTER_MS - 1) == ()
     assert drivers.after(1) == (starts("4"),)
@@ -73,7 +74,7 @@ def test_driver_that_gets_ready_does_not_hasten_the_next_spare() -> None:
 
 def test_driver_that_fails_to_start_does_not_hasten_the_next_spare() -> None:
     drivers = Drivers(spares=2, starts=1)
-    drivers.on(Tick(), ready("1"), want("a"), gone("2"))
+    drivers.on(Tick(), ready("1"), want("a"), begun("1"), gone("2"))
     assert drivers.after(SPARE_AFTER_MS - 1) == ()
     assert drivers.after(1) == (starts("3"),)
 
@@ -84,8 +85,9 @@ def test_starts_are_limited_and_who_waits_comes_before_spares() -> None:
     assert drivers.on(want("a")) == ()
     assert drivers.on(want("b")) == ()
     assert drivers.on(want("c")) == (waits("c", 1),)
-    assert drivers.on(ready("1")) == (runs("1", "a"), starts("3"), waits("c", 0))
-    assert drivers.on(ready("2")) == (runs("2", "b"),), "no spare before c has its driver"
+    assert drivers.on(ready("1")) == (runs("1", "a"),)
+    assert drivers.on(begun("1")) == (starts("3"), waits("c", 0))
+    assert drivers.on(ready("2"), begun("2")) == (), "no spare before c has its driver"
 
 
 def test_failed_starts_of_spares_back_off_and_a_success_ends_that() -> None:

@@ -47,6 +47,7 @@ from waybill_stage_runner.core.placing import (
     Placement,
     PlacementEvent,
     PlacementMove,
+    RunBegun,
     RunDone,
     RunUnwanted,
     RunWanted,
@@ -202,7 +203,10 @@ class DriverPool:
             case "failed" if event.run_id is None:
                 if event.error is not None:
                     self._faults[driver_id] = event.error
-            case "compiling" | "running" | "blocked" | "failed":
+            case "running" | "blocked":
+                self._take(RunBegun(driver_id=driver_id))
+                self._said(event)
+            case "compiling" | "failed":
                 self._said(event)
             case _:
                 assert_never(event.kind)

@@ -23,6 +23,7 @@ from waybill_stage_runner.core.placing import (
     TellWaits,
 )
 
+BEGINS_MS_MAX: Final = 30_000  # one that begins for longer waits for something, and needs no core
 IDLE_MS: Final = 10_000  # the next one who wants a driver may come at once
 SPARE_AFTER_MS: Final = 3_000
 """A spare that was taken is not replaced at once: what has just begun needs the cores, and a run
@@ -196,12 +197,21 @@ def _later_spare(placement: Placement, now: int) -> Placement:
 def _start_missing(placement: Placement, now: int) -> Decision:
     starting = _starting(placement)
     spares = missing_spares(placement, now) if now >= placement.spare_at else 0
-    wanted = min(placement.limits.starts, _needed(placement) + spares)
+    beginning = sum(_begins(driver, now) for driver in placement.drivers.values())
+    wanted = min(placement.limits.starts - beginning, _needed(placement) + spares)
     moves: tuple[PlacementMove, ...] = ()
     for _ in range(starting, wanted):
         placement, started = start(placement, now)
         moves += started
     return placement, moves
+
+
+def _begins(driver: Driver, now: int) -> bool:
+    """Whether it compiles what is to run, or begins its run: as much work as a start."""
+    if driver.state is DriverState.CHECKING:
+        return driver.for_run
+    runs = driver.spark and driver.state is DriverState.RUNNING
+    return runs and not driver.begun and now - driver.since < BEGINS_MS_MAX
 
 
 def _needed(placement: Placement) -> int:

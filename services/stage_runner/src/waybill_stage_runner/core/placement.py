@@ -37,6 +37,7 @@ from waybill_stage_runner.core.placing import (
     PlacementEvent,
     PlacementMove,
     RunAsk,
+    RunBegun,
     RunDone,
     RunUnwanted,
     RunWanted,
@@ -75,6 +76,8 @@ def _react(placement: Placement, event: PlacementEvent, now: int) -> Decision:
             return _check_begun(placement, event, now), ()
         case CheckDone():
             return _check_done(placement, event, now)
+        case RunBegun():
+            return _run_begun(placement, event), ()
         case RunDone():
             return _run_done(placement, event, now)
         case DriverGone():
@@ -115,6 +118,11 @@ def _check_done(placement: Placement, event: CheckDone, now: int) -> Decision:
     elif ready.checks >= placement.limits.checks:
         return end(placement, ready, now)
     return placement.having(ready), ()
+
+
+def _run_begun(placement: Placement, event: RunBegun) -> Placement:
+    driver = placement.in_state(event.driver_id, DriverState.RUNNING)
+    return placement if driver is None else placement.having(replace(driver, begun=True))
 
 
 def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
@@ -175,7 +183,8 @@ def _once_more(placement: Placement, ask: CheckAsk) -> Decision:
 def _kill_overdue(placement: Placement, now: int) -> Decision:
     moves: tuple[PlacementMove, ...] = ()
     for driver in placement.drivers.values():
-        patience = placement.limits.check_ms if driver.begun else PATIENCE_MS.get(driver.state)
+        checking = driver.state is DriverState.CHECKING and driver.begun
+        patience = placement.limits.check_ms if checking else PATIENCE_MS.get(driver.state)
         if patience is None or now - driver.since < patience:
             continue
         placement, killed = kill(placement, driver, now)

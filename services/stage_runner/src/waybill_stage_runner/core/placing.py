@@ -17,7 +17,7 @@ CheckFailure = Literal["deadline", "gone"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     spares: int  # drivers that are kept ready
-    starts: int  # drivers that start at once, at most
+    starts: int  # drivers that start at once, or begin what they were given, at most
     runs: int = 20  # of one driver: what piles up in its memory goes with it
     checks: int = 500  # the same
     check_ms: int = 30_000  # that a check may take once it has begun: somebody waits for it
@@ -42,7 +42,7 @@ class Driver:
     was_ready: bool = False
     pipeline_uid: str | None = None  # whose run or check it has
     check_id: str | None = None
-    begun: bool = False  # its check; one that still warms up ends a step first
+    begun: bool = False  # its check, or its run
     again: bool = False  # its check was repeated
     for_run: bool = True  # a run of what it checks is likely to follow
     replaced: bool = False  # its run was wanted anew: nobody is told that this one is over
@@ -142,6 +142,13 @@ class CheckBegun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunBegun:
+    """It runs, or waits for somebody else. It may be said more than once."""
+
+    driver_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDone:
     """`keep`: it compiled."""
 
@@ -171,7 +178,9 @@ class EndAll:
 
 
 Wish = RunWanted | RunUnwanted | CheckWanted | CheckUnwanted
-PlacementEvent = Wish | DriverReady | CheckBegun | CheckDone | RunDone | DriverGone | Tick | EndAll
+PlacementEvent = (
+    Wish | DriverReady | CheckBegun | CheckDone | RunBegun | RunDone | DriverGone | Tick | EndAll
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
