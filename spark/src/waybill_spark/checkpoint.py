@@ -78,7 +78,7 @@ class Checkpoint:
                 for partition, end in offsets.items()
             )
         except CheckpointDamaged:
-            return None if committed else False
+            return None
 
     def move_aside(self) -> Path | None:
         """Make room for a new lineage; nothing is deleted. Where it is now; None without one."""

@@ -105,19 +105,20 @@ def test_damaged_metadata_is_named(folder: Path, text: str) -> None:
         Checkpoint(folder).lineage()
 
 
+@pytest.mark.parametrize("batch_id", [0, 1], ids=["first", "second"])
 @pytest.mark.parametrize(
     ("newest", "took"),
     [('{"a":{"0":5}}', True), ('{"a":{"0":2,"1":0}}', False), ('{"a":{"0":', None)],
     ids=["records", "a partition came", "damaged"],
 )
 def test_whether_it_took_something_is_unknown_where_files_are_damaged(
-    folder: Path, newest: str, took: bool | None
+    folder: Path, batch_id: int, newest: str, took: bool | None
 ) -> None:
     write_initial(folder, 0, 'v1\n{"a":{"0":2}}')
     write_offsets(folder, 0, '{"a":{"0":2}}')
-    write_offsets(folder, 1, newest)
+    write_offsets(folder, batch_id, newest)
     (folder / "commits").mkdir()
     assert Checkpoint(folder).took_something() is False, "nothing is committed"
-    for batch_id in ("0", "1"):
-        (folder / "commits" / batch_id).touch()
+    for committed in range(batch_id + 1):
+        (folder / "commits" / str(committed)).touch()
     assert Checkpoint(folder).took_something() is took
