@@ -48,6 +48,29 @@ def test_the_newest_end_is_read_up_to_by_who_knows_it(
     assert reader.cluster.bootstrap != behind
 
 
+def test_those_cut_off_together_are_fewer_than_who_is_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They may answer first, however few would be asked."""
+    stale = {f"stale{number}": 4 for number in range(8)}
+    live = {f"live{number}": 7 for number in range(9)}
+    for _ in range(50):
+        assert highest_ends(kafka(monkeypatch, **stale, **live), "t", [0])[0] == {0: 7}
+
+
+def test_reader_is_who_knows_the_most_of_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that lags may have the greatest sum: of a partition that is long."""
+    ends = {
+        "one": {0: 900, 1: 4, 2: 4},
+        "two": {0: 800, 1: 7, 2: 7},
+        "three": {0: 800, 1: 7, 2: 7},
+    }
+    admin = kafka(monkeypatch, one=0, two=0, three=0)
+    monkeypatch.setattr(Kafka, "ends", lambda self, *asked: ends[self.cluster.bootstrap])
+    for _ in range(20):
+        assert highest_ends(admin, "t", [0, 1, 2])[1].cluster.bootstrap != "one"
+
+
 @pytest.mark.parametrize("ahead", ["one", "two", "three"])
 def test_the_least_counts_of_what_may_not_be_too_much(
     monkeypatch: pytest.MonkeyPatch, ahead: str

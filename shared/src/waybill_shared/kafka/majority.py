@@ -17,7 +17,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 ASKED_AGAIN: Final = 9
 """Of a question that goes to any broker: all ten answers from the one of three that lags, 1 in
 59,000."""
-BROKERS_MAX: Final = 5  # of more, so many by chance
+AT_ONCE: Final = 16  # brokers that are asked at the same time
 K = TypeVar("K")
 
 
@@ -36,34 +36,44 @@ def lowest(admin: KafkaAdmin, read: Callable[[KafkaAdmin], Mapping[K, int]]) -> 
 def highest_ends(
     admin: KafkaAdmin, topic: str, partitions: Iterable[int]
 ) -> tuple[dict[int, int], KafkaAdmin]:
-    """One past the last record written of each partition, and a client that reads up to there."""
+    """One past the last record written of each partition, and the client that reads up to there
+    of the most of them."""
     wanted = tuple(partitions)
     told = _by_most(admin, lambda client: client.ends(topic, wanted))
     ends = {at: max(answer.offsets[at] for answer in told) for at in wanted}
-    return ends, max(told, key=lambda answer: sum(answer.offsets.values())).client
+
+    def known(answer: _Answer[int]) -> int:
+        return sum(answer.offsets[at] == end for at, end in ends.items())
+
+    return ends, max(told, key=known).client
 
 
 def _by_most(admin: KafkaAdmin, read: Callable[[KafkaAdmin], Mapping[K, int]]) -> list[_Answer[K]]:
-    """The first answers, by way of more than half of the brokers. Raises Retryable."""
+    """The first answers, by way of more than half of the brokers. Raises Retryable.
+
+    Half of them or fewer may be those that were cut off, and they may answer first.
+    """
     brokers = admin.brokers()
     if len(brokers) <= 1:
         return [_Answer(client=admin, offsets=read(admin))]
-    asked = random.sample(brokers, min(len(brokers), BROKERS_MAX))
+    asked = random.sample(brokers, len(brokers))
 
     def ask(broker: str) -> _Answer[K]:
         client = make_admin(replace(admin.cluster, bootstrap=broker))
         return _Answer(client=client, offsets=read(client))
 
-    pool = ThreadPoolExecutor(len(asked))
+    pool = ThreadPoolExecutor(min(len(asked), AT_ONCE))
     questions = [pool.submit(ask, broker) for broker in asked]
-    pool.shutdown(wait=False)  # a broker that is dead is not waited for
     answers: list[_Answer[K]] = []
     faults: list[Retryable] = []
-    for question in as_completed(questions):
-        try:
-            answers.append(question.result())
-        except Retryable as error:
-            faults.append(error)
-        if 2 * len(answers) > len(asked):
-            return answers
+    try:
+        for question in as_completed(questions):
+            try:
+                answers.append(question.result())
+            except Retryable as error:
+                faults.append(error)
+            if 2 * len(answers) > len(asked):
+                return answers
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # a broker that is dead is not waited for
     raise Retryable(f"{len(answers)} of {len(asked)} brokers answer: {faults[-1]}")
