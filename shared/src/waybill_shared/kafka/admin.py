@@ -232,8 +232,8 @@ class KafkaAdmin:
                 found[at.topic][at.partition] = _offset(future, at.topic)
             except Retryable:
                 silent.add(at.topic)
-        for topic in silent:
-            self._find_leaders(topic)
+        if silent:
+            self._find_leaders()
         return {topic: ends for topic, ends in found.items() if topic not in silent}
 
     def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -255,11 +255,11 @@ class KafkaAdmin:
         try:
             return self._ask_offsets(topic, wanted, isolation)
         except LeaderMoved:
-            self._find_leaders(topic)
+            self._find_leaders()
         try:
             return self._ask_offsets(topic, wanted, isolation)
         except LeaderMoved:
-            self._find_leaders(topic)  # for who asks next
+            self._find_leaders()  # for who asks next
             raise
 
     def _ask_offsets(
@@ -272,17 +272,20 @@ class KafkaAdmin:
         )
         return {at.partition: _offset(future, topic) for at, future in futures.items()}
 
-    def _find_leaders(self, topic: str) -> None:
-        """Without being told to, this client asks the leaders that it has found once for ever."""
-        try:
-            self._metadata(topic)
-        except KafkaException as error:
-            raise Retryable(f"topic {topic}: {error.args[0].str()}") from error
+    def _find_leaders(self) -> None:
+        """Without being told to, this client asks the leaders that it has found once for ever.
 
-    def _metadata(self, topic: str | None = None) -> ClusterMetadata:
+        Of all topics: one that is named would be created, where brokers do so.
+        """
+        try:
+            self._metadata()
+        except KafkaException as error:
+            raise Retryable(f"kafka: {error.args[0].str()}") from error
+
+    def _metadata(self) -> ClusterMetadata:
         client, silence = self._answering()
         try:
-            return client.list_topics(topic, timeout=READY_TIMEOUT_S)
+            return client.list_topics(timeout=READY_TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() in UNANSWERED:
                 silence.set()

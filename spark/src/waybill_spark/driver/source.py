@@ -69,6 +69,7 @@ def _options(kafka: Kafka) -> dict[str, str]:
     cluster = cluster_of(kafka).java_options()
     return {
         **{f"kafka.{name}": value for name, value in cluster.items()},
+        "kafka.allow.auto.create.topics": "false",  # one that was deleted stays so
         "kafka.isolation.level": "read_committed",
         "kafka.fetch.max.wait.ms": FETCH_WAIT_MS,
         "kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS,
