@@ -15,7 +15,7 @@ from unit.stage_runner.placements import (
     waits,
     want,
 )
-from waybill_stage_runner.core.giving import IDLE_MS, SPARE_AFTER_MS
+from waybill_stage_runner.core.giving import IDLE_MS, MANY, SPARE_AFTER_MS
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placing import (
     DriverState,
@@ -84,10 +84,31 @@ def test_starts_are_limited_and_who_waits_comes_before_spares() -> None:
     assert drivers.after(0) == (starts("1"), starts("2"))
     assert drivers.on(want("a")) == ()
     assert drivers.on(want("b")) == ()
-    assert drivers.on(want("c")) == (waits("c", 1),)
     assert drivers.on(ready("1")) == (runs("1", "a"),)
+    assert drivers.on(want("c")) == (waits("c", 1),)
     assert drivers.on(begun("1")) == (starts("3"), waits("c", 0))
-    assert drivers.on(ready("2"), begun("2")) == (), "no spare before c has its driver"
+    assert drivers.on(ready("2")) == (runs("2", "b"),)
+    assert drivers.on(begun("2")) == (), "no spare before c has its driver"
+
+
+def test_many_that_are_resumed_leave_a_spare_to_who_asks_meanwhile() -> None:
+    drivers = Drivers(spares=1)
+    drivers.on(*(want(f"resumed {n}") for n in range(MANY + 1)), ready("1"))
+    assert drivers.states()["1"] is DriverState.READY
+    assert drivers.on(want("asked", urgent=True))[0] == runs("1", "asked")
+
+
+def test_spare_is_resumed_with_when_few_wait() -> None:
+    """It costs the last of them nothing that one was kept ready."""
+    drivers = Drivers(spares=1)
+    drivers.on(*(want(f"resumed {n}") for n in range(MANY + 1)), ready("1"))
+    assert drivers.on(ready("2"))[:2] == (runs("1", "resumed 0"), runs("2", "resumed 1"))
+
+
+def test_none_is_kept_ready_where_no_spares_are_wanted() -> None:
+    drivers = Drivers(spares=0)
+    drivers.on(*(want(f"resumed {n}") for n in range(MANY + 1)))
+    assert drivers.on(ready("1"))[0] == runs("1", "resumed 0")
 
 
 def test_failed_starts_of_spares_back_off_and_a_success_ends_that() -> None:

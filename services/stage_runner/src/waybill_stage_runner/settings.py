@@ -44,9 +44,9 @@ class Settings(ServiceSettings):
         " 0 on a cluster, where a driver holds cores",
     )
     stage_runner_starts: int = Field(
-        default_factory=lambda: os.cpu_count() or 1,
+        default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
         ge=1,
-        description="drivers that start at once at most; default: one per core of this machine",
+        description="drivers that start at once at most; default: one for two cores",
     )
     stage_runner_check_timeout_s: float = Field(
         default=30.0,

@@ -25,6 +25,7 @@ from waybill_stage_runner.core.placing import (
 
 BEGINS_MS_MAX: Final = 30_000  # one that begins for longer waits for something, and needs no core
 IDLE_MS: Final = 10_000  # the next one who wants a driver may come at once
+MANY: Final = 4  # of more that are resumed, the last waits for long in any case
 SPARE_AFTER_MS: Final = 3_000
 """A spare that was taken is not replaced at once: what has just begun needs the cores, and a run
 that ends for it leaves its driver."""
@@ -167,7 +168,19 @@ def _driver_for(placement: Placement, ask: Ask, now: int) -> Driver | None:
     kept = [d for d in placement.drivers.values() if d.kept_for == ask.pipeline_uid]
     if kept:
         return max(kept, key=lambda driver: driver.kept_until)
-    return next(iter(placement.free(now)), None)
+    free = placement.free(now)
+    if len(free) == 1 and _is_resumed(ask) and _leaves_one(placement):
+        return None
+    return next(iter(free), None)
+
+
+def _leaves_one(placement: Placement) -> bool:
+    """Many that are resumed leave a spare driver to a person who asks meanwhile."""
+    return placement.limits.spares > 0 and sum(map(_is_resumed, placement.line)) > MANY
+
+
+def _is_resumed(ask: Ask) -> bool:
+    return isinstance(ask, RunAsk) and not ask.urgent
 
 
 def _give_run(placement: Placement, driver: Driver, pipeline_uid: str, now: int) -> Decision:

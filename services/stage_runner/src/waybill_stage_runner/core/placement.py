@@ -1,9 +1,9 @@
 """Decides which driver takes which run or check. Never does I/O, never reads the clock.
 
 Some drivers are kept ready. Who finds none waits in line: urgent runs first, then checks of what is
-to run, then other runs, and last what is only checked. A pipeline never has two runs at once: where
-it is wanted anew, the driver that has it is killed, and the new run is not given before that driver
-is gone.
+to run, then runs that are resumed, and last what is only checked. A pipeline never has two runs at
+once: where it is wanted anew, the driver that has it is killed, and the new run is not given before
+that driver is gone.
 """
 
 from dataclasses import replace
