@@ -21,6 +21,7 @@ from waybill_spark.commits import CommitEmitter, Identity
 from waybill_spark.driver.blocking import Reading, readings
 from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.pace import set_pause
 from waybill_spark.driver.source import read_topics
 from waybill_spark.driver.topics import TopicSource
 from waybill_spark.fencing import LaterSink, StageInput
@@ -68,6 +69,7 @@ class RunningStage:
         self._started = threading.Event()
         self._planned = False
         self._batch_id = -1
+        self._batches = 0
         self._tracked = TrackedStage(
             self.name,
             identity=around.identity,
@@ -129,6 +131,14 @@ class RunningStage:
     def readings(self) -> tuple[Reading, ...]:
         return readings(self.name, self._inputs, self._tracked.held())
 
+    def batches(self) -> int:
+        """How many it has begun."""
+        return self._batches
+
+    def ask_every(self, pause_ms: int) -> None:
+        assert self._query is not None
+        set_pause(self._query._jsq.streamingQuery(), pause_ms)
+
     def failed(self) -> Exception | None:
         """Why the query has ended, if it has. Kafka may know it better than Spark does."""
         query = self._query
@@ -157,6 +167,7 @@ class RunningStage:
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
         self._batch_id = batch_id
+        self._batches += 1
         try:
             self._tracked.process(frame, batch_id)
         except Exception as error:

@@ -1,4 +1,5 @@
-"""Watches the stages of a running driver: whether they run, what they wait for, their topics."""
+"""Watches the stages of a running driver: whether they run, what they wait for, their topics, and
+how busy they are."""
 
 import logging
 import threading
@@ -11,6 +12,7 @@ from waybill_spark.driver.app import RunningStage, settle
 from waybill_spark.driver.blocking import OpenTransactions
 from waybill_spark.driver.executors import Executors
 from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.pace import Pace
 from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ class Watcher:
         self._transactions = transactions
         self._tell = tell
         self._executors = executors
+        self._pace = Pace(stages, time.monotonic)
         self._told: Obstacle | None = None
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
@@ -53,6 +56,7 @@ class Watcher:
                 raise StageFailed(stage.name) from failure
         if due:
             self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
+        self._pace.look()
         self._say_what_blocks()
 
     def _say_what_blocks(self) -> None:

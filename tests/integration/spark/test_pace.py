@@ -1,0 +1,22 @@
+"""The pause of a query that runs can be set: the field of Spark's that holds it is still there."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from waybill_spark.driver.compile import RAW_COLUMNS
+from waybill_spark.driver.pace import BUSY_MS, IDLE_MS, set_pause
+
+
+def test_pause_of_a_query_that_runs_is_set(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    raw = spark.newSession().readStream.schema(RAW_COLUMNS).parquet(str(tmp_path / "raw"))
+    query = raw.writeStream.foreachBatch(lambda frame, batch_id: None).start()
+    try:
+        execution = query._jsq.streamingQuery()
+        assert execution.pollingDelayMs() == BUSY_MS, "Spark's own"
+        set_pause(execution, IDLE_MS)
+        assert execution.pollingDelayMs() == IDLE_MS, "what it asks for before each sleep"
+        query.processAllAvailable()
+    finally:
+        query.stop()
