@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.majority import lowest
-from waybill_spark.driver.sizes import RecordSizes, measure
+from waybill_spark.driver.sizes import RECORDS_KNOWN_MIN, RecordSizes, measure, measure_few
 from waybill_spark.driver.source import read_ranges
 from waybill_spark.pieces import Ranges, in_pieces, offsets
 from waybill_spark.sinks.rows import BatchRows
@@ -52,9 +52,14 @@ class TopicSource:
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """Costs nothing where the records cannot be too much; else they are measured first."""
-        if offsets(ranges) * self._sizes.largest <= self._bytes_max:
+        count = offsets(ranges)
+        if count * self._sizes.largest <= self._bytes_max:
             return (ranges,)
-        sizes = measure(read_ranges(self._spark, self._kafka, ranges))
+        sizes = (
+            measure_few(self._kafka, ranges)
+            if count <= RECORDS_KNOWN_MIN
+            else measure(read_ranges(self._spark, self._kafka, ranges))
+        )
         found = [size for records in sizes.values() for _, size in records]
         self._sizes.met(records=len(found), largest=max(found, default=0))
         pieces = in_pieces(ranges, sizes, self._bytes_max)
