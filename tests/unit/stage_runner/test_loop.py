@@ -148,6 +148,30 @@ def test_what_cannot_be_planned_is_refused_in_the_end(
     assert around.worlds[0].records == []
 
 
+def test_command_whose_partition_went_takes_no_time_from_the_next(
+    around: Around, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(plans: object) -> None:
+        raise Retryable("kafka is away")
+
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
+    around.waiting = [(1, 1, command(1))]
+    for _ in range(4):
+        turn(turned, around)
+    for world in around.worlds:
+        monkeypatch.setattr(world, "prepare", away)
+    around.waiting = [(0, 1, command(2))]
+    for _ in range(4):
+        turn(turned, around)
+    del around.shares[0]
+    turn(turned, around, COMMAND_TIMEOUT_S)
+
+    around.waiting = [(1, 2, command(3, "restart"))]
+    for _ in range(3):
+        turn(turned, around)
+    assert ("c3", "failed") not in around.worlds[1].answers, "it has 30 seconds of its own"
+
+
 def test_a_runner_that_was_shut_out_lets_go_and_says_so(
     around: Around, monkeypatch: pytest.MonkeyPatch
 ) -> None:

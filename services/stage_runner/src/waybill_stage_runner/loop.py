@@ -50,7 +50,8 @@ class Loop:
         self._retry_at = 0.0
         self._act_at: dict[Runner, float] = {}
         """When a runner whose words Kafka did not take tries again."""
-        self._give_up_at: float | None = None
+        self._waits = ("", 0.0)
+        """The command that waits, by its id, and when it is given up."""
 
     def run(self, stop: threading.Event) -> bool:
         """Turn until `stop` is set; False when another runner has taken over before."""
@@ -123,13 +124,15 @@ class Loop:
         try:
             runner.handle(command, offset)
         except Retryable as error:
-            self._give_up_at = self._give_up_at or now + COMMAND_TIMEOUT_S
+            waits, give_up_at = self._waits
+            if waits != command.id:
+                give_up_at = now + COMMAND_TIMEOUT_S
+                self._waits = (command.id, give_up_at)
             self._retry_at = now + RETRY_S
-            if now < self._give_up_at:
+            if now < give_up_at:
                 logger.warning("command waits", extra={"id": command.id, "reason": str(error)})
                 return False
             runner.refuse(command, str(error))
-        self._give_up_at = None
         self._act(runner, now, beats=False)
         return True
 
