@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from builders import make_command
 from unit.stage_runner.fakes import SameTopics
@@ -121,3 +121,21 @@ def test_offsets_are_committed_up_to_the_first_that_is_unanswered(
     assert consumer.committed == {0: 8}
     commands.commit(set())
     assert consumer.committed == {0: 10}
+
+
+def test_offset_that_could_not_be_committed_is_committed_later(
+    commands: CommandQueue, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when no other command comes: else a restart would carry it out again, days later."""
+
+    def fail(offsets: list[TopicPartition], asynchronous: bool) -> None:
+        raise KafkaException(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE))
+
+    consumer.waiting = [Message(0, 7)]
+    assert handed(commands) == (0, 7)
+    commands.done()
+    with monkeypatch.context() as away:
+        away.setattr(consumer, "commit", fail)
+        commands.commit(set())
+    commands.commit(set())
+    assert consumer.committed == {0: 8}

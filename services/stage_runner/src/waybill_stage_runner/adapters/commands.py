@@ -70,19 +70,19 @@ class CommandQueue:
         if self._held is not None:
             unanswered = unanswered | {self._held[2].id}
         positions = []
-        for partition, after in list(self._next.items()):
+        for partition, after in self._next.items():
             opened = self._open.setdefault(partition, {})
             for offset in [o for o, command_id in opened.items() if command_id not in unanswered]:
                 del opened[offset]
             positions.append(TopicPartition(self._topic, partition, min([after, *opened])))
-            if not opened:
-                del self._next[partition]
         if not positions:
             return
         try:
             self._consumer.commit(offsets=positions, asynchronous=False)
-        except KafkaException as error:
+        except KafkaException as error:  # the next turn tries it again
             logger.warning("offsets not committed", extra={"reason": str(error)})
+            return
+        self._next = {at: after for at, after in self._next.items() if self._open[at]}
 
     def _poll(self, timeout_s: float) -> tuple[int, int, Command] | None:
         if self._assigned:
