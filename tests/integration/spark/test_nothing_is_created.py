@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -14,7 +15,7 @@ from waybill_local.ports import address, pick
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Range
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, make_admin
-from waybill_shared.kafka.clients import make_producer
+from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.driver import source
 
@@ -24,6 +25,8 @@ SOON = {  # it is given up
     "kafka.request.timeout.ms": "1000",
     "kafka.default.api.timeout.ms": "2000",
 }
+TIMEOUT_S = 5.0
+REFRESH_MS = 100
 HEARD_WITHIN_S = 1.0  # of one that is created after all
 
 
@@ -57,8 +60,16 @@ def stays_deleted(admin: KafkaAdmin) -> bool:
 
 def test_brokers_here_create_what_a_client_names(admin: KafkaAdmin) -> None:
     """Else the others prove nothing."""
-    make_producer(admin.cluster).list_topics("named", timeout=5)
+    Producer(admin.cluster.client_options()).list_topics("named", timeout=TIMEOUT_S)
     eventually(lambda: "named" in admin.identify(["named"]))
+
+
+def test_producer_that_wrote_there(admin: KafkaAdmin, topic: TopicIdentity) -> None:
+    """It asks from time to time for all topics that it knows."""
+    producer = make_producer(admin.cluster, **{"topic.metadata.refresh.interval.ms": REFRESH_MS})
+    produce_and_wait(producer, topic.name, "1", b"{}")
+    delete(admin)
+    assert stays_deleted(admin)
 
 
 def test_question_where_it_ends(admin: KafkaAdmin, topic: TopicIdentity) -> None:

@@ -27,6 +27,7 @@ COMMON = {
     "partitioner": "murmur2_random",
     "acks": "all",
     "enable.idempotence": True,
+    "allow.auto.create.topics": False,  # one that was deleted stays so
 }
 
 
@@ -123,7 +124,7 @@ def read_ranges(
         while left:
             for message in _next_messages(consumer):
                 heard_at = time.monotonic()
-                if _is_within(message, left):
+                if _is_within(message, ranges, left):
                     yield message
             if time.monotonic() - heard_at > SILENCE_S:
                 places = ", ".join(f"[{p}] to {end}" for p, end in sorted(left.items()))
@@ -141,9 +142,14 @@ def _next_messages(consumer: Consumer) -> list[Message]:
     return [] if first is None else [first, *consumer.consume(READ_MESSAGES_MAX, 0)]
 
 
-def _is_within(message: Message, left: dict[int, int]) -> bool:
+def _is_within(
+    message: Message, ranges: Mapping[int, tuple[int, int]], left: dict[int, int]
+) -> bool:
     """Whether the message is one that was asked for. Takes partitions that are read out of `left`;
-    offsets of markers, and of what compaction took, are passed by what comes behind them."""
+    offsets of markers, and of what compaction took, are passed by what comes behind them.
+
+    A broker that has lost the others may send the client back to the beginning.
+    """
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise Retryable(f"topic {message.topic()}: {error.str()}")
@@ -151,4 +157,4 @@ def _is_within(message: Message, left: dict[int, int]) -> bool:
     end = left.get(partition, 0)
     if at + (error is None) >= end:
         left.pop(partition, None)
-    return error is None and at < end
+    return error is None and ranges[partition][0] <= at < end
