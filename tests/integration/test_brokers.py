@@ -327,7 +327,11 @@ def empty(admin: KafkaAdmin, topic: str) -> bool:
 
 def sink_in(admin: KafkaAdmin, topic: str, topic_id: str) -> KafkaSink:
     target = KafkaSinkTarget(
-        kafka=admin.cluster, topic_prefix=PREFIX, topic=topic, topic_id=topic_id
+        kafka=admin.cluster,
+        topic_prefix=PREFIX,
+        topic=topic,
+        topic_id=topic_id,
+        absent_s=OTHER_ID_S,
     )
     life = SinkLife(name="out", since=1, fence_key=f"default/{topic}/copy/out@1")
     return KafkaSink(life, target, admin)

@@ -7,12 +7,11 @@ from typing import Final
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 
-ABSENT_POLL_S: Final = 0.5
 OTHER_ID_S: Final = 3.0
 """Less than for absence: brokers hear of a new topic within a second or so, and until it is told
 nobody may write."""
-OTHER_ID_POLL_S: Final = 0.1
-"""Each question goes to any broker: all of so many to the one that has lost the others, hardly."""
+POLL_S: Final = 0.1
+"""Each question goes to any broker. In so many, one that has lost the others does not get all."""
 
 
 def sure_ids(admin: KafkaAdmin, wanted: Mapping[str, str], *, absent_s: float) -> dict[str, str]:
@@ -36,7 +35,7 @@ def sure_ids(admin: KafkaAdmin, wanted: Mapping[str, str], *, absent_s: float) -
         absent = wanted.keys() - found.keys()
         if not (absent and now <= deadline) and all(now >= at for at in others.values()):
             break
-        time.sleep(OTHER_ID_POLL_S if others else ABSENT_POLL_S)
+        time.sleep(POLL_S)
     for topic in sorted(absent):
         if not admin.absent(topic):
             raise Retryable(f"topic {topic}: the controller has it, a broker does not know it")

@@ -42,7 +42,11 @@ def sink(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
 def claimed(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
     """Its topic is of no concern here: only its fences are written."""
     target = KafkaSinkTarget(
-        kafka=surroundings.kafka, topic_prefix=surroundings.prefix, topic="out", topic_id="A"
+        kafka=surroundings.kafka,
+        topic_prefix=surroundings.prefix,
+        topic="out",
+        topic_id="A",
+        absent_s=0.0,
     )
     sink = KafkaSink(SinkLife(name="out", since=1, fence_key=key), target, admin)
     sink.claim()

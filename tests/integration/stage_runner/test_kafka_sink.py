@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from waybill_shared.kafka.topics import create_missing
 from waybill_spark.sinks.contract import Sink, SinkLife
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.stopping import StageStopped
+from waybill_spark.topic_ids import OTHER_ID_S
 
 PARTITIONS = 2
 
@@ -38,6 +40,7 @@ def target(surroundings: Surroundings, admin: KafkaAdmin) -> KafkaSinkTarget:
         topic_prefix=surroundings.prefix,
         topic=topic,
         topic_id=_topic_id(admin, topic),
+        absent_s=OTHER_ID_S,
     )
 
 
@@ -143,12 +146,7 @@ def test_nothing_is_written_into_a_topic_of_another_identity(
 ) -> None:
     sink = KafkaSink(
         life_in(target),
-        KafkaSinkTarget(
-            kafka=target.kafka,
-            topic_prefix=target.topic_prefix,
-            topic=target.topic,
-            topic_id="AAAAAAAAAAAAAAAAAAAAAA",
-        ),
+        replace(target, topic_id="AAAAAAAAAAAAAAAAAAAAAA"),
         admin,
     )
     sink.claim()

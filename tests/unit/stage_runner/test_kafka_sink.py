@@ -13,7 +13,6 @@ from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_shared.kafka.cluster import KafkaCluster
 from waybill_spark import topic_ids
 from waybill_spark.sinks.contract import SinkLife
-from waybill_spark.sinks.kafka import sink as kafka_sink
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.stopping import StageStopped
 
@@ -23,6 +22,9 @@ FENCE = replace(
 )
 
 
+ABSENT_S = 5.0
+
+
 class Broker:
     """A topic that may become another one at any moment; `between` comes behind each look."""
 
@@ -30,6 +32,7 @@ class Broker:
         self.ends: dict[str, int] = {"old": 5}
         self.topic_id: str | None = "old"
         self.lags = 0
+        self.does_not_know = 0  # so many questions long
         """So many of the next questions go to one that still tells the topic before."""
         self.known_to_controller = False
         self.between: Callable[[], None] = lambda: None
@@ -40,6 +43,9 @@ class Broker:
         if self.lags > 0:
             self.lags -= 1
             found = "before"
+        if self.does_not_know > 0:
+            self.does_not_know -= 1
+            found = None
         if found is None:
             return {}
         return {"t": TopicIdentity(name="t", topic_id=found, partitions=(0,))}
@@ -63,10 +69,8 @@ class Broker:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_ids, "OTHER_ID_POLL_S", 0.01)
-    monkeypatch.setattr(topic_ids, "ABSENT_POLL_S", 0.01)
-    for module in (topic_ids, kafka_sink):
-        monkeypatch.setattr(module, "OTHER_ID_S", 0.1)
+    monkeypatch.setattr(topic_ids, "POLL_S", 0.01)
+    monkeypatch.setattr(topic_ids, "OTHER_ID_S", 0.1)
 
 
 @pytest.fixture
@@ -77,7 +81,9 @@ def broker() -> Broker:
 @pytest.fixture
 def sink(broker: Broker) -> KafkaSink:
     kafka = cast(KafkaCluster, None)
-    target = KafkaSinkTarget(kafka=kafka, topic_prefix="waybill", topic="t", topic_id="old")
+    target = KafkaSinkTarget(
+        kafka=kafka, topic_prefix="waybill", topic="t", topic_id="old", absent_s=ABSENT_S
+    )
     life = SinkLife(name="out", since=1, fence_key="key")
     return KafkaSink(life, target, cast(KafkaAdmin, broker))
 
@@ -107,6 +113,12 @@ def test_a_broker_that_lags_is_not_believed(sink: KafkaSink, broker: Broker) -> 
     broker.known_to_controller = True
     with pytest.raises(Retryable, match="the controller has it"):
         sink.await_visible(FENCE)
+
+
+def test_a_broker_may_learn_of_the_topic_in_the_meantime(sink: KafkaSink, broker: Broker) -> None:
+    """Also where nobody may ask the controller."""
+    broker.does_not_know = 30
+    assert sink.await_visible(FENCE)
 
 
 def test_an_id_that_the_topic_had_before_is_not_believed(sink: KafkaSink, broker: Broker) -> None:

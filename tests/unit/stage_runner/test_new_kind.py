@@ -83,6 +83,7 @@ def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
         pipeline_uid=record.pipeline_uid,
         topic_prefix="waybill",
         lakehouse_folder=Path(),
+        topic_absent_s=0.0,
     )
     admin = cast(KafkaAdmin, Admin())
     (planned,) = join(manifest, [definition])

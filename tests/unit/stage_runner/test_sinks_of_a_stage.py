@@ -63,6 +63,7 @@ def fence_key(
         pipeline_uid=record.pipeline_uid,
         topic_prefix=prefix,
         lakehouse_folder=Path(),
+        topic_absent_s=0.0,
     )
     (planned,) = join(MANIFEST, [stage])
     sinks.open_sinks(spec, cast(KafkaAdmin, Admin(cluster)), planned, schemas={})

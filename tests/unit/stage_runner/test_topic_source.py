@@ -84,7 +84,7 @@ def test_a_broker_may_learn_of_a_topic_in_the_meantime() -> None:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_ids, "OTHER_ID_POLL_S", 0.01)
+    monkeypatch.setattr(topic_ids, "POLL_S", 0.01)
     monkeypatch.setattr(topic_ids, "OTHER_ID_S", 0.1)
 
 

@@ -31,6 +31,7 @@ def open_sinks(
                 admin=admin,
                 topic_prefix=spec.topic_prefix,
                 lakehouse_folder=spec.lakehouse_folder,
+                topic_absent_s=spec.topic_absent_s,
             )
         )
         for defined in planned.definition.sinks

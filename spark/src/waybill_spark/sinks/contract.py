@@ -95,6 +95,7 @@ class Opening:
     admin: KafkaAdmin
     topic_prefix: str
     lakehouse_folder: Path
+    topic_absent_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class KafkaLoader:
             topic_prefix=opening.topic_prefix,
             topic=opening.sink.settings.target,
             topic_id=opening.topic_id,
+            absent_s=opening.topic_absent_s,
         )
         return KafkaSink(opening.life, target, opening.admin)
 

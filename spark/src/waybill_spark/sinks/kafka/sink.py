@@ -24,7 +24,7 @@ from waybill_spark.outputs import SinkTopic, outputs_after
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.kafka.fences import newest_fence
 from waybill_spark.stopping import StageStopped
-from waybill_spark.topic_ids import OTHER_ID_S, sure_ids
+from waybill_spark.topic_ids import sure_ids
 
 KEY: Final = "__waybill_key"  # the columns of its rows; they never reach a table
 VALUE: Final = "__waybill_value"
@@ -43,6 +43,7 @@ class KafkaSinkTarget:
     topic_prefix: str
     topic: str
     topic_id: str
+    absent_s: float  # so long the topic must be unknown until it counts as gone
 
 
 class KafkaSink:
@@ -151,7 +152,7 @@ class KafkaSink:
 
     def _check_topic(self) -> None:
         topic, wanted = self._target.topic, self._target.topic_id
-        found = sure_ids(self._admin, {topic: wanted}, absent_s=OTHER_ID_S).get(topic)
+        found = sure_ids(self._admin, {topic: wanted}, absent_s=self._target.absent_s).get(topic)
         if found != wanted:
             now = f"now it is {found}" if found is not None else "gone"
             detail = f"sink {self.name}: topic {topic} had id {wanted}, {now}"
