@@ -222,10 +222,11 @@ class RunnerProcess:
         self._edge("runner.topics_prepared")
         return states
 
-    def ids(self, names: Iterable[str]) -> Mapping[str, str]:
+    def ids(self, plans: Iterable[TopicPlan]) -> Mapping[str, str]:
         self._ask()
         topics = self._world.cluster.topics
-        return {name: topics[name].topic_id for name in names if name in topics}
+        names = {plan.topic for plan in plans}
+        return {name: topic.topic_id for name, topic in topics.items() if name in names}
 
     def _ask(self) -> None:
         if self._world.stuck():

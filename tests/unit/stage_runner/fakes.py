@@ -67,8 +67,9 @@ class World:
     now: int = 1_000
     waited: int = 0
 
-    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        return {topic: self.topics[topic] for topic in topics if topic in self.topics}
+    def ids(self, plans: Iterable[TopicPlan]) -> Mapping[str, str]:
+        names = {plan.topic for plan in plans}
+        return {name: topic_id for name, topic_id in self.topics.items() if name in names}
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
         if self.away:

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.kafka import majority
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_shared.kafka.cluster import KafkaCluster
@@ -56,9 +56,26 @@ def test_a_pipeline_begins_where_most_brokers_do(monkeypatch: pytest.MonkeyPatch
     assert (state.starts, state.ends) == ({0: 0}, {0: 100})
 
 
+def test_topic_that_we_may_not_use_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker does not tell its id either, and that alone would be asked for again and again."""
+
+    def identify(self: Kafka, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        raise Retryable("topic t: topic authorization failed")
+
+    def operations(self: Kafka, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        return dict.fromkeys(names, frozenset[str]())
+
+    monkeypatch.setattr(Kafka, "identify", identify)
+    monkeypatch.setattr(Kafka, "operations", operations)
+    with pytest.raises(UserError, match="Read on topic t"):
+        topics(Kafka({"one": 0})).ids([PLAN])
+    with pytest.raises(UserError, match="Read on topic t"):
+        topics(Kafka({"one": 0})).prepare([PLAN])
+
+
 @pytest.mark.parametrize("ids", [["before", "now"], ["now", "now", "before", "now"]])
 def test_while_brokers_tell_two_ids_there_is_no_answer(ids: list[str]) -> None:
     with pytest.raises(Retryable, match="brokers do not agree on topics t"):
         topics(Kafka({"one": 0}, ids=[*ids])).prepare([PLAN])
     with pytest.raises(Retryable, match="brokers do not agree on topics t"):
-        topics(Kafka({"one": 0}, ids=[*ids])).ids(["t"])
+        topics(Kafka({"one": 0}, ids=[*ids])).ids([PLAN])

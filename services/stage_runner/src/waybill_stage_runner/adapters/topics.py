@@ -25,16 +25,12 @@ class KafkaTopics:
         self._prefix = prefix
         self._replication = replication
 
-    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        return {name: found.topic_id for name, found in self._identify(topics).items()}
+    def ids(self, plans: Iterable[TopicPlan]) -> Mapping[str, str]:
+        wanted = self._wanted(plans)
+        return {name: found.topic_id for name, found in self._identify(wanted).items()}
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
-        wanted = {plan.topic: plan for plan in plans}
-        for topic in wanted:
-            if topic.startswith(f"{self._prefix}."):
-                message = f"topic {topic}: names with {self._prefix}. are Waybill's own"
-                raise UserError([Problem(message=message, hint="choose another name")])
-        self._refuse_without_rights(wanted)
+        wanted = self._wanted(plans)
         present = self._identify(wanted)
         missing = [
             NewTopic(plan.topic, plan.partitions, self._replication)
@@ -45,6 +41,16 @@ class KafkaTopics:
             return self._states(present, wanted)
         create_missing(self._admin, missing)
         return self._await_new(wanted)
+
+    def _wanted(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicPlan]:
+        """By topic, if a pipeline may have all of them."""
+        wanted = {plan.topic: plan for plan in plans}
+        for topic in wanted:
+            if topic.startswith(f"{self._prefix}."):
+                message = f"topic {topic}: names with {self._prefix}. are Waybill's own"
+                raise UserError([Problem(message=message, hint="choose another name")])
+        self._refuse_without_rights(wanted)
+        return wanted
 
     def _refuse_without_rights(self, wanted: Mapping[str, TopicPlan]) -> None:
         """Better no pipeline than one whose driver fails at its first batch."""

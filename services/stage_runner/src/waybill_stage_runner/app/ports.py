@@ -36,11 +36,11 @@ class PartitionLost(ContractError):
 
 
 class Topics(Protocol):
-    def ids(self, topics: Iterable[str]) -> Mapping[str, str]:
-        """Of those that exist, by name. Raises Retryable."""
+    def ids(self, plans: Iterable[TopicPlan]) -> Mapping[str, str]:
+        """Of those that exist, by name. UserError where we may not use one; raises Retryable."""
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
-        """Create what is missing and say how the topics stand. Raises Retryable."""
+        """Create what is missing and say how the topics stand. Raises as `ids` does."""
 
 
 class Past(Protocol):

@@ -249,7 +249,7 @@ class Runner:
         if before is None:
             stages = define(manifest, self._topics.prepare(plans), before)
             return created(command, manifest.state, stages, now)
-        present = self._topics.ids(plan.topic for plan in plans)
+        present = self._topics.ids(plans)
         try:
             planned = define(manifest, as_planned(plans, present), before)
             changed(before, command, manifest.state, planned, now)
@@ -264,7 +264,7 @@ class Runner:
         manifest = parse_manifest(before.manifest)
         plans = topics_of(manifest, start_from)
         if start_from is None:
-            refuse_recreated(before, self._topics.ids(plan.topic for plan in plans))
+            refuse_recreated(before, self._topics.ids(plans))
         topics = self._topics.prepare(plans)
         if start_from is None:
             refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
