@@ -118,6 +118,14 @@ def test_closing_run_that_never_began_is_not_told_to_have_closed(exit_code: int)
     assert drivers.on(want("a", closing=True)) == (over("a", 1, None),)
 
 
+@pytest.mark.parametrize("exit_code", [0, 137])
+def test_closing_run_that_did_not_say_its_end_has_not_closed(exit_code: int) -> None:
+    """A driver that is told to end before it looks at its order ends in good order."""
+    drivers = Drivers()
+    drivers.on(want("a", closing=True), ready("1"))
+    assert drivers.on(gone("1", exit_code)) == (over("a", exit_code or 1, "1"),)
+
+
 def test_closing_run_waits_until_the_driver_before_it_is_gone(running: Drivers) -> None:
     moves = running.on(want("a", closing=True))
     assert moves == (KillProcess(driver_id="1"), starts("2", spark=False))
@@ -223,7 +231,7 @@ def test_time_of_a_check_runs_from_its_begin(checking: Drivers) -> None:
 
 
 def test_check_that_never_begins_is_the_fault_of_its_driver(checking: Drivers) -> None:
-    failed = TellCheckFailed(check_id="x", why="gone")
+    failed = TellCheckFailed(check_id="x", why="not_begun")
     assert checking.after(PATIENCE_MS[DriverState.CHECKING] - 1) == ()
     assert checking.after(1) == (KillProcess(driver_id="1"), failed)
 

@@ -105,6 +105,12 @@ def test_spare_is_resumed_with_when_few_wait() -> None:
     assert drivers.on(ready("2"))[:2] == (runs("1", "resumed 0"), runs("2", "resumed 1"))
 
 
+def test_driver_that_was_kept_is_resumed_with_when_no_other_starts() -> None:
+    drivers = Drivers(spares=1, starts=1)
+    drivers.on(*(want(f"resumed {n}") for n in range(MANY + 1)), ready("1"))
+    assert drivers.on(gone("2"))[0] == runs("1", "resumed 0"), "and nobody's run has failed"
+
+
 def test_none_is_kept_ready_where_no_spares_are_wanted() -> None:
     drivers = Drivers(spares=0)
     drivers.on(*(want(f"resumed {n}") for n in range(MANY + 1)))

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Final, assert_never
+from weakref import WeakKeyDictionary
 
 from waybill_shared.contract.driver import DriverEvent
 from waybill_shared.contract.errors import Retryable
@@ -50,8 +51,8 @@ class Loop:
         self._retry_at = 0.0
         self._act_at: dict[Runner, float] = {}
         """When a runner whose words Kafka did not take tries again."""
-        self._waits = ("", 0.0)
-        """The command that waits, by its id, and when it is given up."""
+        self._waits: WeakKeyDictionary[Runner, tuple[str, float]] = WeakKeyDictionary()
+        """The command that waits there, by its id, and when it is given up."""
 
     def run(self, stop: threading.Event) -> bool:
         """Turn until `stop` is set; False when another runner has taken over before."""
@@ -124,10 +125,10 @@ class Loop:
         try:
             runner.handle(command, offset)
         except Retryable as error:
-            waits, give_up_at = self._waits
+            waits, give_up_at = self._waits.get(runner, ("", 0.0))
             if waits != command.id:
                 give_up_at = now + COMMAND_TIMEOUT_S
-                self._waits = (command.id, give_up_at)
+                self._waits[runner] = (command.id, give_up_at)
             self._retry_at = now + RETRY_S
             if now < give_up_at:
                 logger.warning("command waits", extra={"id": command.id, "reason": str(error)})

@@ -46,12 +46,12 @@ class Settings(ServiceSettings):
     stage_runner_starts: int = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
         ge=1,
-        description="drivers that start at once at most; default: one for two cores",
+        description="drivers that start, or begin a run, at once; default: one for two cores",
     )
     stage_runner_check_timeout_s: float = Field(
         default=30.0,
         gt=0,
-        description="so long a manifest may take to compile before it is applied, or only checked",
+        description="so long a manifest may take to compile, from when its driver begins",
     )
     stage_runner_sql_guard: SqlGuard = Field(
         default="strict",

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 # So long readers wait for a runner that was killed in between, if no other takes over; and so long
 # Kafka may be away before a runner that was saying something has to begin anew.
 TRANSACTION_TIMEOUT_S: Final = 30.0
-STEP_TIMEOUT_S: Final = 10.0  # for each of: to begin, to write, to commit
+STEP_TIMEOUT_S: Final = 10.0  # for each of: to ask, to begin, to write, to commit
 T = TypeVar("T")
 
 

@@ -1,6 +1,6 @@
 """Commands whose manifests are checked before anything is made of them, or are only checked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from waybill_shared.contract.events import Command, Problem
@@ -11,12 +11,17 @@ from waybill_stage_runner.app.ports import Checked, Drivers
 from waybill_stage_runner.core.findings import findings_of
 from waybill_stage_runner.core.lines import Lines, Waiting
 from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.core.placing import CheckFailure
 
 SLOW_MS: Final = 60_000  # so long a text is refused at once whose check took too long
 TOO_SLOW: Final = (
     "split its queries into smaller steps or pipelines; if the machine is only busy, send it again "
     "in a minute, or set WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S"
 )
+NOT_CHECKED: Final[Mapping[CheckFailure, str]] = {
+    "gone": "the driver in which it was checked ended, and the next one too",
+    "not_begun": "the driver that was to check it did not begin, and was ended",
+}
 VALIDATIONS_MAX: Final = 32  # that wait at once; each takes some 0.3 s
 
 
@@ -108,19 +113,18 @@ class Checks:
 
     def _answer(self, command: Command, found: Checked) -> Answer | None:
         assert command.manifest is not None
-        if found.failed == "gone":
-            return _gone(command)
         if found.failed == "deadline":
             self._admission.remember_slow(command.manifest, self._clock.monotonic_ms())
             return _too_slow(command)
+        if found.failed is not None:
+            return _not_checked(command, NOT_CHECKED[found.failed])
         if command.action is Action.VALIDATE:
             result = findings_of(command, found.problems, found.columns)
             return Answer(command=command, state=OperationState.DONE, result=result)
         return failed(command, found.problems, Slug.INVALID) if found.problems else None
 
 
-def _gone(command: Command) -> Answer:
-    message = "the driver in which it was checked ended, and the next one too"
+def _not_checked(command: Command, message: str) -> Answer:
     problem = Problem(message=message, hint="the log of the stage_runner says why")
     return failed(command, (problem,), Slug.INTERNAL)
 

@@ -175,8 +175,9 @@ def _driver_for(placement: Placement, ask: Ask, now: int) -> Driver | None:
 
 
 def _leaves_one(placement: Placement) -> bool:
-    """Many that are resumed leave a spare driver to a person who asks meanwhile."""
-    return placement.limits.spares > 0 and sum(map(_is_resumed, placement.line)) > MANY
+    """Many that are resumed leave a spare driver to a person who asks meanwhile, if more come."""
+    wanted = placement.limits.spares > 0 and not placement.failures
+    return wanted and sum(map(_is_resumed, placement.line)) > MANY
 
 
 def _is_resumed(ask: Ask) -> bool:
@@ -221,10 +222,11 @@ def _start_missing(placement: Placement, now: int) -> Decision:
 
 def _begins(driver: Driver, now: int) -> bool:
     """Whether it compiles what is to run, or begins its run: as much work as a start."""
+    if not driver.spark or now - driver.since >= BEGINS_MS_MAX:
+        return False
     if driver.state is DriverState.CHECKING:
         return driver.for_run
-    runs = driver.spark and driver.state is DriverState.RUNNING
-    return runs and not driver.begun and now - driver.since < BEGINS_MS_MAX
+    return driver.state is DriverState.RUNNING and not driver.begun
 
 
 def _needed(placement: Placement) -> int:

@@ -153,13 +153,14 @@ def _gone(placement: Placement, event: DriverGone, now: int) -> Decision:
         return _once_more(left, ask)
     if driver.replaced:
         return left, ()
-    code = event.exit_code if driver.runs else event.exit_code or NOT_CLOSED
+    code = event.exit_code or NOT_CLOSED  # a run that ended well has said so before
     return left, (TellRunOver(pipeline_uid=uid, exit_code=code, driver_id=driver.id),)
 
 
 def _failed_start(placement: Placement, event: DriverGone, now: int) -> Decision:
-    """The first in line is charged with it, so that nothing starts in vain without end."""
-    if not placement.line:
+    """The first in line is charged with it, so that nothing starts in vain without end; not while
+    there is a driver that it can have."""
+    if not placement.line or placement.free(now):
         wait = min(BACKOFF_MS_FIRST * 2 ** min(placement.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
         spare_at = max(placement.spare_at, now + wait)
         return replace(placement, failures=placement.failures + 1, spare_at=spare_at), ()
@@ -190,7 +191,7 @@ def _kill_overdue(placement: Placement, now: int) -> Decision:
         placement, killed = kill(placement, driver, now)
         moves += killed
         if driver.check_id is not None:
-            why: CheckFailure = "deadline" if driver.begun else "gone"
+            why: CheckFailure = "deadline" if driver.begun else "not_begun"
             moves += (TellCheckFailed(check_id=driver.check_id, why=why),)
     return placement, moves
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from waybill_stage_runner.core.moves import Tick
 
-CheckFailure = Literal["deadline", "gone"]
+CheckFailure = Literal["deadline", "gone", "not_begun"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Placement:
     limits: Limits
     drivers: Mapping[str, Driver] = field(default_factory=dict)  # the oldest first
     line: tuple[Ask, ...] = ()
-    failures: int = 0  # starts that failed in a row, with nobody in line
+    failures: int = 0  # starts that failed in a row, with nobody to charge with them
     spare_at: int = 0  # no spare is started before
     next_id: int = 1
     ended: bool = False

@@ -20,7 +20,7 @@ from waybill_stage_runner.core.placing import (
     Wish,
 )
 
-NOT_CLOSED: Final = 1  # told of a closing run that never began, as 0 means: all is closed
+NOT_CLOSED: Final = 1  # told of a closing run that did not say its end, as 0 means: all is closed
 
 
 def follow(placement: Placement, wish: Wish, now: int) -> Decision:
