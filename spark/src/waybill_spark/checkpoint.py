@@ -65,7 +65,7 @@ class Checkpoint:
     def took_something(self) -> bool | None:
         """Whether a batch that was not empty is committed; None: files are damaged, it may be.
 
-        An empty one is planned at the begin, and where a partition comes.
+        Spark also plans an empty batch: the first one, and when a partition is added.
         """
         committed = _newest(self.folder / "commits")
         if committed is None:

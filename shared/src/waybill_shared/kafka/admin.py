@@ -42,7 +42,7 @@ OLD_LEADER = frozenset(
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError._NOENT,  # none: of a new topic, when the broker that was asked knew none yet
+        KafkaError._NOENT,  # nobody: the broker that was asked did not know the new topic's yet
     }
 )
 ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
@@ -136,7 +136,7 @@ class KafkaAdmin:
             nodes = asked[""].result().nodes
         except KafkaException as error:
             raise Retryable(f"kafka: {error.args[0].str()}") from error
-        return [f"{node.host}:{node.port}" for node in nodes]
+        return [f"[{n.host}]:{n.port}" if ":" in n.host else f"{n.host}:{n.port}" for n in nodes]
 
     def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
         """Id and partitions of those of `topics` that exist."""

@@ -15,8 +15,8 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 
 ASKED_AGAIN: Final = 9
-"""Of a question that goes to any broker: all ten answers from the one of three that lags, 1 in
-59,000."""
+"""Of a question that goes to any broker: that all ten go to the one of three that lags happens once
+in 59,000."""
 AT_ONCE: Final = 16  # brokers that are asked at the same time
 K = TypeVar("K")
 

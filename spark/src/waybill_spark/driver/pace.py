@@ -1,7 +1,7 @@
 """How often a pipeline that has nothing to do asks Kafka for news.
 
 Spark asks a hundred times a second, for as long as there is none: a tenth of a core for each stage,
-and a third of that in the broker.
+and half of that in the broker.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,8 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from waybill_shared.kafka import clients
-from waybill_shared.kafka.clients import position_of
+from waybill_shared.kafka.clients import position_of, read_ranges
 from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.pieces import Ranges
 
@@ -16,6 +15,7 @@ Sizes = Mapping[tuple[str, int], list[tuple[int, int]]]
 
 RECORD_BYTES_GUESS: Final = 1 << 20  # what Kafka takes, unless a topic says otherwise
 RECORDS_KNOWN_MIN: Final = 1_000  # fewer than these say nothing about the next ones
+FEW: Final = 1_000  # records; of so many a consumer of our own knows the sizes sooner than Spark
 
 
 class RecordSizes:
@@ -41,7 +41,7 @@ def measure_few(kafka: Kafka, ranges: Ranges) -> Sizes:
     sizes: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for topic in {run.topic for run in ranges}:
         places = {run.partition: (run.start, run.end) for run in ranges if run.topic == topic}
-        for message in clients.read_ranges(kafka, topic, places):
+        for message in read_ranges(kafka, topic, places):
             partition, offset = position_of(message)
             sizes.setdefault((topic, partition), []).append((offset, len(message.value() or b"")))
     return sizes

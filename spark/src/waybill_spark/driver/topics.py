@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.majority import lowest
-from waybill_spark.driver.sizes import RECORDS_KNOWN_MIN, RecordSizes, measure, measure_few
+from waybill_spark.driver.sizes import FEW, RecordSizes, measure, measure_few
 from waybill_spark.driver.source import read_ranges
 from waybill_spark.pieces import Ranges, in_pieces, offsets
 from waybill_spark.sinks.rows import BatchRows
@@ -57,7 +57,7 @@ class TopicSource:
             return (ranges,)
         sizes = (
             measure_few(self._kafka, ranges)
-            if count <= RECORDS_KNOWN_MIN
+            if count <= FEW
             else measure(read_ranges(self._spark, self._kafka, ranges))
         )
         found = [size for records in sizes.values() for _, size in records]

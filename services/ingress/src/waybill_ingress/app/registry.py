@@ -19,7 +19,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN
 
-APPLIED_AGE_MS_MAX = 30_000  # longer than the stage runner needs to answer an `apply`
+APPLIED_AGE_MS_MAX = 60_000  # a stage runner answers an `apply` sooner, if it is not overloaded
 
 
 class Registry:

@@ -27,7 +27,7 @@ STAMPED: Final = ("commits", "frontiers", "lifecycle")  # an offset counts in th
 # So long whoever takes over waits for a tracker that was killed while it saved, and for the next
 # look of the broker, which comes every ten seconds.
 TRANSACTION_TIMEOUT_S: Final = 5.0
-STEP_TIMEOUT_S: Final = 5.0  # for each of: to begin, to send offsets, to commit, to abort
+STEP_TIMEOUT_S: Final = 5.0  # for each of: to ask, to begin, to send offsets, to commit, to abort
 FAULTS: Final = (BufferError, KafkaException, SystemError)
 
 
