@@ -73,6 +73,10 @@ def around(monkeypatch: pytest.MonkeyPatch) -> Around:
     return around
 
 
+def away(plans: object) -> None:
+    raise Retryable("kafka is away")
+
+
 def turn(turned: Loop, around: Around, seconds: float = RETRY_S) -> None:
     around.now += seconds
     turned.turn()
@@ -133,9 +137,6 @@ def test_what_may_be_written_is_never_refused(around: Around) -> None:
 def test_what_cannot_be_planned_is_refused_in_the_end(
     around: Around, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(plans: object) -> None:
-        raise Retryable("kafka is away")
-
     turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
     monkeypatch.setattr(around.worlds[0], "prepare", away)
     around.waiting = [(0, 1, command(1))]
@@ -151,9 +152,6 @@ def test_what_cannot_be_planned_is_refused_in_the_end(
 def test_command_whose_partition_went_takes_no_time_from_the_next(
     around: Around, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(plans: object) -> None:
-        raise Retryable("kafka is away")
-
     turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
     around.waiting = [(1, 1, command(1))]
     for _ in range(4):
