@@ -153,12 +153,6 @@ MUTATIONS: Final = (
         only=("retention",),
     ),
     Mutation(
-        name="rows of a batch begin where those of the batch before it end",
-        invariant="I4",
-        instead={"waybill_token_tracker.core.losses.MARKER": 0},
-        only=("retention",),
-    ),
-    Mutation(
         name="what others wrote between two batches is the second one's",
         invariant="I4",
         instead={"waybill_token_tracker.core.facts._hop": stand_ins.without_gaps},

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.events import MARKER, Gap, Output
+from waybill_shared.contract.events import Gap, Output
 
-GAPS_MAX: Final = 4  # per partition; only where others write, or a driver's rows were aborted
+GAPS_MAX: Final = 4  # per partition; so many reports in a row may be lost
 
 Placed = Mapping[int, tuple[int, int]]
 """By partition: where the first row of a batch stands, and the end of its rows."""
@@ -36,7 +36,7 @@ def outputs_after(before: tuple[Output, ...], placed: Placed, to: SinkTopic) -> 
 
 def _extend(before: Output | None, partition: int, rows: tuple[int, int], to: SinkTopic) -> Output:
     first, end = rows
-    behind, gaps = (0, ()) if before is None else (before.end + MARKER, before.gaps)
+    behind, gaps = (0, ()) if before is None else (before.end, before.gaps)
     if behind < first:
         gaps = (*gaps, Gap(start=behind, end=first))
     return Output(

@@ -46,8 +46,8 @@ class Gap:
 class Output:
     """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative.
 
-    So are `gaps`, the newest between its batches: rows of others stand there, or aborted ones. The
-    marker right behind a batch is in none.
+    So are `gaps`, the newest between its batches: a marker stands there, and maybe rows of others,
+    or aborted ones.
     """
 
     topic: str

@@ -211,8 +211,10 @@ def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
 
 
 def _rows(before: Hop, hop: Hop) -> tuple[Span, ...]:
-    """Where rows of `hop` may stand that are not of `before`; markers and rows of others are none,
-    whichever reports are lost between the two."""
+    """Where rows of `hop` may stand that are not of `before`; markers and rows of others are none.
+
+    The first marker may be in none of the gaps: a hop that was dropped between the two had it.
+    """
     low = {place: end + MARKER for place, end in to_vector(before.outputs).items()}
     return without(between(low, to_vector(hop.outputs)), hop.gaps)
 
