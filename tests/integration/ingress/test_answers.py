@@ -151,7 +151,11 @@ def test_an_ingress_that_lags_behind_does_not_let_anybody_wait(
     monkeypatch.setattr("waybill_shared.kafka.follower.LAG_S_MAX", 0.3)
     pipelines = Standing(surroundings)
     answers = FollowedAnswers(
-        surroundings.kafka, surroundings.prefix, pipelines, since_ms=SystemClock().now_ms()
+        surroundings.kafka,
+        surroundings.prefix,
+        pipelines,
+        lambda reply: None,
+        since_ms=SystemClock().now_ms(),
     )
     operation = OperationId(action=Action.STOP, pipeline=NAME, nonce=uuid.uuid4().hex)
 

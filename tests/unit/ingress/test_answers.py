@@ -119,7 +119,7 @@ def test_how_long_a_command_was_held_is_not_how_slow_ingress_is(client: TestClie
 def test_nobody_waits_for_answers_that_are_not_followed() -> None:
     """The topic is not read to its end, or no longer: the answer is that the command was taken."""
     pipelines = TopicFollower("nowhere", "waybill.pipelines", PipelineRecord, lambda record: None)
-    answers = FollowedAnswers("nowhere", "waybill", pipelines, since_ms=0)
+    answers = FollowedAnswers("nowhere", "waybill", pipelines, lambda reply: None, since_ms=0)
 
     async def ask() -> object:
         async with asyncio.timeout(5):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders import make_reply
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
@@ -189,6 +190,17 @@ def test_a_pipeline_applied_just_now_is_not_called_unknown() -> None:
     asyncio.run(world.commands.apply(ANYONE, "orders", MANIFEST, "r"))
     assert world.refusal().slug == "pipeline_not_ready"
     world.mint.now += APPLIED_AGE_MS_MAX
+    assert world.refusal().slug == "pipeline_not_found"
+
+
+@pytest.mark.parametrize("state", ["done", "failed"])
+def test_a_pipeline_whose_apply_was_answered_is_what_is_known_of_it(state: str) -> None:
+    """A first apply that is refused leaves nothing, also not a promise that it comes."""
+    world = World()
+    operation = asyncio.run(world.commands.apply(ANYONE, "orders", MANIFEST, "r"))
+    world.registry.note_answered(make_reply(state, id="of another one"))
+    assert world.refusal().slug == "pipeline_not_ready"
+    world.registry.note_answered(make_reply(state, id=str(operation)))
     assert world.refusal().slug == "pipeline_not_found"
 
 

@@ -53,9 +53,11 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
     )
     prefix = settings.topic_prefix
-    answers = FollowedAnswers(kafka, prefix, follower, since_ms=clock.now_ms())
     topics, mint = AdminTopics(admin), RandomMint(ring, clock)
     registry = Registry(directory, News(follower), topics, mint)
+    answers = FollowedAnswers(
+        kafka, prefix, follower, registry.note_answered, since_ms=clock.now_ms()
+    )
     records = Records(registry, log, topics, mint, settings.row_limits)
     commands = Commands(registry, log, mint, prefix)
     bytes_max = settings.ingress_body_bytes_max

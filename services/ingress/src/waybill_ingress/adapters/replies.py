@@ -4,7 +4,7 @@ Each process follows all of them, in no group: whichever has taken a command hea
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -18,17 +18,22 @@ from waybill_shared.kafka.replies import Replies, follow_replies
 
 
 class FollowedAnswers:
-    """Those that are told from `since_ms` on: nobody waits here for older ones."""
+    """Those that are told from `since_ms` on: nobody waits here for older ones.
+
+    `accept` is called with each, on the loop, before whoever waits for it.
+    """
 
     def __init__(
         self,
         kafka: Kafka,
         prefix: str,
         pipelines: TopicFollower[PipelineRecord],
+        accept: Callable[[Reply], None],
         *,
         since_ms: int,
     ) -> None:
         self._follower = follow_replies(kafka, prefix, pipelines, self._hear, since_ms=since_ms)
+        self._accept = accept
         self._replies = Replies()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -54,4 +59,8 @@ class FollowedAnswers:
 
     def _hear(self, reply: Reply) -> None:
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._replies.take, reply)
+        self._loop.call_soon_threadsafe(self._take, reply)
+
+    def _take(self, reply: Reply) -> None:
+        self._accept(reply)
+        self._replies.take(reply)

@@ -39,7 +39,7 @@ class Commands:
             hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
         operation = await self._send(caller, Action.APPLY, name, request_id, manifest=manifest)
-        self._registry.note_applied(caller.tenant, name)
+        self._registry.note_applied(caller.tenant, operation)
         return operation
 
     async def act(self, caller: Caller, name: str, action: Action, request_id: str) -> OperationId:

@@ -1,19 +1,17 @@
 """Resolves the names in a request, and checks topics against the ids that pipelines read.
 
 What was told done is known: before a name is called unknown, the end of the topic is awaited. A
-pipeline that was applied here a moment ago is "not ready" until then.
+pipeline that was applied here a moment ago is "not ready" until that is answered.
 """
 
-from waybill_ingress.app.ports import (
-    Directory,
-    Mint,
-    News,
-    Topics,
-)
+from dataclasses import dataclass
+
+from waybill_ingress.app.ports import Directory, Mint, News, Topics
 from waybill_ingress.core.demands import Demand, behind, meets
 from waybill_ingress.core.inputs import find_input, not_ready
 from waybill_shared.contract.errors import Refusal, Retryable
-from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.events import InputDefinition, PipelineRecord, Reply
+from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life, no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.admin import TopicIdentity
@@ -22,18 +20,33 @@ from waybill_shared.kafka.majority import ASKED_AGAIN
 APPLIED_AGE_MS_MAX = 60_000  # a stage runner answers an `apply` sooner, if it is not overloaded
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Applied:
+    """What was asked of a pipeline, and not answered yet."""
+
+    operation: str
+    at: int
+
+
 class Registry:
     def __init__(self, directory: Directory, news: News, topics: Topics, mint: Mint) -> None:
         self._directory = directory
         self._news = news
         self._topics = topics
         self._mint = mint
-        self._applied: dict[tuple[str, str], int] = {}
+        self._applied: dict[tuple[str, str], _Applied] = {}
 
-    def note_applied(self, tenant: str, name: str) -> None:
+    def note_applied(self, tenant: str, operation: OperationId) -> None:
         now = self._mint.now_ms()
-        recent = {n: at for n, at in self._applied.items() if now - at < APPLIED_AGE_MS_MAX}
-        self._applied = {**recent, (tenant, name): now}
+        recent = {n: a for n, a in self._applied.items() if now - a.at < APPLIED_AGE_MS_MAX}
+        applied = _Applied(operation=str(operation), at=now)
+        self._applied = {**recent, (tenant, operation.pipeline): applied}
+
+    def note_answered(self, reply: Reply) -> None:
+        """What a pipeline is after that command can be heard of by now."""
+        key = (reply.tenant, reply.pipeline)
+        if (applied := self._applied.get(key)) is not None and applied.operation == reply.id:
+            del self._applied[key]
 
     async def pipeline(
         self, tenant: str, name: str, demand: Demand | None = None
@@ -119,5 +132,5 @@ class Registry:
         return no_pipeline(name, [known.name for known in self._directory.living(tenant)])
 
     def _just_applied(self, tenant: str, name: str) -> bool:
-        at = self._applied.get((tenant, name))
-        return at is not None and self._mint.now_ms() - at < APPLIED_AGE_MS_MAX
+        applied = self._applied.get((tenant, name))
+        return applied is not None and self._mint.now_ms() - applied.at < APPLIED_AGE_MS_MAX
