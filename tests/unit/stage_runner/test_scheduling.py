@@ -38,8 +38,10 @@ def test_a_run_in_line_is_scheduling_with_its_place_as_the_reason(
 ) -> None:
     assert world.phases == ["Starting", "Scheduling"]
     assert state(waiting).reason == "3. in the line for a driver"
+    told = len(world.beats)
     waits(waiting, 1)
     assert state(waiting).reason == "1. in the line for a driver"
+    assert len(world.beats) == told + 1, "nobody hears of the new place"
     assert world.phases == ["Starting", "Scheduling"]
     assert waiting.unanswered() == {"c1"}
 

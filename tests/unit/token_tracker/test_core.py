@@ -266,6 +266,14 @@ def test_heartbeat_says_only_that_the_runner_lives() -> None:
     assert slot.lifecycle.phase == "Running"
 
 
+def test_heartbeat_of_the_same_phase_tells_the_place_in_a_line() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Scheduling", at=NOW), NOW)
+    moved = replace(make_lifecycle("Scheduling", kind="heartbeat", at=NOW + 9), reason="1. in line")
+    slot = apply_lifecycle(slot, moved, NOW + 9)
+    assert slot.lifecycle is not None
+    assert (slot.lifecycle.at, slot.lifecycle.reason) == (NOW, "1. in line")
+
+
 @pytest.mark.parametrize("ahead_ms", [-3_600_000, 0, 3_600_000])
 def test_a_runner_is_heard_when_it_is_heard_whatever_its_clock_shows(ahead_ms: int) -> None:
     beat = make_lifecycle(kind="heartbeat", at=NOW + ahead_ms)

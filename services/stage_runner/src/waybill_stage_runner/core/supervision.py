@@ -164,7 +164,7 @@ def _waits(state: PipelineState, event: DriverWaits, now: int) -> Decision:
         return enter(state, Phase.STARTING, now, "its turn in the line came")
     place = f"{event.place}. in the line for a driver"
     waiting, actions = enter(state, Phase.SCHEDULING, now, place)
-    return replace(waiting, reason=place), actions
+    return replace(waiting, reason=place), actions or (BeatNow(),)
 
 
 def _runs(state: PipelineState, now: int) -> Decision:

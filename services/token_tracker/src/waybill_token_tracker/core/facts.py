@@ -56,15 +56,20 @@ def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
 
 def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
     """The last transition that is heard is the newest: one runner speaks at a time, in the order of
-    the topic, and its clock may have been set back. What is said besides tells what blocks now.
+    the topic, and its clock may have been set back. What is said besides tells what blocks now, and
+    the place in a line.
 
     `now_ms`: when it was heard, by the same clock that later tells how long that is ago.
     """
-    if event.kind != "claim":
-        slot = replace(slot, blocked_by=event.blocked_by)
-    if event.kind == "transition" or (slot.lifecycle is None and event.kind == "heartbeat"):
-        slot = replace(slot, lifecycle=event)
-    return replace(slot, heard_at=max(slot.heard_at, now_ms))
+    slot = replace(slot, heard_at=max(slot.heard_at, now_ms))
+    if event.kind == "claim":
+        return slot
+    said = slot.lifecycle
+    if event.kind == "transition" or said is None:
+        said = event
+    elif said.phase == event.phase:
+        said = replace(said, reason=event.reason)
+    return replace(slot, lifecycle=said, blocked_by=event.blocked_by)
 
 
 def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Slot:
