@@ -121,6 +121,7 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
     if newest.phase in {Phase.FAILED, Phase.STOPPED}:
         world.say(f"it stands: {text}")
         if DAMAGED in text:
+            world.disturbed = True  # what was not processed never comes
             pipeline.command("delete")
             return
         options = {"from": "earliest"} if "--from" in text else {}
