@@ -11,7 +11,7 @@ from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import CommandGroup
 from waybill.contexts import LOCAL, Contexts, read_contexts, write_contexts
 from waybill.errors import WaybillError
-from waybill.target import URL_VARIABLE, find_target
+from waybill.target import find_target
 
 contexts = typer.Typer(
     cls=CommandGroup,
@@ -29,6 +29,12 @@ def known_names() -> list[str]:
         return [LOCAL, *sorted(read_contexts(os.environ).urls)]
     except WaybillError:
         return []
+
+
+def checked_url(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise typer.BadParameter(f"{url!r} should begin with http:// or https://")
+    return url.rstrip("/")
 
 
 NameArgument = Annotated[
@@ -81,7 +87,10 @@ def use(name: NameArgument) -> None:
 @contexts.command("add")
 def add(
     name: NameArgument,
-    url: Annotated[str, typer.Argument(metavar="URL", help="as in http://127.0.0.1:8080")],
+    url: Annotated[
+        str,
+        typer.Argument(metavar="URL", help="as in http://127.0.0.1:8080", callback=checked_url),
+    ],
 ) -> None:
     """Name a Waybill, or give a name another URL.
 
@@ -93,9 +102,7 @@ def add(
     """
     if name == LOCAL or not name.strip():
         raise typer.BadParameter(f"{name!r} has a meaning of its own: choose another name")
-    if not url.startswith(("http://", "https://")):
-        raise typer.BadParameter(f"{url} should begin with http:// or https://", param_hint="URL")
-    write_contexts(read_contexts(os.environ).with_url(name, url.rstrip("/")), os.environ)
+    write_contexts(read_contexts(os.environ).with_url(name, url), os.environ)
     render.talk(f"context {name} is {url}: `waybill context use {name}`, or --context {name}")
 
 
@@ -115,10 +122,3 @@ def remove(name: NameArgument) -> None:
     left: Contexts = found.without(name)
     write_contexts(left, os.environ)
     render.talk(f"context {name} is forgotten; {left.used} is in use")
-
-
-def choose(name: str | None) -> None:
-    """For this process: `name` wins over all that the environment and the file say."""
-    if name is not None:
-        os.environ.pop(URL_VARIABLE, None)
-        os.environ["WAYBILL_CONTEXT"] = name

@@ -12,38 +12,24 @@ from waybill.cli import (
     events,
     logs,
     pipelines,
-    render,
     send,
     stack,
 )
-from waybill.cli.contexts import choose, contexts, known_names
+from waybill.cli.contexts import contexts
 from waybill.cli.keys import keys
+from waybill.cli.options import ContextOption, QuietOption, RootGroup, UrlOption
 from waybill.cli.render import Form, OutputOption, as_json, data
-from waybill.cli.session import CommandGroup
 from waybill.cli.tokens import tokens
 from waybill.version import client_version
 
 app = typer.Typer(
     name="waybill",
-    cls=CommandGroup,
+    cls=RootGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-ContextOption = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help="talk to this one of `waybill context list`",
-        autocompletion=known_names,
-    ),
-]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="no progress and no talk: answers and errors only")
-]
 
 
 def _say_version(wanted: bool) -> None:
@@ -60,9 +46,11 @@ VersionOption = Annotated[
 
 @app.callback()
 def waybill(
-    context: ContextOption = None,
+    output: OutputOption = Form.TABLE,
     quiet: QuietOption = False,  # noqa: FBT002 - a flag of the command line
-    show_version: VersionOption = False,  # noqa: FBT002 - the same
+    context: ContextOption = None,
+    target_url: UrlOption = None,
+    show_version: VersionOption = False,  # noqa: FBT002 - as quiet
 ) -> None:
     """Know when data put into Kafka has really arrived.
 
@@ -74,9 +62,10 @@ def waybill(
       waybill send orders orders '{"order_id": 1, "amount": 12.5}' --wait 60
       waybill down
 
-    It talks to the first of these that there is: --context, WAYBILL_URL, WAYBILL_CONTEXT, the
-    context in use, the stack of this folder or one above, http://127.0.0.1:8080.
+    It talks to the first of these that there is: --url or --context, WAYBILL_URL, WAYBILL_CONTEXT,
+    the context in use, the stack of this folder or one above, http://127.0.0.1:8080.
     Answers go to stdout, all else to stderr; -o json for scripts; NO_COLOR is respected.
+    -o, -q, --context and --url may stand before or behind the name of any command; the last wins.
     `waybill doctor` says what is wrong.
 
     \b
@@ -84,8 +73,6 @@ def waybill(
       0 complete, or done · 1 error · 2 usage · 3 dead-lettered or lost ·
       4 still in progress · 5 unknown now · 130 Ctrl-C
     """
-    choose(context)
-    render.be_quiet(quiet)
 
 
 def version(output: OutputOption = Form.TABLE) -> None:

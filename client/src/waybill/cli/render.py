@@ -44,7 +44,20 @@ class Form(StrEnum):
     JSON = "json"
 
 
-OutputOption = Annotated[Form, typer.Option("-o", "--output", help="how to print the answer")]
+def _nearest(context: typer.Context, form: Form) -> Form:
+    """As given behind the command's name, else as given before it."""
+    source = context.get_parameter_source("output")
+    if source is not None and source.name == "COMMANDLINE":
+        context.meta[__name__] = form  # seen by the commands inside, too
+    return Form(context.meta.get(__name__, form))
+
+
+OutputOption = Annotated[
+    Form,
+    typer.Option(
+        "-o", "--output", help="how to print the answer", callback=_nearest, case_sensitive=False
+    ),
+]
 
 
 def data(lines: "Iterable[Text | str]") -> None:

@@ -1,0 +1,77 @@
+"""The options that every command takes: each may stand before or behind the command's name."""
+
+import os
+from collections.abc import Sequence
+from copy import copy
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from waybill.cli import render
+from waybill.cli.contexts import checked_url, known_names
+from waybill.cli.session import CommandGroup
+from waybill.contexts import CONTEXT_VARIABLE
+from waybill.target import URL_VARIABLE
+
+
+def _be_quiet(context: typer.Context, quiet: bool) -> None:
+    if quiet or context.parent is None:
+        render.be_quiet(quiet)
+
+
+def _use_context(name: str | None) -> None:
+    """It wins over all that the environment and the file say."""
+    if name is not None:
+        os.environ.pop(URL_VARIABLE, None)
+        os.environ[CONTEXT_VARIABLE] = name
+
+
+def _use_url(url: str | None) -> None:
+    if url is not None:
+        os.environ[URL_VARIABLE] = checked_url(url)
+
+
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="no progress and no talk: answers and errors only",
+        callback=_be_quiet,
+    ),
+]
+ContextOption = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help="talk to this one of `waybill context list`",
+        autocompletion=known_names,
+        callback=_use_context,
+    ),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="talk to the Waybill there", callback=_use_url),
+]
+
+
+class RootGroup(CommandGroup):
+    """The whole command: hands its options down to every command in it."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - as of its parent
+        super().__init__(**attributes)
+        shared = [copy(option) for option in self.params if not option.is_eager]
+        for option in shared:
+            option.expose_value = False  # its callback does all
+        _hand_down(shared, self)
+
+
+def _hand_down(options: Sequence[Any], group: TyperGroup) -> None:
+    """To every command that does not name the option itself, to be told its value."""
+    for command in group.commands.values():
+        named = {param.name for param in command.params}
+        command.params.extend(option for option in options if option.name not in named)
+        if isinstance(command, TyperGroup):
+            _hand_down(options, command)
