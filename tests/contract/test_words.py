@@ -10,9 +10,12 @@ import pytest
 
 import waybill
 from waybill.cli.describe import OBSTACLES
+from waybill.cli.keys import KeyScope
+from waybill.cli.phases import Phase as PhaseToWaitFor
 from waybill.cli.render import STYLE_BY_WORD
 from waybill.outcomes import FINAL_KINDS
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.words import (
     Action,
     Obstacle,
@@ -91,6 +94,11 @@ def test_the_sdk_compares_with_words_that_there_are() -> None:
 def test_the_command_explains_obstacles_that_there_are_and_colours_every_end() -> None:
     assert set(OBSTACLES) <= set(Obstacle)
     assert {*OutcomeKind, *OperationState} <= set(STYLE_BY_WORD)
+
+
+def test_the_command_takes_every_phase_and_every_scope() -> None:
+    assert set(map(str, PhaseToWaitFor)) == set(map(str, Phase))
+    assert set(map(str, KeyScope)) == set(map(str, Scope))
 
 
 def test_alerts_and_dashboards_ask_for_outcomes_that_there_are() -> None:

@@ -67,7 +67,7 @@ def test_revoked_key_is_refused() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["new", "--scope", "all"], "'all' is none of read, write, admin"),
+        (["new", "--scope", "all"], "'all' is not one of 'read', 'write', 'admin'"),
         (["new"], "Missing option '--scope'"),
         (["new", "--scope", "read", "--env", "a_b"], "'a_b' is not 1 to 16 of a-z and 0-9"),
         (["new", "--scope", "read", "--days", "0"], "--days"),

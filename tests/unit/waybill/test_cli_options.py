@@ -89,3 +89,39 @@ def test_what_is_no_url_is_refused(url: str, command: Command) -> None:
     result = command("get", "--url", url)
     assert result.exit_code == 2
     assert "should begin with http:// or https://" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"),
+    [
+        (("wait", "orders", "--for", "Runing"), "'running', 'recovering'"),
+        (("restart", "orders", "--from", "noon"), "'earliest', 'latest'"),
+        (("get", "-o", "xml"), "'table', 'json'"),
+        (("-o", "xml", "get"), "'table', 'json'"),
+        (("completion", "tcsh"), "'bash', 'zsh', 'fish'"),
+        (("keys", "new", "--file", "k", "--scope", "root"), "'read', 'write', 'admin'"),
+    ],
+)
+def test_a_wrong_word_is_refused_at_once_with_the_right_ones(
+    server: ScriptedServer, command: Command, arguments: tuple[str, ...], known: str
+) -> None:
+    result = command(*arguments)
+    assert result.exit_code == 2
+    assert known in result.stderr
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("phase", ["running", "RUNNING", "Running"])
+def test_case_does_not_matter(server: ScriptedServer, command: Command, phase: str) -> None:
+    server.answer("GET", f"{PATH}/orders", Response(json={"name": "orders", "phase": "Running"}))
+    assert command("wait", "orders", "--for", phase, "--timeout", "0").exit_code == 0
+    assert command("completion", "BASH").exit_code == 0
+
+
+def test_where_to_begin_is_sent_as_waybill_spells_it(
+    server: ScriptedServer, command: Command
+) -> None:
+    done = {"id": "op-1", "pipeline": "orders", "action": "restart", "state": "done"}
+    server.answer("POST", f"{PATH}/orders/restart", Response(json=done))
+    assert command("restart", "orders", "--from", "Earliest").exit_code == 0
+    assert server.requests[0].params["from"] == "earliest"

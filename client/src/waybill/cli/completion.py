@@ -25,7 +25,7 @@ class Shell(StrEnum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="the shell to set up")],
+    shell: Annotated[Shell, typer.Argument(case_sensitive=False, help="the shell to set up")],
 ) -> None:
     """Print what lets a shell complete words.
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -19,9 +20,15 @@ from waybill.cli.session import CommandGroup
 from waybill.errors import WaybillError
 
 FILE_VARIABLE = "WAYBILL_API_KEYS_FILE"
-SCOPES = ("read", "write", "admin")
 ENV = re.compile("[a-z0-9]{1,16}")
 HEADER = ("ID", "NAME", "ENV", "SCOPES", "CREATED", "EXPIRES")
+
+
+class KeyScope(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
 
 keys = typer.Typer(
     cls=CommandGroup,
@@ -29,13 +36,6 @@ keys = typer.Typer(
     rich_markup_mode=None,
     help="Make, list and revoke the API keys that the services ask for.",
 )
-
-
-def _scopes(values: list[str]) -> list[str]:
-    for value in values:
-        if value not in SCOPES:
-            raise typer.BadParameter(f"{value!r} is none of {', '.join(SCOPES)}")
-    return values
 
 
 def _env(value: str) -> str:
@@ -49,11 +49,10 @@ FileOption = Annotated[
     typer.Option("--file", metavar="FILE", envvar=FILE_VARIABLE, help="the services' keys file"),
 ]
 ScopeOption = Annotated[
-    list[str],
+    list[KeyScope],
     typer.Option(
         "--scope",
-        metavar="SCOPE",
-        callback=_scopes,
+        case_sensitive=False,
         help="read (outcomes, pipelines), write (records, tokens) or admin (pipelines and their"
         " life); repeat it for several, none includes another",
     ),

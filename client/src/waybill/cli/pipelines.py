@@ -10,6 +10,7 @@ from waybill.cli.describe import describe_lines
 from waybill.cli.exits import ExitCode
 from waybill.cli.lag import lag_of
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
+from waybill.cli.phases import Phase
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, connect
 from waybill.errors import ProblemError
@@ -123,7 +124,9 @@ def restart(
     name: PipelineArgument,
     start_from: Annotated[
         StartFrom | None,
-        typer.Option("--from", help="where to begin in topics that were created anew"),
+        typer.Option(
+            "--from", case_sensitive=False, help="where to begin in topics that were created anew"
+        ),
     ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
@@ -159,8 +162,8 @@ def delete(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
 def wait(
     name: PipelineArgument,
     phase: Annotated[
-        str, typer.Option("--for", metavar="PHASE", help="as `waybill get` prints it")
-    ] = "Running",
+        Phase, typer.Option("--for", case_sensitive=False, help="the phase to wait for")
+    ] = Phase.RUNNING,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="at most so long")
     ] = 60.0,

@@ -1,0 +1,15 @@
+"""The phases of a pipeline, as `waybill get` prints them and a person may name them."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    CREATED = "Created"
+    SCHEDULING = "Scheduling"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    RECOVERING = "Recovering"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
