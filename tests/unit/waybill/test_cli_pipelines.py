@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from waybill.cli.phases import Phase
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
@@ -234,3 +235,13 @@ def test_wait_ends_with_the_code_of_the_phase(
     assert result.exit_code == code
     assert result.stdout == (f"orders {phase}\n" if code == 0 else "")
     assert ("`waybill describe orders` says why" in result.stderr) == (code != 0)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_pipeline_that_is_in_the_phase_is_not_waited_for(
+    server: ScriptedServer, command: Command, phase: Phase
+) -> None:
+    server.answer("GET", PATH, Response(json={**PIPELINE, "phase": phase}))
+    result = command("wait", "orders", "--for", phase.lower())
+    assert (result.exit_code, result.stdout) == (0, f"orders {phase}\n")
+    assert len(server.requests) == 1
