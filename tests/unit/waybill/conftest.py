@@ -1,5 +1,7 @@
 """What the tests of the client share: a scripted Waybill, a clock, a clean environment."""
 
+import pty
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from waybill.cli.main import app
 from waybill.testing import ManualClock, ScriptedServer
 
 Command = Callable[..., Result]
+Terminal = Callable[..., str]  # runs a command on a real pseudo-terminal: what it wrote there
+END = "<the end>"
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +52,26 @@ def command(server: ScriptedServer) -> Command:
         return runner.invoke(app, list(arguments), input=stdin)
 
     return run
+
+
+@pytest.fixture
+def terminal(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("WAYBILL_URL", server.url)
+    reading, writing = pty.openpty()
+    with open(reading, "rb", buffering=0) as screen, open(writing, "w") as stream:
+
+        def shown(*arguments: str) -> str:
+            with monkeypatch.context() as swapped:
+                swapped.setattr(sys, "stdout", stream)
+                swapped.setattr(sys, "stderr", stream)
+                with pytest.raises(SystemExit):
+                    app(list(arguments))
+            stream.write(END)
+            stream.flush()
+            text = ""
+            while END not in text:
+                text += screen.read(4096).decode()
+            return text.removesuffix(END)
+
+        yield shown

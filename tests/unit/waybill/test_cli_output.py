@@ -1,12 +1,9 @@
 """What all commands keep: help that teaches, plain text off a terminal, one boundary of errors."""
 
-import pty
-import sys
-from collections.abc import Callable, Iterator
-
 import pytest
 from typer.testing import CliRunner, Result
 
+from unit.waybill.conftest import Command, Terminal
 from waybill.cli.main import app
 from waybill.testing import Response, ScriptedServer, event_stream
 
@@ -31,9 +28,6 @@ COMMANDS = [
 LOST = Response(json={"outcome": "lost", "pipeline": "orders\x1b[2J"})
 ESCAPE = "\x1b["
 ERASE_LINE = "\x1b[2K"
-END = "<the end>"
-Command = Callable[..., Result]
-Terminal = Callable[..., str]  # runs a command on a real pseudo-terminal: what it wrote there
 
 
 def run(*arguments: str) -> Result:
@@ -86,29 +80,6 @@ def test_control_characters_of_others_are_shown_not_obeyed(
 ) -> None:
     server.answer("GET", "/v1/tokens/t", LOST)
     assert "orders\\x1b[2J" in command("token", "show", "t").stdout
-
-
-@pytest.fixture
-def terminal(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("WAYBILL_URL", server.url)
-    reading, writing = pty.openpty()
-    with open(reading, "rb", buffering=0) as screen, open(writing, "w") as stream:
-
-        def shown(*arguments: str) -> str:
-            with monkeypatch.context() as swapped:
-                swapped.setattr(sys, "stdout", stream)
-                swapped.setattr(sys, "stderr", stream)
-                with pytest.raises(SystemExit):
-                    app(list(arguments))
-            stream.write(END)
-            stream.flush()
-            text = ""
-            while END not in text:
-                text += screen.read(4096).decode()
-            return text.removesuffix(END)
-
-        yield shown
 
 
 @pytest.mark.parametrize(("no_colour", "coloured"), [("", True), ("1", False)])

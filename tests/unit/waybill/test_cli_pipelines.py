@@ -1,4 +1,4 @@
-"""`waybill apply, get, describe, start, stop, restart, delete, wait`: answers and exit codes."""
+"""`waybill apply, get, describe, start, stop, restart, delete`: answers and exit codes."""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from waybill.cli.phases import Phase
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
@@ -172,16 +171,6 @@ def test_restart_that_must_be_told_where_to_begin_says_how(
     ]
 
 
-def test_an_operation_that_is_not_done_in_time_goes_on(
-    server: ScriptedServer, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("waybill.cli.pipelines.OPERATION_WAIT_S", 0.0)
-    accept(server, "POST", f"{PATH}/stop", "stop", make_operation("pending", "stop"))
-    result = command("stop", "orders")
-    assert result.exit_code == 4
-    assert "goes on\nhint: `waybill describe orders` says what it waits for" in result.stderr
-
-
 def test_a_conflict_is_told_with_its_hint(server: ScriptedServer, command: Command) -> None:
     server.answer("POST", f"{PATH}/start", problem(409, "it is Stopping", hint="wait for Stopped"))
     result = command("start", "orders")
@@ -216,32 +205,3 @@ def test_get_as_json(server: ScriptedServer, command: Command) -> None:
 def test_get_of_a_missing_pipeline_is_an_error(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", PATH, problem(404, "no pipeline orders"))
     assert command("get", "orders").exit_code == 1
-
-
-@pytest.mark.parametrize(
-    ("phase", "arguments", "code"),
-    [
-        ("Running", (), 0),
-        ("Stopped", ("--for", "Stopped"), 0),
-        ("Starting", ("--timeout", "0"), 4),
-        ("Failed", (), 1),
-    ],
-)
-def test_wait_ends_with_the_code_of_the_phase(
-    server: ScriptedServer, command: Command, phase: str, arguments: tuple[str, ...], code: int
-) -> None:
-    server.answer("GET", PATH, Response(json={**PIPELINE, "phase": phase}))
-    result = command("wait", "orders", *arguments)
-    assert result.exit_code == code
-    assert result.stdout == (f"orders {phase}\n" if code == 0 else "")
-    assert ("`waybill describe orders` says why" in result.stderr) == (code != 0)
-
-
-@pytest.mark.parametrize("phase", list(Phase))
-def test_a_pipeline_that_is_in_the_phase_is_not_waited_for(
-    server: ScriptedServer, command: Command, phase: Phase
-) -> None:
-    server.answer("GET", PATH, Response(json={**PIPELINE, "phase": phase}))
-    result = command("wait", "orders", "--for", phase.lower())
-    assert (result.exit_code, result.stdout) == (0, f"orders {phase}\n")
-    assert len(server.requests) == 1

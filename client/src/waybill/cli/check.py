@@ -8,10 +8,11 @@ from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import connect
+from waybill.cli.session import TimeoutOption, connect
 from waybill.errors import ProblemError
 from waybill.findings import CheckedStage, Findings
 
+CHECK_WAIT_S = 60.0  # a driver that is not warm yet compiles SQL in some twenty seconds
 GraphOption = Annotated[
     bool, typer.Option("--graph", help="also print the stages, with the columns of their sinks")
 ]
@@ -20,6 +21,7 @@ GraphOption = Annotated[
 def check(
     file: ManifestOption,
     graph: GraphOption = False,  # noqa: FBT002 - a flag of the command line
+    timeout: TimeoutOption = CHECK_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Check a manifest as apply does, and make nothing of it.
@@ -32,12 +34,12 @@ def check(
       waybill check -f examples/orders.yaml --graph
 
     \b
-    Exit codes: 0 apply would take it · 1 errors · 2 usage
+    Exit codes: 0 apply would take it · 1 errors · 2 usage · 4 not checked in time
     """
     text, name = read_manifest(file), name_of(file)
     try:
         with connect() as client, render.busy(f"checking {name}"):
-            found = client.check(text)
+            found = client.check(text, timeout_s=timeout)
     except ProblemError as problem:
         if not problem.errors:
             raise

@@ -6,7 +6,7 @@ Never prints.
 from enum import IntEnum
 from typing import assert_never
 
-from waybill.errors import PhaseNotReached, StillInProgress, StillUnknown, WaybillError
+from waybill.errors import StillUnknown, WaitEnded, WaybillError
 from waybill.outcomes import Outcome, OutcomeKind
 
 
@@ -45,10 +45,10 @@ def of_outcome(outcome: Outcome) -> ExitCode:
 
 
 def of_error(error: WaybillError) -> ExitCode:
-    if isinstance(error, StillInProgress | PhaseNotReached):
-        return ExitCode.IN_PROGRESS
     if isinstance(error, StillUnknown):
         return ExitCode.UNKNOWN
+    if isinstance(error, WaitEnded):
+        return ExitCode.IN_PROGRESS
     return ExitCode.ERROR
 
 

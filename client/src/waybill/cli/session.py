@@ -29,9 +29,7 @@ def _not_empty(value: str | None) -> str | None:
 
 def known_pipelines() -> list[str]:
     """For shell completion, which must neither fail nor keep anybody waiting."""
-    from waybill.client import Client
-
-    with suppress(WaybillError), Client(timeout_s=COMPLETION_TIMEOUT_S) as client:
+    with suppress(WaybillError), connect(COMPLETION_TIMEOUT_S) as client:
         return [pipeline.name for pipeline in client.pipelines()]
     return []
 
@@ -54,6 +52,9 @@ GenerationOption = Annotated[
         metavar="N",
         help="of the pipeline at least, as `waybill apply` told it: waits until it is known",
     ),
+]
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="how long to wait at most")
 ]
 InputArgument = Annotated[
     str, typer.Argument(metavar="INPUT", help="the input's name", callback=_not_empty)
@@ -82,8 +83,8 @@ def direct(timeout_s: float) -> "Connection":
     return Connection(target, timeout_s=timeout_s, api_key=find_api_key(None, os.environ))
 
 
-def connect() -> "Client":
+def connect(timeout_s: float | None = None) -> "Client":
     """A client for WAYBILL_URL or the stack around this folder; imports HTTP only now."""
-    from waybill.client import Client
+    from waybill.client import TIMEOUT_S, Client
 
-    return Client()
+    return Client(timeout_s=TIMEOUT_S if timeout_s is None else timeout_s)

@@ -13,6 +13,7 @@ from waybill.cli.session import (
     CommandGroup,
     GenerationOption,
     PipelineArgument,
+    TimeoutOption,
     TokenArgument,
     connect,
 )
@@ -27,10 +28,6 @@ tokens = typer.Typer(
 )
 
 STDIN = "-"
-
-TimeoutOption = Annotated[
-    float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="how long to wait at most")
-]
 
 
 @tokens.command("show")

@@ -1,0 +1,190 @@
+"""The commands that change pipelines: apply, start, stop, restart, delete."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.exits import ExitCode
+from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
+from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import PipelineArgument, TimeoutOption, connect
+from waybill.errors import ProblemError
+from waybill.models import Fault, Operation, StartFrom
+
+if TYPE_CHECKING:
+    from waybill.client import Client
+
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="end with 4 when it is not done in this time")
+]
+
+
+def apply(
+    file: ManifestOption,
+    wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Create or change a pipeline from a manifest, and start it.
+
+    Waits until it runs. If that takes longer than --timeout, it is told as accepted and goes on:
+    `waybill wait` follows it. What is wrong is told as file:line:column with a hint, also
+    what only Spark finds (in SQL, in a sink's table). A manifest that is refused changes nothing.
+
+    \b
+    Example:
+      waybill apply -f examples/orders.yaml && waybill wait orders
+
+    \b
+    Exit codes: 0 applied, or accepted · 1 error · 2 usage · 4 with --wait: not done in time
+    """
+    text, name = read_manifest(file), name_of(file)
+    try:
+        with connect() as client:
+            operation = _settle(client, client.apply(text), timeout, output)
+    except ProblemError as problem:
+        if not problem.errors:
+            raise
+        _tell_faults(problem.errors, name)
+        raise typer.Exit(ExitCode.ERROR) from problem
+    _tell_operation(operation, name, output)
+    _tell_pending(operation, timeout, output, must_end=wait)
+
+
+def start(
+    name: PipelineArgument,
+    wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Start a stopped pipeline; it goes on where it stopped.
+
+    Waits until it runs. If that takes longer than --timeout, it is told as accepted and goes on.
+
+    \b
+    Example:
+      waybill start orders && waybill wait orders
+
+    Exit codes: 0 it runs, or accepted · 1 error · 4 with --wait: not done in time
+    """
+    _change(lambda client: client.start(name), timeout, output, must_end=wait)
+
+
+def stop(
+    name: PipelineArgument,
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Stop a pipeline after its running batch; tokens stay answerable.
+
+    \b
+    Example:
+      waybill stop orders && waybill wait orders --for Stopped
+
+    Exit codes: 0 stopped · 1 error · 4 not done in time
+    """
+    _change(lambda client: client.stop(name), timeout, output)
+
+
+def restart(
+    name: PipelineArgument,
+    start_from: Annotated[
+        StartFrom | None,
+        typer.Option(
+            "--from", case_sensitive=False, help="where to begin in topics that were created anew"
+        ),
+    ] = None,
+    wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Restart a pipeline, also one that is stopped or failed; it goes on where its sinks stand.
+
+    After a topic was deleted and created again, --from says where to begin in the new one. What
+    was not processed of the old one ends as lost; what was written is not written again.
+
+    \b
+    Example:
+      waybill restart orders
+      waybill restart orders --from earliest
+
+    \b
+    Exit codes: 0 it runs with a new driver, or accepted · 1 error · 2 usage ·
+      4 with --wait: not done in time
+    """
+    _change(lambda client: client.restart(name, start_from), timeout, output, must_end=wait)
+
+
+def delete(
+    name: PipelineArgument,
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Delete a pipeline; its topics and tables stay.
+
+    Tokens that are not complete by then end as lost.
+
+    \b
+    Example:
+      waybill delete orders
+
+    Exit codes: 0 deleted · 1 error · 4 not done in time
+    """
+    _change(lambda client: client.delete(name), timeout, output)
+
+
+def _change(
+    ask: "Callable[[Client], Operation]", timeout: float, output: Form, *, must_end: bool = True
+) -> None:
+    with connect() as client:
+        operation = _settle(client, ask(client), timeout, output)
+    _tell_operation(operation, operation.pipeline, output)
+    _tell_pending(operation, timeout, output, must_end=must_end)
+
+
+def _settle(client: "Client", operation: Operation, timeout: float, output: Form) -> Operation:
+    if not operation.pending:
+        return operation
+    doing = f"{operation.action} {operation.pipeline}"
+    with showing_phase(operation.pipeline, doing, output):
+        return client.operation(operation.id, wait_s=timeout)
+
+
+def _tell_operation(operation: Operation, file: str, output: Form) -> None:
+    if output is Form.JSON:
+        render.as_json(operation.raw)
+    for warning in operation.warnings:
+        render.complain(f"warning: {warning}")
+    _tell_faults(operation.errors, file)
+    if operation.failed:
+        render.complain(
+            render.words("error:", f"{operation.action} {operation.pipeline}", "failed")
+        )
+        raise typer.Exit(ExitCode.ERROR)
+    if output is Form.TABLE and not operation.pending:
+        told = [operation.pipeline, operation.action, operation.state]
+        if operation.generation is not None:
+            told.append(f"generation {operation.generation}")
+        render.data([render.words(*told)])
+
+
+def _tell_pending(operation: Operation, timeout: float, output: Form, *, must_end: bool) -> None:
+    if not operation.pending:
+        return
+    name, asked = operation.pipeline, f"{operation.action} {operation.pipeline}"
+    if must_end:
+        render.complain(
+            f"{asked} is not done after {timeout:g} s: it goes on",
+            f"hint: `waybill describe {name}` says what it waits for",
+        )
+        raise typer.Exit(ExitCode.IN_PROGRESS)
+    if output is Form.TABLE:
+        told = f"is accepted, but not done after {timeout:g} s: `waybill wait {name}` follows it"
+        render.data([f"{asked} {told}"])
+
+
+def _tell_faults(faults: tuple[Fault, ...], file: str) -> None:
+    render.complain(*(render.fault_text(fault, file) for fault in faults))
