@@ -42,20 +42,10 @@ def test_every_help_has_an_example_and_the_exit_codes(name: str) -> None:
     assert "Exit codes: 0 " in result.stdout
 
 
-def test_version_is_told_either_way() -> None:
-    told = run("--version")
-    assert told.exit_code == 0
-    assert told.stdout == run("version").stdout
-
-
 def test_help_lists_every_command() -> None:
     listed = run("--help").stdout.partition("Commands:")[2]
     for name in COMMANDS:
         assert f"\n  {name.split()[0]} " in listed
-
-
-def test_version_is_data() -> None:
-    assert run("version").stdout.startswith("waybill 0.")
 
 
 @pytest.mark.parametrize("arguments", [["send"], ["get", "-o", "xml"], ["nonsense"]])

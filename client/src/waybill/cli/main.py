@@ -15,11 +15,12 @@ from waybill.cli import (
     pipelines,
     send,
     stack,
+    versions,
 )
 from waybill.cli.contexts import contexts
 from waybill.cli.keys import keys
 from waybill.cli.options import ContextOption, QuietOption, RootGroup, UrlOption
-from waybill.cli.render import Form, OutputOption, as_json, data
+from waybill.cli.render import Form, OutputOption, data
 from waybill.cli.tokens import tokens
 from waybill.version import client_version
 
@@ -41,7 +42,7 @@ def _say_version(wanted: bool) -> None:
 
 VersionOption = Annotated[
     bool,
-    typer.Option("--version", help="as `waybill version`", is_eager=True, callback=_say_version),
+    typer.Option("--version", help="of this client", is_eager=True, callback=_say_version),
 ]
 
 
@@ -76,21 +77,6 @@ def waybill(
     """
 
 
-def version(output: OutputOption = Form.TABLE) -> None:
-    """Print the version of this client.
-
-    \b
-    Example:
-      waybill version
-
-    Exit codes: 0 ok
-    """
-    if output is Form.JSON:
-        as_json({"client": client_version()})
-    else:
-        data([f"waybill {client_version()}"])
-
-
 for command in (
     demo.demo,
     stack.up,
@@ -116,4 +102,4 @@ for command in (
 app.add_typer(tokens, name="token")
 app.add_typer(keys, name="keys")
 app.add_typer(contexts, name="context")
-app.command()(version)
+app.command()(versions.version)
