@@ -50,3 +50,52 @@ def test_an_unknown_name_is_told_with_the_known_ones() -> None:
 
 def test_without_any_stack_the_way_to_one_is_told() -> None:
     assert "start one with `waybill up`" in waybill().stderr
+
+
+TRACEBACK = "Traceback (most recent call last):\n  File x\nStageStopped: topic_recreated: A is B"
+RUN_ENDS = {**LINE, "level": "error", "message": "run ends", "error": TRACEBACK}
+PY4J = {
+    **LINE,
+    "logger": "py4j.clientserver",
+    "message": "There was an exception",
+    "error": "Traceback\nwaybill_spark.driver.failures.StageFailed: stage load ended",
+}
+QUERY = "09:13:36.042 ERROR MicroBatchExecution: Query load [id = d] terminated with error"
+BATCH = [
+    QUERY,
+    "org.apache.spark.ForeachBatchUserFuncException: [X] An error occurred. Return Message: Trace",
+    "  File x",
+    "waybill_spark.driver.failures.StageFailed: stage load ended",
+    " SQLSTATE: 39000",
+    "\tat org.apache.spark.ForeachBatchSink.addBatch(ForeachBatchSink.scala:49)",
+    "Caused by: py4j.Py4JException: An exception was raised by the Python Proxy.",
+    "\t... 29 more",
+]
+OTHER = [QUERY, "java.lang.OutOfMemoryError: heap", "  at org.apache.spark.X.y(X.scala:1)"]
+
+
+def write(tmp_path: Path, *records: dict[str, object] | str) -> None:
+    folder = tmp_path / ".waybill" / "logs"
+    folder.mkdir(parents=True)
+    lines = [each if isinstance(each, str) else json.dumps(each) for each in records]
+    (folder / "orders.log").write_text("\n".join(lines) + "\n")
+
+
+def test_an_expected_stop_is_one_line_and_verbose_shows_where_it_came_from(tmp_path: Path) -> None:
+    ends = {**RUN_ENDS, "expected": True, "reason": "topic_recreated: A is B"}
+    write(tmp_path, PY4J, *BATCH, ends)
+    (line,) = waybill("orders").stdout.splitlines()
+    assert line.endswith("run ends batch=7 reason=topic_recreated: A is B")
+    told = waybill("orders", "--verbose").stdout
+    assert TRACEBACK in told
+    assert "stage load ended" in told
+    assert "ForeachBatchSink.scala:49" in told
+    assert len(waybill("orders", "-o", "json").stdout.splitlines()) == len(BATCH) + 2
+
+
+def test_what_was_not_expected_keeps_its_traceback(tmp_path: Path) -> None:
+    write(tmp_path, {**RUN_ENDS, "expected": False}, *OTHER, LINE, QUERY)
+    told = waybill("orders").stdout
+    assert TRACEBACK in told
+    assert told.splitlines()[-5:-2] == OTHER
+    assert told.splitlines()[-1] == QUERY

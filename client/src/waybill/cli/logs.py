@@ -1,8 +1,10 @@
 """The command `logs`: what the local stack's services and drivers have written."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,13 @@ from waybill.cli.stack import local_stack
 from waybill.errors import WaybillError
 
 LINES = 100
-HEAD = ("at", "level", "service", "logger", "message", "error")
+HEAD = ("at", "level", "service", "logger", "message", "error", "expected")
+NEW = re.compile(r"\{|\d\d:\d\d:\d\d")
+"""How a record begins; other lines belong to the one before."""
+PY4J = "py4j.clientserver"
+STAGE_ENDED = "waybill_spark.driver.failures.StageFailed"
+QUERY_ENDED = " ERROR MicroBatchExecution: Query "
+OF_A_BATCH = ".ForeachBatchUserFuncException: "
 
 
 def known_names() -> list[str]:
@@ -41,12 +49,16 @@ def logs(
     lines: Annotated[
         int, typer.Option("-n", "--lines", min=0, metavar="N", help="of the end of each log")
     ] = LINES,
+    verbose: Annotated[  # noqa: FBT002 - the same
+        bool, typer.Option("--verbose", help="also where in the code an expected stop came from")
+    ] = False,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Show what services and pipelines' drivers have written.
 
     Of the local stack, also of one that has ended. Without a name, all logs, each
-    line behind its name.
+    line behind its name. Why a pipeline was stopped is one line, as long as it is nothing
+    unexpected.
 
     \b
     Example:
@@ -61,12 +73,11 @@ def logs(
         from waybill_local.logs import follow as read_on
 
         chosen = _choose(find_logs(Path.cwd()), name)
-        for source, path in chosen.items():
-            for line in tail(path, lines):
-                _tell(source, line, output, named=name is None)
-        if follow:
-            for source, line in read_on(chosen):
-                _tell(source, line, output, named=name is None)
+        written = ((source, line) for source, path in chosen.items() for line in tail(path, lines))
+        told = chain(written, read_on(chosen) if follow else ())
+        whole = verbose or output is Form.JSON
+        for source, line in told if whole else _without_batches(told):
+            _tell(source, line, output, named=name is None, verbose=verbose)
 
 
 def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
@@ -79,15 +90,35 @@ def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
     return {name: found[name]}
 
 
-def _tell(source: str, line: str, output: Form, *, named: bool) -> None:
+def _without_batches(told: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Without what Py4J and Spark say of a batch that failed: the run tells why by itself."""
+    held: dict[str, str] = {}
+    left_out: set[str] = set()
+    for source, line in told:
+        head = held.pop(source, None)
+        if head is not None and OF_A_BATCH in line:
+            left_out.add(source)
+            continue
+        if head is not None:
+            yield source, head
+        if NEW.match(line):
+            left_out.discard(source)
+        if QUERY_ENDED in line:
+            held[source] = line  # what follows says of which sort it is
+        elif source not in left_out and not (PY4J in line and STAGE_ENDED in line):
+            yield source, line
+    yield from held.items()
+
+
+def _tell(source: str, line: str, output: Form, *, named: bool, verbose: bool) -> None:
     if output is Form.JSON:
         render.data([json.dumps({"source": source, "line": line}, ensure_ascii=False)])
     else:
-        shown = _readable(line)
+        shown = _readable(line, verbose=verbose)
         render.data([f"{source:<14} {shown}" if named else shown])
 
 
-def _readable(line: str) -> str:
+def _readable(line: str, *, verbose: bool) -> str:
     """A line of JSON as people read it: time, level, who, what, the rest as name=value."""
     if not line.startswith("{"):
         return line
@@ -97,5 +128,6 @@ def _readable(line: str) -> str:
     except (ValueError, KeyError, TypeError):
         return line
     more = " ".join(f"{key}={value}" for key, value in said.items() if key not in HEAD)
-    error = f"\n{said['error']}" if "error" in said else ""
+    traced = "error" in said and (verbose or not said.get("expected"))
+    error = f"\n{said['error']}" if traced else ""
     return f"{head} {more}".rstrip() + error

@@ -31,6 +31,18 @@ class StageFailed(ContractError):
         self.stage = stage
 
 
+def cause_of(failure: Exception) -> BaseException:
+    """Why the stage ended, where the failure says no more than that it did."""
+    return failure.__cause__ or failure if isinstance(failure, StageFailed) else failure
+
+
+def for_the_log(cause: BaseException) -> dict[str, object]:
+    """`expected`: raised on purpose, so that nobody needs its traceback to understand it."""
+    said = describe(cause, None)
+    expected = isinstance(cause, ContractError) or said.domain != "internal"
+    return {"expected": expected, "reason": said.message}
+
+
 def describe(failure: BaseException, stage: str | None) -> LifecycleError:
     """Who must act, what happened, and what to do."""
     match failure:

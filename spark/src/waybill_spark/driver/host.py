@@ -26,7 +26,7 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.driver.checking import unfit
 from waybill_spark.driver.cluster import is_cluster
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline, compile_stages
-from waybill_spark.driver.failures import StageFailed, describe
+from waybill_spark.driver.failures import StageFailed, cause_of, describe, for_the_log
 from waybill_spark.driver.orders import Orders
 from waybill_spark.driver.run import Engine, PipelineRun
 from waybill_spark.driver.warming import warming
@@ -125,7 +125,7 @@ class Host:
             try:
                 self._carry_out(spec)
             except Exception as error:  # the run's boundary: whatever it was, the runner is told
-                logger.exception("run ends")
+                logger.exception("run ends", extra=for_the_log(cause_of(error)))
                 self._tell_failure(spec, error)
                 return False
             left = self._left_behind(threads)
@@ -166,7 +166,7 @@ class Host:
 
     def _tell_failure(self, spec: RunSpec, error: Exception) -> None:
         stage = error.stage if isinstance(error, StageFailed) else None
-        cause = (error.__cause__ or error) if isinstance(error, StageFailed) else error
+        cause = cause_of(error)
         if isinstance(cause, UserError):
             cause = UserError(place(cause.problems, spec.manifest))
         problems = tuple(cause.problems) if isinstance(cause, UserError) else ()
