@@ -39,26 +39,51 @@ def test_completion_prints_a_script_for_the_shell(shell: str) -> None:
     assert "_WAYBILL_COMPLETE" in result.stdout
 
 
-def test_bash_completes_commands_and_names_of_contexts() -> None:
-    def complete(line: str) -> list[str]:
-        code = "from waybill.cli.main import app; app(prog_name='waybill')"
-        words = {
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(line.split()) - 1),
-            "_WAYBILL_COMPLETE": "complete_bash",
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, **words},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        return done.stdout.split()
+def complete(line: str, url: str) -> list[str]:
+    code = "from waybill.cli.main import app; app(prog_name='waybill')"
+    words = {
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+        "_WAYBILL_COMPLETE": "complete_bash",
+        "WAYBILL_URL": url,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **words},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
 
-    assert complete("waybill desc") == ["describe"]
-    assert complete("waybill context use lo") == ["local"]
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("waybill desc", ["describe"]),
+        ("waybill context use lo", ["local"]),
+        ("waybill get ord", ["orders"]),
+        ("waybill wait ord", ["orders"]),
+        ("waybill wait orders --for run", ["Running"]),
+        ("waybill send orders cli", ["clicks"]),
+        ("waybill token for orders cli", ["clicks"]),
+    ],
+)
+def test_bash_completes_commands_phases_and_names(
+    server: ScriptedServer, line: str, words: list[str]
+) -> None:
+    orders = {"name": "orders", "phase": "Running"}
+    clicks = {"name": "clicks", "topic": "clicks.in"}
+    server.answer("GET", "/v1/pipelines", Response(json={"items": [orders]}))
+    server.answer("GET", "/v1/pipelines/orders", Response(json={**orders, "inputs": [clicks]}))
+    assert complete(line, server.url) == words
+
+
+@pytest.mark.parametrize("line", ["waybill get ord", "waybill send orders cli"])
+def test_without_a_waybill_it_completes_nothing_and_says_nothing(line: str) -> None:
+    assert complete(line, "http://127.0.0.1:9") == []
 
 
 def test_quiet_leaves_answers_and_errors(command: Command, server: ScriptedServer) -> None:

@@ -29,7 +29,8 @@ def completion(
 ) -> None:
     """Print what lets a shell complete words.
 
-    It completes commands, options, and the names of pipelines, contexts and logs.
+    It completes commands, options, phases, and the names of pipelines, inputs, contexts and
+    logs.
 
     \b
     Example:

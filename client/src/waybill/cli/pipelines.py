@@ -10,14 +10,17 @@ from waybill.cli.lag import lag_of
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
 from waybill.cli.phases import Phase
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption, connect
+from waybill.cli.session import PipelineArgument, TimeoutOption, connect, known_pipelines
 from waybill.pipelines import Pipeline
 
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
 
 def get(
-    name: Annotated[str | None, typer.Argument(metavar="PIPELINE", help="only this one")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="PIPELINE", help="only this one", autocompletion=known_pipelines),
+    ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """List the pipelines, or show one.

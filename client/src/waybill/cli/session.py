@@ -34,6 +34,13 @@ def known_pipelines() -> list[str]:
     return []
 
 
+def known_inputs(context: typer.Context) -> list[str]:
+    """Of the pipeline that is already typed; as careful as `known_pipelines`."""
+    with suppress(WaybillError), connect(COMPLETION_TIMEOUT_S) as client:
+        return [found.name for found in client.pipeline(context.params["pipeline"]).inputs]
+    return []
+
+
 PipelineArgument = Annotated[
     str,
     typer.Argument(
@@ -57,7 +64,13 @@ TimeoutOption = Annotated[
     float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="how long to wait at most")
 ]
 InputArgument = Annotated[
-    str, typer.Argument(metavar="INPUT", help="the input's name", callback=_not_empty)
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        help="the input's name",
+        callback=_not_empty,
+        autocompletion=known_inputs,
+    ),
 ]
 TokenArgument = Annotated[
     str, typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=_not_empty)

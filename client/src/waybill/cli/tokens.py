@@ -16,6 +16,7 @@ from waybill.cli.session import (
     TimeoutOption,
     TokenArgument,
     connect,
+    known_inputs,
 )
 from waybill.models import Position
 from waybill.outcomes import Outcome
@@ -76,7 +77,11 @@ def make(
     pipeline: PipelineArgument,
     input: Annotated[
         str | None,
-        typer.Argument(metavar="INPUT", help="the input: all that it holds now"),
+        typer.Argument(
+            metavar="INPUT",
+            help="the input: all that it holds now",
+            autocompletion=known_inputs,
+        ),
     ] = None,
     position: Annotated[
         list[str] | None,
