@@ -11,7 +11,7 @@ import pytest
 import waybill
 from waybill.cli.describe import OBSTACLES
 from waybill.cli.keys import KeyScope
-from waybill.cli.phases import Phase as PhaseToWaitFor
+from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import STYLE_BY_WORD
 from waybill.outcomes import FINAL_KINDS
 from waybill_shared.contract.lifecycle import Phase
@@ -97,7 +97,7 @@ def test_the_command_explains_obstacles_that_there_are_and_colours_every_end() -
 
 
 def test_the_command_takes_every_phase_and_every_scope() -> None:
-    assert set(map(str, PhaseToWaitFor)) == set(map(str, Phase))
+    assert set(map(str, PipelinePhase)) == set(map(str, Phase))
     assert set(map(str, KeyScope)) == set(map(str, Scope))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from unit.waybill.conftest import Command, Terminal
 from unit.waybill.test_cli_pipelines import MANIFEST, PATH, PIPELINE, accept, make_operation
-from waybill.cli.phases import Phase
+from waybill.cli.phases import PipelinePhase
 from waybill.testing import Response, ScriptedServer
 
 TO_RUN: list[tuple[str, str, str, tuple[str, ...]]] = [
@@ -116,9 +116,9 @@ def test_wait_ends_with_the_code_of_the_phase(
     assert ("`waybill describe orders` says why" in result.stderr) == (code != 0)
 
 
-@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("phase", list(PipelinePhase))
 def test_a_pipeline_that_is_in_the_phase_is_not_waited_for(
-    server: ScriptedServer, command: Command, phase: Phase
+    server: ScriptedServer, command: Command, phase: PipelinePhase
 ) -> None:
     server.answer("GET", PATH, Response(json={**PIPELINE, "phase": phase}))
     result = command("wait", "orders", "--for", phase.lower())

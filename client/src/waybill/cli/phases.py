@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Phase(StrEnum):
+class PipelinePhase(StrEnum):
     CREATED = "Created"
     SCHEDULING = "Scheduling"
     STARTING = "Starting"

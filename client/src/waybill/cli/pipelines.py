@@ -8,7 +8,7 @@ from waybill.cli import render
 from waybill.cli.describe import describe_lines
 from waybill.cli.lag import lag_of
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
-from waybill.cli.phases import Phase
+from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, known_pipelines
 from waybill.pipelines import Pipeline
@@ -66,8 +66,8 @@ def describe(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
 def wait(
     name: PipelineArgument,
     phase: Annotated[
-        Phase, typer.Option("--for", case_sensitive=False, help="the phase to wait for")
-    ] = Phase.RUNNING,
+        PipelinePhase, typer.Option("--for", case_sensitive=False, help="the phase to wait for")
+    ] = PipelinePhase.RUNNING,
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
