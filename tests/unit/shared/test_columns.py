@@ -23,32 +23,44 @@ def test_columns_keep_their_order_and_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ddl", "message"),
+    ("ddl", "place", "message"),
     [
-        ("", "expected a column name, found '', at character 1"),
-        ("a", "expected a type, found '', at character 2"),
-        ("a INT,", "expected a column name, found '', at character 7"),
-        ("a INT b INT", "expected a comma, found 'b INT', at character 7"),
-        ("a FOO", "unknown type FOO, at character 3"),
-        ("a INT, A INT", "column 'A' stands twice, at character 8"),
-        ("a DECIMAL(39,2)", "DECIMAL(39,2) is not 1 ≤ precision ≤ 38, scale ≤ precision, at"),
-        ("a DECIMAL(2,3)", "DECIMAL(2,3) is not 1 ≤ precision ≤ 38, scale ≤ precision, at"),
-        ("a DECIMAL(0)", "DECIMAL(0,0) is not 1 ≤ precision ≤ 38, scale ≤ precision, at"),
-        ("a DECIMAL(x)", "expected a number, found 'x', at"),
-        ("a ARRAY", "expected '<', found '', at character 8"),
-        ("a ARRAY<INT", "expected '>', found '', at character 12"),
-        ("a MAP<INT,INT>", "the keys of a MAP read from JSON are STRING, at character 7"),
-        ("a STRUCT<b INT>", "expected ':', found 'INT>', at character 12"),
-        ("a STRUCT<b: FOO>", "unknown type FOO, at character 13"),
-        ("a INT NOT NULL", "expected a comma, found 'NOT NULL', at character 7"),
-        ("a-b INT", "expected a type, found '-b INT', at character 2"),
-        ("a " + "ARRAY<" * 20 + "INT" + ">" * 20, "types nest deeper than 16, at"),
+        ("", (1, 1), "expected a column name, found the end of the text"),
+        ("a", (1, 2), "expected a type, found the end of the text"),
+        ("a INT, \n", (1, 7), "expected a column name, found the end of the text"),
+        ("a INT b INT", (1, 7), "expected a comma, found 'b INT'"),
+        ("a FOO", (1, 3), "unknown type FOO"),
+        ("a INT,\n  b FOO", (2, 5), "unknown type FOO"),
+        ("a INT, A INT", (1, 8), "column 'A' stands twice"),
+        ("a DECIMAL(39,2)", (1, 10), "DECIMAL(39,2) cannot be"),
+        ("a DECIMAL(2,3)", (1, 10), "DECIMAL(2,3) cannot be"),
+        ("a DECIMAL(0)", (1, 10), "DECIMAL(0,0) cannot be"),
+        ("a DECIMAL(x)", (1, 12), "expected a number, found 'x'"),
+        ("a ARRAY", (1, 8), "expected '<', found the end of the text"),
+        ("a ARRAY<INT", (1, 12), "expected '>', found the end of the text"),
+        ("a MAP<INT,INT>", (1, 7), "the keys of a MAP read from JSON are STRING"),
+        ("a STRUCT<b INT>", (1, 12), "expected ':', found 'INT>'"),
+        ("a STRUCT<b: FOO>", (1, 13), "unknown type FOO"),
+        ("a INT NOT NULL", (1, 7), "expected a comma, found 'NOT NULL'"),
+        ("a-b INT", (1, 2), "expected a type, found '-b INT'"),
+        ("a " + "ARRAY<" * 20 + "INT" + ">" * 20, (1, 105), "types nest deeper than 16"),
     ],
 )
-def test_mistake_is_named_with_its_place(ddl: str, message: str) -> None:
+def test_mistake_is_named_with_its_place(ddl: str, place: tuple[int, int], message: str) -> None:
     with pytest.raises(UserError) as raised:
         parse_columns(ddl)
-    assert f"schema: {message}" in str(raised.value)
+    (problem,) = raised.value.problems
+    assert (problem.message, (problem.line, problem.column)) == (message, place)
+
+
+@pytest.mark.parametrize(
+    ("type", "ours"),
+    [("VARCHAR(20)", "STRING"), ("numeric(10,2)", "DECIMAL"), ("Bool", "BOOLEAN"), ("INTT", "INT")],
+)
+def test_type_that_others_know_is_told_by_our_name(type: str, ours: str) -> None:
+    with pytest.raises(UserError) as raised:
+        parse_columns(f"a {type}")
+    assert raised.value.problems[0].hint.startswith(f"did you mean {ours}?")
 
 
 def test_unknown_type_comes_with_the_known_ones() -> None:

@@ -114,13 +114,22 @@ def test_deep_document_is_refused() -> None:
     assert refused("a: " + "[" * 40 + "]" * 40).message == "the document nests deeper than 32"
 
 
-@pytest.mark.parametrize("text", ["", "just text", "- a list", "7", "null"])
-def test_document_is_a_mapping(text: str) -> None:
-    assert refused(text).message == "the document is not a mapping of keys to values"
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the document is empty"),
+        ("null", "the document is empty"),
+        ("just text", "the document has no keys with values"),
+        ("- a list", "the document has no keys with values"),
+        ("7", "the document has no keys with values"),
+    ],
+)
+def test_document_is_a_mapping(text: str, message: str) -> None:
+    assert refused(text).message == message
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("a: [1\n", 2), ("a: 1\n\tb: 2\n", 2), ("a: 1\na: 2\n", 2), ("a: 'b\n", 2)]
+    ("text", "line"), [("a: [1\n", 1), ("a: 1\n\tb: 2\n", 2), ("a: 1\na: 2\n", 2), ("a: 'b\n", 1)]
 )
 def test_broken_yaml_has_its_line(text: str, line: int) -> None:
     problem = refused(text)

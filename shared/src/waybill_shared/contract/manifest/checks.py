@@ -5,19 +5,18 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.suggestions import hint_of_names
 
 Located = tuple[Path, Problem]
+SHARED = "inputs and sinks share one space of names; so do the inputs and steps of a stage"
 
 
 def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     """Topics whose names begin with `reserved` and a dot are Waybill's own."""
-    found = [
-        *_schema_problems(manifest),
-        *_name_problems(manifest),
-        *_topic_problems(manifest, reserved),
-        *_source_problems(manifest),
-    ]
-    # With a name that means two things, a cycle may be no more than a consequence.
+    names = _name_problems(manifest)
+    found = [*_schema_problems(manifest), *names, *_topic_problems(manifest, reserved)]
+    if not names:  # else what reads that name may be wrong for that alone
+        found += _source_problems(manifest)
     return found or _cycle_problems(manifest)
 
 
@@ -30,7 +29,8 @@ def _schema_problems(manifest: Manifest) -> list[Located]:
             found += [(("inputs", i, "schema"), problem) for problem in error.problems]
             continue
         if source.key is not None and source.key not in names:
-            message, hint = f"key {source.key!r} is not a column", f"columns: {', '.join(names)}"
+            message = f"key {source.key!r} is not a column"
+            hint = hint_of_names(source.key, names, "columns")
             found.append((("inputs", i, "key"), Problem(message=message, hint=hint)))
     return found
 
@@ -43,7 +43,7 @@ def _name_problems(manifest: Manifest) -> list[Located]:
 
     def claim(name: str, taken: set[str], path: Path) -> None:
         if name in taken:
-            found.append((path, Problem(message=f"the name {name!r} is taken", path="")))
+            found.append((path, Problem(message=f"the name {name!r} is taken", hint=SHARED)))
         taken.add(name)
 
     for i, source in enumerate(manifest.inputs):
@@ -92,24 +92,31 @@ def _source_problems(manifest: Manifest) -> list[Located]:
     for s, stage in enumerate(manifest.stages):
         for i, name in enumerate(stage.inputs):
             if name not in readable:
-                problem = Problem(
-                    message=f"stage {stage.name!r} reads {name!r}: no input, no Kafka sink",
-                    hint=f"known: {', '.join(readable)}",
-                )
+                message = f"stage {stage.name!r} reads {name!r}: {_what_is(name, manifest)}"
+                problem = Problem(message=message, hint=hint_of_names(name, readable, "known"))
                 found.append((("stages", s, "inputs", i), problem))
         views = [*stage.inputs, *(step.name for step in stage.steps)]
         for k, sink in enumerate(stage.sinks):
             path = ("stages", s, "sinks", k)
             if sink.source is not None and sink.source not in views:
-                hint = f"known in this stage: {', '.join(views)}"
+                hint = hint_of_names(sink.source, views, "known in this stage")
                 problem = Problem(message=f"no view is called {sink.source!r}", hint=hint)
                 found.append(((*path, "from"), problem))
             if sink.source is None and not stage.steps and len(stage.inputs) > 1:
                 problem = Problem(
-                    message=f"sink {sink.name!r} must say `from`: the stage has several inputs"
+                    message=f"sink {sink.name!r} must say `from`: the stage has several inputs",
+                    hint=f"for example from: {stage.inputs[0]}",
                 )
                 found.append((path, problem))
     return found
+
+
+def _what_is(name: str, manifest: Manifest) -> str:
+    """Why no stage can read that."""
+    sink = manifest.sink(name)
+    if sink is not None:
+        return f"that is a sink of kind {sink.kind}, and stages read only from Kafka"
+    return "no input, no Kafka sink"
 
 
 def _cycle_problems(manifest: Manifest) -> list[Located]:

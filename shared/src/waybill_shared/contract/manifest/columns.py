@@ -14,6 +14,7 @@ from typing import Final
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.suggestions import nearest
 
 JsonValue = object
 ValueCheck = Callable[[JsonValue], str | None]
@@ -38,6 +39,7 @@ DECIMAL_CONTEXT = Context(prec=39, Emax=MAX_EMAX, Emin=MIN_EMIN)  # 38 digits an
 EXPONENT_MAX = 9_999  # Spark takes ten seconds to round 1e-9999999
 OFFSET_HOURS_MAX = 18
 DEPTH_MAX = 16
+COLUMN_HINT = "a column is a name, a space and a type, as in `amount DOUBLE`"
 TYPES_HINT = (
     "types: BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, DATE, TIMESTAMP,"
     " ARRAY<T>, MAP<STRING,T>, STRUCT<name: T, …>"
@@ -216,7 +218,28 @@ SIMPLE: Final[dict[str, ValueCheck]] = {
     "DATE": _date,
     "TIMESTAMP": _timestamp,
 }
+OTHER_NAMES: Final = {
+    "STRING": ("VARCHAR", "CHAR", "NVARCHAR", "TEXT", "STR", "UUID", "JSON", "ENUM"),
+    "INT": ("SMALLINT", "TINYINT", "SHORT", "BYTE", "INT32"),
+    "BIGINT": ("INT64", "SERIAL", "BIGSERIAL"),
+    "DOUBLE": ("FLOAT64", "NUMBER"),
+    "FLOAT": ("REAL", "FLOAT32"),
+    "DECIMAL": ("NUMERIC", "DEC", "MONEY"),
+    "BOOLEAN": ("BOOL", "BIT"),
+    "TIMESTAMP": ("DATETIME", "TIMESTAMPTZ", "TIMESTAMP_NTZ", "TIME"),
+    "ARRAY<T>": ("LIST",),
+    "STRUCT<name: T, …>": ("OBJECT", "RECORD", "ROW"),
+}
+"""What others call our types."""
+NESTED: Final = {"ARRAY": "ARRAY<INT>", "MAP": "MAP<STRING,INT>", "STRUCT": "STRUCT<name: INT>"}
+TYPES: Final = (*SIMPLE, "DECIMAL", *NESTED)
 WORD = re.compile(r"\s*(`[^`]+`|[A-Za-z_][A-Za-z0-9_]*|\d+|[(),:<>])", re.ASCII)
+
+
+def _type_hint(name: str) -> str:
+    ours = next((ours for ours, others in OTHER_NAMES.items() if name in others), None)
+    close = ours or nearest(name, TYPES)
+    return f"did you mean {close}? {TYPES_HINT}" if close else TYPES_HINT
 
 
 class _Parser:
@@ -229,7 +252,7 @@ class _Parser:
     def columns(self) -> tuple[Column, ...]:
         columns = self._fields(separator="", depth=0)
         if self.ddl[self.at :].strip():
-            raise self._error(f"expected a comma, found {self.ddl[self.at :].strip()[:20]!r}")
+            raise self._error(f"expected a comma, found {self._rest()}")
         return columns
 
     def _fields(self, *, separator: str, depth: int) -> tuple[Column, ...]:
@@ -253,14 +276,14 @@ class _Parser:
         if depth > DEPTH_MAX:
             raise self._error(f"types nest deeper than {DEPTH_MAX}")
         before = self.at
-        name = self._word("a type").upper()
+        name = self._word("a type", COLUMN_HINT).upper()
         if name in SIMPLE:
             return SIMPLE[name]
         if name == "DECIMAL":
             return self._decimal()
-        if name not in ("ARRAY", "MAP", "STRUCT"):
-            raise self._error(f"unknown type {name}", at=before, hint=TYPES_HINT)
-        self._expect("<")
+        if name not in NESTED:
+            raise self._error(f"unknown type {name}", at=before, hint=_type_hint(name))
+        self._expect("<", f"write {NESTED[name]}")
         check = self._nested(name, depth + 1)
         self._expect(">")
         return check
@@ -288,8 +311,9 @@ class _Parser:
         self._expect(")")
         if not 1 <= precision <= 38 or scale > precision:
             raise self._error(
-                f"DECIMAL({precision},{scale}) is not 1 ≤ precision ≤ 38, scale ≤ precision",
+                f"DECIMAL({precision},{scale}) cannot be",
                 at=before,
+                hint="at most 38 digits, and no more of them behind the point than in all",
             )
         return _decimal(precision, scale)
 
@@ -303,22 +327,26 @@ class _Parser:
         found = WORD.match(self.ddl, self.at)
         return found[1] if found else None
 
-    def _word(self, wanted: str) -> str:
+    def _rest(self) -> str:
+        rest = self.ddl[self.at :].strip()
+        return f"{rest[:20]!r}" if rest else "the end of the text"
+
+    def _word(self, wanted: str, hint: str = "") -> str:
         found = WORD.match(self.ddl, self.at)
         if found is None or found[1] in "(),:<>":
-            raise self._error(f"expected {wanted}, found {self.ddl[self.at :].strip()[:20]!r}")
+            raise self._error(f"expected {wanted}, found {self._rest()}", hint=hint)
         self.at = found.end()
         return found[1]
 
-    def _expect(self, mark: str) -> None:
+    def _expect(self, mark: str, hint: str = "") -> None:
         found = WORD.match(self.ddl, self.at)
         if found is None or found[1] != mark:
-            raise self._error(f"expected {mark!r}, found {self.ddl[self.at :].strip()[:20]!r}")
+            raise self._error(f"expected {mark!r}, found {self._rest()}", hint=hint)
         self.at = found.end()
 
     def _error(self, message: str, *, at: int | None = None, hint: str = "") -> UserError:
-        rest = self.ddl[self.at if at is None else at :]
-        character = len(self.ddl) - len(rest.lstrip()) + 1
-        return UserError(
-            [Problem(message=f"schema: {message}, at character {character}", hint=hint)]
-        )
+        """With the place in the text of the columns."""
+        rest = self.ddl[self.at if at is None else at :].lstrip()
+        before = self.ddl[: len(self.ddl) - len(rest)] if rest else self.ddl.rstrip()
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        return UserError([Problem(message=message, hint=hint, line=line, column=column)])

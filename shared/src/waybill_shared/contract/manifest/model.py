@@ -1,7 +1,7 @@
 """The model of a native manifest. Owns what a manifest may say, but for sinks: see `sinks`."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import (
     Field,
@@ -10,6 +10,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     WrapValidator,
+    field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -98,11 +99,13 @@ class Trigger(Strict):
         assert found is not None
         return int(found[1]) * MS_PER_UNIT[found[2]]
 
-    @model_validator(mode="after")
-    def _is_a_duration(self) -> Self:
-        if DURATION.fullmatch(self.processing_time) is None:
-            raise ValueError(f"{self.processing_time!r} is not a duration such as `1 second`")
-        return self
+    @field_validator("processing_time")
+    @classmethod
+    def _is_a_duration(cls, text: str) -> str:
+        if DURATION.fullmatch(text) is None:
+            units = "milliseconds, seconds or minutes"
+            raise ValueError(f"{text!r} is not a duration in {units}, such as `5 seconds`")
+        return text
 
 
 class Stage(Strict):

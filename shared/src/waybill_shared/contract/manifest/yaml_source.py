@@ -12,6 +12,7 @@ from ruamel.yaml.reader import ReaderError
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.document import Document, Mark, Path
+from waybill_shared.contract.manifest.yaml_errors import explain
 
 SIZE_BYTES_MAX = 64 * 1024  # checked before parsing: a small alias bomb expands without bound
 DEPTH_MAX = 32
@@ -24,12 +25,7 @@ def read_yaml(text: str) -> Document:
         _refuse_expansion(text)
         tree = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        message = f"not YAML: {error.problem or error.context}"
-        hint = "indent with spaces: YAML takes no tabs" if "'\\t'" in message else ""
-        problem = Problem(message=message, hint=hint, line=line, column=column)
-        raise UserError([problem]) from error
+        raise UserError([explain(error, text)]) from error
     except ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n") + 1, error.position - before.rfind("\n")
@@ -42,8 +38,13 @@ def read_yaml(text: str) -> Document:
         message = "a key is itself a mapping or a list"
         raise UserError([Problem(message=message, hint=hint)]) from error
     if not isinstance(tree, dict):
-        raise UserError([Problem(message="the document is not a mapping of keys to values")])
+        raise UserError([_no_mapping(tree)])
     return Document(tree=tree, places=YamlPlaces(tree=tree, lines=tuple(text.splitlines())))
+
+
+def _no_mapping(tree: object) -> Problem:
+    message = "the document is empty" if tree is None else "the document has no keys with values"
+    return Problem(message=message, hint="a manifest begins with `version: 1`", line=1, column=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,199 @@
+"""What is wrong with the form of a manifest, in words: keys, kinds of values, and their limits."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.document import Document, Path
+from waybill_shared.contract.manifest.fields import IN_WORDS
+from waybill_shared.contract.manifest.model import (
+    SINK_KEYS,
+    Input,
+    KafkaInput,
+    Manifest,
+    Sink,
+    Stage,
+    Step,
+    Trigger,
+)
+from waybill_shared.contract.manifest.sinks import KINDS
+from waybill_shared.contract.suggestions import hint_of_names, nearest
+
+Item = Any
+"""One error as pydantic tells it."""
+Told = tuple[str, str]
+"""A message and a hint."""
+EXAMPLES: Final = {
+    "version": "1",
+    "trigger": "{processingTime: 5 seconds}",
+    "kafka": "{topic: orders}",
+    "iceberg": "{table: raw.orders}",
+    "schema": '"order_id BIGINT, amount DOUBLE"',
+}
+"""What is written where a key has a value of another kind."""
+
+
+def find_form_problems(document: Document, error: ValidationError) -> list[Problem]:
+    items = [(_as_written(document, tuple(i["loc"])), i) for i in error.errors()]
+    paths = [path for path, _ in items]
+    misspelt = {(*path[:-1], meant) for path, i in items if (meant := _meant(path, i)) is not None}
+    return [
+        document.place(Problem(message=message, hint=hint), path)
+        for path, item in items
+        if not _is_consequence(path, item, paths, misspelt)
+        for message, hint in [_tell(path, item)]
+    ]
+
+
+def _is_consequence(path: Path, item: Item, paths: Iterable[Path], misspelt: set[Path]) -> bool:
+    """Of a mistake that is told besides: a list without its wrong items, a key that is misspelt."""
+    if item["type"] == "too_short":
+        return any(other[: len(path)] == path for other in paths if len(other) > len(path))
+    return item["type"] == "missing" and path in misspelt
+
+
+def _as_written(document: Document, path: Path) -> Path:
+    """In the text the settings of a sink stand under the name of their kind."""
+    if path[4:5] != ("settings",):
+        return path
+    stages, s, sinks, k, _, *rest = path
+    (kind,) = document.tree[stages][s][sinks][k].keys() & KINDS.keys()
+    return (stages, s, sinks, k, kind, *rest)
+
+
+def _meant(path: Path, item: Item) -> str | None:
+    """The key that a misspelt one is most like."""
+    if item["type"] != "extra_forbidden":
+        return None
+    return nearest(str(path[-1]), _keys_of(_model_at(path[:-1])))
+
+
+def _tell(path: Path, item: Item) -> Told:
+    tell = WORDS.get(item["type"])
+    return tell(path, item) if tell else (item["msg"].removeprefix("Value error, "), "")
+
+
+def _unknown_key(path: Path, item: Item) -> Told:
+    message = f"unknown key {path[-1]!r}"
+    if " " in str(path[-1]):
+        return message, "a comma ends a text that stands in { }: put the text in quotes"
+    keys = _keys_of(_model_at(path[:-1]))
+    close = nearest(str(path[-1]), keys)
+    return message, f"did you mean {close!r}?" if close else f"known here: {', '.join(keys)}"
+
+
+def _missing(path: Path, item: Item) -> Told:
+    return f"{path[-1]!r} is missing", _example(path)
+
+
+def _pattern(path: Path, item: Item) -> Told:
+    return f"{_kind(item)} cannot stand here", IN_WORDS.get(item["ctx"]["pattern"], "")
+
+
+def _choice(path: Path, item: Item) -> Told:
+    known = re.findall(r"[\w-]+", item["ctx"]["expected"].replace(" or ", " "))
+    message = f"{_kind(item)} cannot stand here"
+    if len(known) == 1:
+        return message, f"write {known[0]}"
+    return message, hint_of_names(str(item["input"]).lower(), known, "taken here")
+
+
+def _list(path: Path, item: Item) -> Told:
+    message = f"{path[-1]!r} takes a list, this is {_kind(item)}"
+    names = path[0] == "stages" and path[-1] == "inputs" and isinstance(item["input"], str)
+    return message, f"write [{item['input']}]" if names else "begin each item with `- `"
+
+
+def _mapping(path: Path, item: Item) -> Told:
+    message = f"keys with values must stand here, this is {_kind(item)}"
+    return message, _example(path) or f"known here: {', '.join(_keys_of(_model_at(path)))}"
+
+
+def _text(path: Path, item: Item) -> Told:
+    if item["input"] is None:
+        return f"{path[-1]!r} has no value", _example(path)
+    message = f"{path[-1]!r} takes a text, this is {_kind(item)}"
+    structured = isinstance(item["input"], dict | list)
+    return message, _example(path) if structured else "put it in quotes"
+
+
+def _whole(path: Path, item: Item) -> Told:
+    return f"{path[-1]!r} takes a whole number, this is {_kind(item)}", ""
+
+
+def _too_small(path: Path, item: Item) -> Told:
+    return f"{path[-1]!r} must be at least {item['ctx']['ge']}, this is {item['input']}", ""
+
+
+def _too_large(path: Path, item: Item) -> Told:
+    return f"{path[-1]!r} must be at most {item['ctx']['le']}, this is {item['input']}", ""
+
+
+def _empty(path: Path, item: Item) -> Told:
+    return f"{path[-1]!r} is empty", _example(path)
+
+
+def _too_long(path: Path, item: Item) -> Told:
+    return f"{path[-1]!r} is too long: at most {item['ctx']['max_length']} are taken", ""
+
+
+WORDS: Final[dict[str, Callable[[Path, Item], Told]]] = {
+    "extra_forbidden": _unknown_key,
+    "missing": _missing,
+    "string_pattern_mismatch": _pattern,
+    "literal_error": _choice,
+    "tuple_type": _list,
+    "model_type": _mapping,
+    "string_type": _text,
+    "int_type": _whole,
+    "int_parsing": _whole,
+    "int_from_float": _whole,
+    "greater_than_equal": _too_small,
+    "less_than_equal": _too_large,
+    "too_short": _empty,
+    "string_too_short": _empty,
+    "too_long": _too_long,
+    "string_too_long": _too_long,
+}
+
+
+def _example(path: Path) -> str:
+    written = EXAMPLES.get(str(path[-1]))
+    return f"for example {path[-1]}: {written}" if written else ""
+
+
+def _kind(item: Item) -> str:
+    """What was written, as far as it is short."""
+    match item["input"]:
+        case None:
+            return "nothing"
+        case dict():
+            return "a mapping of keys to values"
+        case list() | tuple():
+            return "a list"
+        case value:
+            return f"{value!r:.80}"
+
+
+def _model_at(path: Path) -> type[BaseModel]:
+    models: dict[str, type[BaseModel]] = {
+        "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,
+    }  # fmt: skip
+    found: type[BaseModel] = Manifest
+    for part in path:
+        if found is Input and part == "kafka":
+            found = KafkaInput
+        elif found is Sink and part in KINDS:
+            found = KINDS[str(part)].model
+        else:
+            found = models.get(str(part), found)
+    return found
+
+
+def _keys_of(model: type[BaseModel]) -> list[str]:
+    if model is Sink:
+        return [*SINK_KEYS, *KINDS]
+    return [field.alias or name for name, field in model.model_fields.items()]
