@@ -17,7 +17,7 @@ def roots(*folders: Path) -> list[str]:
         for folder in folders
         for path in sorted(folder.rglob("*.py"))
         for node in classes(path)
-        if BUILT_IN & {base.id for base in node.bases if isinstance(base, ast.Name)}
+        if node.bases and all(getattr(base, "id", None) in BUILT_IN for base in node.bases)
     ]
 
 

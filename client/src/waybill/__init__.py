@@ -25,6 +25,7 @@ from waybill.errors import (
     TooLarge,
     UnexpectedAnswer,
     Unreachable,
+    Unusable,
     WaitEnded,
     WaybillError,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "TooLarge",
     "UnexpectedAnswer",
     "Unreachable",
+    "Unusable",
     "WaitEnded",
     "WaybillError",
 ]

@@ -1,6 +1,7 @@
 """What can go wrong, split by who acts.
 
 WaybillError
+├── Unusable               what the caller gave is no record, token or name: nothing was sent
 ├── Unreachable            nothing answers at the URL: start it, or correct the URL
 │   └── NoAnswer           the connection stands, the answer did not come in time
 ├── UnexpectedAnswer       what answers is not Waybill, or is of another version
@@ -22,7 +23,7 @@ WaybillError
     └── PhaseNotReached    the `pipeline` is in another phase
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 MOMENTARY = frozenset(
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 class WaybillError(Exception):
     """Whatever this SDK raises on purpose."""
+
+
+class Unusable(WaybillError, ValueError):
+    """What was given cannot be sent, so nothing was."""
 
 
 class Unreachable(WaybillError):
@@ -56,7 +61,10 @@ class UnexpectedAnswer(WaybillError):
 
 
 class ProblemError(WaybillError):
-    """A problem document; `members` holds all of it, whatever its type adds."""
+    """A problem document; `members` holds all of it, whatever its type adds.
+
+    As text it has the first reason with its place, how many more there are, and the hint.
+    """
 
     def __init__(
         self,
@@ -72,7 +80,7 @@ class ProblemError(WaybillError):
         request_id: str | None = None,
         members: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(detail or title)
+        super().__init__(_told(detail or title, errors, rejected, hint))
         self.status = status
         self.type = type
         self.title = title
@@ -127,9 +135,8 @@ class NotDelivered(WaybillError):
     """Records of a tracked producer that no token can cover."""
 
     def __init__(self, *, failed: "tuple[FailedRecord, ...]") -> None:
-        more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         super().__init__(
-            f"there is no token, for {failed[0]}{more}: produce what `take_failed` gives again,"
+            f"there is no token, for {_first(failed)}: produce what `take_failed` gives again,"
             " then ask for the token"
         )
         self.failed = failed
@@ -180,3 +187,18 @@ class PhaseNotReached(WaitEnded):
     def __init__(self, message: str, *, pipeline: "Pipeline") -> None:
         super().__init__(message)
         self.pipeline = pipeline
+
+
+def _told(
+    said: str, errors: "Sequence[Fault]", rejected: "Sequence[Rejected]", hint: str | None
+) -> str:
+    """`said` may repeat the reasons without their places."""
+    if errors:
+        said = _first(errors) if errors[0].message in said else f"{said}: {_first(errors)}"
+    elif rejected and rejected[0].reason not in said:
+        said = f"{said}: {_first(rejected)}"
+    return f"{said} ({hint})" if hint else said
+
+
+def _first(reasons: Sequence[object]) -> str:
+    return f"{reasons[0]}, and {len(reasons) - 1} more" if len(reasons) > 1 else f"{reasons[0]}"

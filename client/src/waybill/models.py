@@ -24,6 +24,9 @@ class Rejected:
     index: int
     reason: str
 
+    def __str__(self) -> str:
+        return f"record {self.index}: {self.reason}"
+
     @classmethod
     def read(cls, fields: Fields) -> "Rejected":
         return cls(index=fields.whole("index"), reason=fields.text("reason"))
@@ -140,6 +143,14 @@ class Fault:
     column: int | None
     path: str | None
     hint: str | None
+
+    def __str__(self) -> str:
+        """Its place, what is wrong, and what to do, in one line."""
+        line = f"line {self.line}" if self.line else None
+        column = f"column {self.column}" if self.column else None
+        place = ", ".join(filter(None, (line, column, self.path)))
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{place}: {self.message}{hint}" if place else f"{self.message}{hint}"
 
     @classmethod
     def read(cls, fields: Fields) -> "Fault":

@@ -20,6 +20,9 @@ class PipelineFailure:
     message: str
     hint: str | None
 
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
     @classmethod
     def read(cls, fields: Fields) -> "PipelineFailure":
         return cls(
@@ -141,7 +144,7 @@ def in_phase(pipeline: Pipeline, phase: str) -> Pipeline:
     """The pipeline, when it is in the phase; else the error that says where it is and why."""
     if pipeline.phase == phase:
         return pipeline
-    reason = pipeline.error.message if pipeline.error else pipeline.reason
+    reason = str(pipeline.error) if pipeline.error else pipeline.reason
     told = f"pipeline {pipeline.name} is {pipeline.phase}" + (f": {reason}" if reason else "")
     if pipeline.failed:
         raise PipelineFailed(told, pipeline=pipeline)

@@ -51,7 +51,8 @@ def test_each_problem_has_its_own_error(
         client.pipeline("orders")
     error = raised.value
     assert type(error) is kind
-    assert (error.status, str(error), error.hint) == (status, "not like this", "like that")
+    assert (error.status, error.detail, error.hint) == (status, "not like this", "like that")
+    assert str(error) == "not like this (like that)"
     assert error.type == f"urn:waybill:problem:{status}"
 
 
@@ -156,3 +157,54 @@ def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
     server.answer("GET", "/v1/pipelines", Response(json={"items": []}))
     with Client(server.url) as client:
         assert client.pipelines() == ()
+
+
+FAULT = {
+    "message": "no view is called `ordrs`",
+    "line": 14,
+    "column": 72,
+    "path": "stages.0.steps.0.sql",
+    "hint": "did you mean 'orders'?",
+}
+PLACED = (
+    "line 14, column 72, stages.0.steps.0.sql: no view is called `ordrs` (did you mean 'orders'?)"
+)
+NO_PLACE = {"message": "it is too long", "line": None, "column": None, "path": "", "hint": ""}
+
+
+@pytest.mark.parametrize(
+    ("detail", "members", "told"),
+    [
+        ("no view is called `ordrs`", {"errors": [FAULT]}, PLACED),
+        ("the manifest is wrong", {"errors": [FAULT]}, f"the manifest is wrong: {PLACED}"),
+        ("it is too long", {"errors": [NO_PLACE]}, "it is too long"),
+        (
+            "no view is called `ordrs`; a; b",
+            {"errors": [FAULT, NO_PLACE, NO_PLACE]},
+            f"{PLACED}, and 2 more",
+        ),
+        (
+            "none of 2 records is one of input orders",
+            {"rejected": [{"index": 4, "reason": "id: a text"}, {"index": 5, "reason": "no"}]},
+            "none of 2 records is one of input orders: record 4: id: a text, and 1 more",
+        ),
+        (
+            "merge[1]: no such token, and 1 more",
+            {"rejected": [{"index": n, "reason": "no such token"} for n in (1, 3)]},
+            "merge[1]: no such token, and 1 more",
+        ),
+        (
+            "there is no pipeline 'order'",
+            {"hint": "did you mean 'orders'?"},
+            "there is no pipeline 'order' (did you mean 'orders'?)",
+        ),
+    ],
+)
+def test_the_text_of_a_problem_has_the_first_reason_its_place_and_its_hint(
+    server: ScriptedServer, client: Client, detail: str, members: dict[str, object], told: str
+) -> None:
+    server.answer("PUT", PATH, problem(422, detail, **members))
+    with pytest.raises(Invalid) as raised:
+        client.apply("name: orders")
+    assert str(raised.value) == told
+    assert raised.value.detail == detail

@@ -96,7 +96,9 @@ def as_json(value: object) -> None:
 
 def failure(error: WaybillError) -> None:
     """What went wrong, the hint, and the request id to ask an operator about."""
-    complain(words("error:", str(error)))
+    # The text of a problem has the hint, which is a line of its own here.
+    said = (error.detail or error.title) if isinstance(error, ProblemError) else str(error)
+    complain(words("error:", said))
     if isinstance(error, PipelineFailed | PhaseNotReached):
         complain(
             words("hint:", f"`waybill describe {error.pipeline.name}` says why, and what to do")
