@@ -3,14 +3,16 @@
 Never reads a record's meaning: what is wrong in it, Waybill says.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+
+from waybill.errors import Unusable
+from waybill.values import Dataclass, write
 
 CHUNK_RECORDS_MAX = 1_000  # one request stays quick to answer
 CHUNK_BYTES_MAX = 1_000_000  # well under the cap of ingress
 
-Record = Mapping[str, object] | bytes
+Record = Mapping[str, object] | Dataclass | bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class Chunk:
 
 def encode(records: Iterable[Record]) -> bytes:
     """One line per record; a record that is bytes goes as it is."""
-    if isinstance(records, Mapping | bytes | str):
+    if isinstance(records, Mapping | bytes | str) or is_dataclass(records):
         raise TypeError("records should be an iterable: put a single record into a list")
     return b"".join(_line(index, record) for index, record in enumerate(records))
 
@@ -56,11 +58,8 @@ def _line(index: int, record: Record) -> bytes:
     if isinstance(record, bytes):
         line = record.rstrip(b"\r\n")
         if not line.strip():
-            raise ValueError(f"record {index} is blank: leave it out")
+            raise Unusable(f"record {index} is blank: leave it out")
         if b"\n" in line:
-            raise ValueError(f"record {index} has a line break: one record is one line")
+            raise Unusable(f"record {index} has a line break: one record is one line")
         return line + b"\n"
-    try:
-        return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"record {index} cannot be written as JSON: {error}") from error
+    return write(record, f"record {index}") + b"\n"
