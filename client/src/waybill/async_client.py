@@ -22,7 +22,7 @@ from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
-from waybill.tokens import AnyToken, AsyncToken
+from waybill.tokens import AnyToken, AsyncToken, text_of
 from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, WAIT_TIMEOUT_S, AsyncTimer, Patience
 
 if TYPE_CHECKING:
@@ -99,22 +99,23 @@ class AsyncClient:
         request_id: str | None = None,
         generation: int | None = None,
     ) -> AsyncReceipt:
-        """Send records, as dicts or as JSON lines, in one request.
+        """Send records, as dicts, dataclasses or JSON lines, in one request.
 
-        Good rows are kept and bad ones named in the receipt; when all are bad, Invalid is raised
-        and nothing is kept. NotFound: no such pipeline or input. TooLarge: send less at once.
-        After NoAnswer or Unreachable it is not known whether they were kept. The token is of this
-        `generation` of the pipeline at least; else of what this client has last changed itself.
+        Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not
+        fit the input the good are kept and the bad named in the receipt; when all are bad, Invalid
+        is raised and nothing is kept. NotFound: no such pipeline or input. TooLarge: send less at
+        once. After NoAnswer or Unreachable it is not known whether they were kept. The token is of
+        this `generation` of the pipeline at least; else of what this client has last changed.
         """
         if_match = self._generations.if_match(pipeline, generation)
         question = questions.send(
             pipeline, input, records, request_id=request_id, if_match=if_match
         )
-        return AsyncReceipt.read(await self._ask(question), self.token)
+        return AsyncReceipt.read(await self._ask(question), self._hold)
 
     def token(self, text: str) -> AsyncToken:
-        """The token that was stored as text; asks nothing."""
-        return AsyncToken(text, self)
+        """The token that was stored as text; asks nothing. Unusable: the text cannot be one."""
+        return self._hold(text_of(text))
 
     async def token_for(
         self,
@@ -138,15 +139,15 @@ class AsyncClient:
             cluster_id=cluster_id,
             if_match=self._generations.if_match(pipeline, generation),
         )
-        return AsyncIssuedToken.read(await self._ask(question), self.token)
+        return AsyncIssuedToken.read(await self._ask(question), self._hold)
 
     async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:
         """One token for exactly what the tokens cover, as old as the oldest of them.
 
-        They may be of several pipelines. NotFound or Expired: some are no token, or too old;
+        They may be of several pipelines. NotFound or Expired: some are none of ours, or too old;
         `rejected` has their indexes. TooLarge: more than 10,000, or with too many gaps.
         """
-        return self.token((await self._connection.ask(questions.merge(tokens))).text("token"))
+        return self._hold((await self._connection.ask(questions.merge(tokens))).text("token"))
 
     @asynccontextmanager
     async def track(
@@ -268,6 +269,9 @@ class AsyncClient:
 
     async def _ask(self, question: questions.Question) -> Fields:
         return await self._run(plans.ask(question, self._patience(MOMENT_S_MAX)))
+
+    def _hold(self, text: str) -> AsyncToken:
+        return AsyncToken(text, self)
 
     def _patience(self, timeout_s: float) -> Patience:
         return Patience(self._clock, timeout_s)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote
 
+from waybill.errors import Unusable
 from waybill.manifests import manifest_name
 from waybill.models import Position, Span, StartFrom
 from waybill.ndjson import Record, encode
@@ -34,7 +35,7 @@ def send(
 ) -> Question:
     body = encode(records)
     if not body:
-        raise ValueError(f"no records to send to {pipeline}.{input}")
+        raise Unusable(f"no records to send to {pipeline}.{input}")
     headers = {"Content-Type": "application/x-ndjson"}
     if request_id is not None:
         headers["X-Request-Id"] = request_id
@@ -53,7 +54,7 @@ def token_for(
     if_match: str | None = None,
 ) -> Question:
     if (input is None) == (positions is None):
-        raise ValueError("token_for needs either an input or positions")
+        raise Unusable("token_for needs either an input or positions")
     body: dict[str, object] = {"pipeline": pipeline}
     if positions is None:
         body["input"] = input
@@ -68,9 +69,9 @@ def token_for(
 def merge(tokens: Iterable[AnyToken]) -> Question:
     if isinstance(tokens, str):
         raise TypeError("tokens should be an iterable: put a single token into a list")
-    texts = [text_of(token) for token in tokens]
+    texts = [text_of(token, f"tokens[{index}]") for index, token in enumerate(tokens)]
     if not texts:
-        raise ValueError("there are no tokens to merge")
+        raise Unusable("there are no tokens to merge")
     return _post("/v1/tokens", {"merge": texts})
 
 
@@ -163,7 +164,7 @@ def event_stream(question: Question, after: str | None) -> Question:
 
 def _pipeline_path(name: str) -> str:
     if not name:
-        raise ValueError("the name of the pipeline is empty")
+        raise Unusable("the name of the pipeline is empty")
     return f"/v1/pipelines/{quote(name, safe='')}"
 
 

@@ -3,15 +3,20 @@
 Never asks by itself.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from waybill.errors import Unusable
 from waybill.outcomes import Outcome
 from waybill.waiting import WAIT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from waybill.async_client import AsyncClient
     from waybill.client import Client
+
+TOKEN = re.compile(r"wb\d+\.[\w-]+", re.ASCII)  # of a later version too
+FORM = "a token is wb1. and then only letters, digits, - and _"
 
 
 class HoldsToken(Protocol):
@@ -93,9 +98,17 @@ class AsyncToken(str):
         return str, (str(self),)
 
 
-def text_of(token: AnyToken) -> str:
-    """The token as plain text, without the white space that a file or a pipe may add."""
-    text = str(token if isinstance(token, str) else token.token).strip()
+def text_of(token: AnyToken, name: str = "the token") -> str:
+    """The token as plain text, without the white space that a file or a pipe may add.
+
+    Unusable: it cannot be a token of any Waybill. Only Waybill knows whether it is one of its own.
+    """
+    held = token if isinstance(token, str) else getattr(token, "token", token)
+    if not isinstance(held, str):
+        raise Unusable(f"{name} is of type {type(held).__qualname__}: {FORM}")
+    text = str(held).strip()
     if not text:
-        raise ValueError("the token is empty")
+        raise Unusable(f"{name} is empty: {FORM}")
+    if not TOKEN.fullmatch(text):
+        raise Unusable(f"{name} begins with {text[:12]!r}: {FORM}")
     return text

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from waybill.errors import KafkaAway, NotDelivered, StillUndelivered, WaybillError
+from waybill.errors import KafkaAway, NotDelivered, StillUndelivered, Unusable, WaybillError
 from waybill.models import FailedRecord, Span
 from waybill.pipelines import Pipeline
 from waybill.waiting import WAIT_TIMEOUT_S
@@ -125,14 +125,14 @@ class _Tracking:
         """Produce one record as `Producer.produce` does, and cover it with the token.
 
         `on_delivery` is called as always, and so is that of `track` when there is none; one in the
-        producer's configuration is not. ValueError: no input of the pipeline reads the topic.
+        producer's configuration is not. Unusable: no input of the pipeline reads the topic.
         Whatever the producer raises, as BufferError, comes through, and the record is not covered.
         """
         if self._closed:
             raise RuntimeError("the block that tracks this producer is over")
         if topic not in self._topic_ids:
             known = ", ".join(sorted(self._topic_ids))
-            raise ValueError(
+            raise Unusable(
                 f"no input of pipeline {self._pipeline} reads topic {topic}, they read {known}:"
                 " produce it with the producer itself"
             )
@@ -173,7 +173,7 @@ class _Tracking:
         self._deliveries.settle(self._producer, timeout_s)
         spans = self._deliveries.spans(self._topic_ids)
         if not spans:
-            raise ValueError(f"nothing was produced to pipeline {self._pipeline} in this block")
+            raise Unusable(f"nothing was produced to pipeline {self._pipeline} in this block")
         return [spans[at : at + SPANS_MAX] for at in range(0, len(spans), SPANS_MAX)]
 
 
@@ -195,7 +195,7 @@ class Tracked(_Tracking):
         """One token for all that was produced here until now; flushes the producer first.
 
         NotDelivered: some records were not, `failed` says which. StillUndelivered: `timeout_s` is
-        over before all were acknowledged. ValueError: nothing was produced. Invalid: a topic was
+        over before all were acknowledged. Unusable: nothing was produced. Invalid: a topic was
         created anew meanwhile, or the producer writes to another Kafka than the pipeline reads.
         """
         tokens = [

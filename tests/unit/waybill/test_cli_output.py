@@ -61,15 +61,15 @@ def test_nobody_there_is_told_without_a_trace() -> None:
 
 
 def test_there_is_no_colour_off_a_terminal(server: ScriptedServer, command: Command) -> None:
-    server.answer("GET", "/v1/tokens/t", LOST)
-    assert ESCAPE not in command("token", "show", "t").output
+    server.answer("GET", "/v1/tokens/wb1.t", LOST)
+    assert ESCAPE not in command("token", "show", "wb1.t").output
 
 
 def test_control_characters_of_others_are_shown_not_obeyed(
     server: ScriptedServer, command: Command
 ) -> None:
-    server.answer("GET", "/v1/tokens/t", LOST)
-    assert "orders\\x1b[2J" in command("token", "show", "t").stdout
+    server.answer("GET", "/v1/tokens/wb1.t", LOST)
+    assert "orders\\x1b[2J" in command("token", "show", "wb1.t").stdout
 
 
 @pytest.mark.parametrize(("no_colour", "coloured"), [("", True), ("1", False)])
@@ -80,9 +80,9 @@ def test_on_a_terminal_colour_follows_no_color(
     no_colour: str,
     coloured: bool,
 ) -> None:
-    server.answer("GET", "/v1/tokens/t", LOST)
+    server.answer("GET", "/v1/tokens/wb1.t", LOST)
     monkeypatch.setenv("NO_COLOR", no_colour)
-    shown = terminal("token", "show", "t")
+    shown = terminal("token", "show", "wb1.t")
     assert (f"{ESCAPE}31mlost" in shown) == coloured
     assert (ESCAPE in shown) == coloured
 
@@ -104,9 +104,9 @@ def test_on_a_terminal_progress_is_one_block_that_goes_away(
         return {"outcome": kind, "stages": [{"stage": "load", "state": state, "sinks": sinks}]}
 
     changes = (make_outcome("in_progress", "waiting"), make_outcome("complete", "committed"))
-    server.answer("GET", "/v1/tokens/t", event_stream(*changes))
+    server.answer("GET", "/v1/tokens/wb1.t", event_stream(*changes))
     monkeypatch.setenv("NO_COLOR", "1")
-    shown = terminal("token", "wait", "t")
+    shown = terminal("token", "wait", "wb1.t")
     assert "load  lake  waiting" in shown
     before_outcome, outcome = shown.split("load  lake  committed")[-2:]
     assert ERASE_LINE in before_outcome

@@ -225,6 +225,14 @@ def test_merge_of_nothing_is_a_usage_error(server: ScriptedServer, command: Comm
 
 def test_merge_names_the_token_that_is_none(server: ScriptedServer, command: Command) -> None:
     server.answer("POST", "/v1/tokens", problem(404, "merge[1]: no such token"))
-    result = command("token", "merge", "wb1.a", "forged")
+    result = command("token", "merge", "wb1.a", "wb1.forged")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "merge[1]: no such token" in result.stderr
+
+
+def test_what_cannot_be_a_token_is_told_without_a_trace(
+    server: ScriptedServer, command: Command
+) -> None:
+    result = command("token", "wait", "orders")
+    assert (result.exit_code, result.stdout, server.requests) == (1, "", [])
+    assert "error: the token begins with 'orders': a token is wb1." in result.stderr

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from waybill import Client, Invalid, Operation, Position, Rejected, Span
+from waybill import Client, Invalid, Operation, Position, Rejected, Span, Unusable
 from waybill.testing import Response, ScriptedServer, problem
 
 RECORDS_PATH = "/v1/pipelines/orders/inputs/orders/records"
@@ -45,7 +45,7 @@ def test_send_of_only_bad_rows_raises_with_them(server: ScriptedServer, client: 
 
 
 def test_send_without_records_asks_nothing(server: ScriptedServer, client: Client) -> None:
-    with pytest.raises(ValueError, match=r"no records to send to orders\.orders"):
+    with pytest.raises(Unusable, match=r"no records to send to orders\.orders"):
         client.send("orders", "orders", [])
     assert server.requests == []
 
@@ -80,9 +80,9 @@ def test_token_for_positions_and_spans(server: ScriptedServer, client: Client) -
 
 
 def test_token_for_needs_one_of_input_and_positions(client: Client) -> None:
-    with pytest.raises(ValueError, match="either an input or positions"):
+    with pytest.raises(Unusable, match="either an input or positions"):
         client.token_for("orders")
-    with pytest.raises(ValueError, match="either an input or positions"):
+    with pytest.raises(Unusable, match="either an input or positions"):
         client.token_for("orders", input="orders", positions=[])
 
 

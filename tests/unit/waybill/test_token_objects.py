@@ -6,7 +6,16 @@ import pickle
 
 import pytest
 
-from waybill import Client, Expired, NotFound, OutcomeKind, Rejected, StillInProgress, Token
+from waybill import (
+    Client,
+    Expired,
+    NotFound,
+    OutcomeKind,
+    Rejected,
+    StillInProgress,
+    Token,
+    Unusable,
+)
 from waybill.questions import PATH_TOKEN_CHARACTERS_MAX
 from waybill.testing import ManualClock, Response, ScriptedServer, problem
 
@@ -46,7 +55,7 @@ def test_what_holds_a_token_is_asked_like_it(server: ScriptedServer, client: Cli
     receipt = client.send("orders", "orders", [{}])
     for asked in (receipt, receipt.token, "wb1.abc", " wb1.abc\n"):
         assert client.wait(asked).complete
-    with pytest.raises(ValueError, match="the token is empty"):
+    with pytest.raises(Unusable, match="the token is empty"):
         client.wait(" ")
 
 
@@ -59,7 +68,7 @@ def test_tokens_become_one(server: ScriptedServer, client: Client) -> None:
 
 
 def test_a_merge_needs_tokens(client: Client) -> None:
-    with pytest.raises(ValueError, match="no tokens to merge"):
+    with pytest.raises(Unusable, match="no tokens to merge"):
         client.merge([])
     with pytest.raises(TypeError, match="put a single token into a list"):
         client.merge("wb1.abc")
@@ -72,7 +81,7 @@ def test_a_refused_merge_names_the_places(
     rejected = [{"index": 1, "reason": "no such token"}]
     server.answer("POST", "/v1/tokens", problem(status, "merge[1]", rejected=rejected))
     with pytest.raises(kind) as refused:
-        client.merge(["wb1.a", "forged"])
+        client.merge(["wb1.a", "wb1.forged"])
     assert refused.value.rejected == (Rejected(index=1, reason="no such token"),)
 
 
@@ -129,3 +138,31 @@ def test_an_outcome_of_several_pipelines_has_their_parts(
     ]
     assert outcome.iceberg_snapshots == {"orders.lake": 1, "clicks.lake": 2}
     assert outcome.parts[1].iceberg_snapshots == {"lake": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "the token is empty"),
+        (" \n", "the token is empty"),
+        ("orders", "the token begins with 'orders'"),
+        ("wb1.", "the token begins with 'wb1.'"),
+        ("wb1.abc wb1.def", "the token begins with 'wb1.abc wb1.'"),
+        ("wb1.abc…", "the token begins with 'wb1.abc…'"),
+        (None, "the token is of type NoneType"),
+        (b"wb1.abc", "the token is of type bytes"),
+    ],
+)
+def test_what_cannot_be_a_token_is_refused_without_a_request(
+    server: ScriptedServer, client: Client, text: str, told: str
+) -> None:
+    for ask in (client.token, client.outcome, client.wait, client.follow):
+        with pytest.raises(Unusable, match=f"{told}: a token is wb1. and"):
+            ask(text)
+    with pytest.raises(Unusable, match=r"tokens\[1\]"):
+        client.merge(["wb1.abc", text])
+    assert server.requests == []
+
+
+def test_a_stored_token_may_have_space_around_it_and_be_of_a_later_version(client: Client) -> None:
+    assert client.token(" wb2.A-_9\n") == "wb2.A-_9"
