@@ -16,6 +16,7 @@ from waybill.errors import (
     WaybillError,
 )
 from waybill.fields import Fields, no_json
+from waybill.summaries import summary
 
 
 class OutcomeKind(StrEnum):
@@ -153,6 +154,10 @@ class Outcome:
     retry_after_s: float | None = None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
+    def __str__(self) -> str:
+        """One line, as in `lost: 3 records of orders.in (retention_passed)`; `repr` has all."""
+        return summary(self)
+
     @property
     def complete(self) -> bool:
         """Every effect of every record of the token is visible in every required sink."""
@@ -211,9 +216,7 @@ def not_final(outcome: Outcome) -> StillInProgress | StillUnknown:
         reason = f" ({outcome.reason})" if outcome.reason else ""
         told = f"nobody can judge the token now{reason}: ask again later"
         return StillUnknown(told, outcome=outcome)
-    blocked = [f"{s.stage} ({s.blocked_by})" for s in outcome.stages if s.blocked_by]
-    reason = f", held up at {', '.join(blocked)}" if blocked else ""
-    return StillInProgress(f"the token is still in progress{reason}", outcome=outcome)
+    return StillInProgress(f"the token is still {outcome}", outcome=outcome)
 
 
 def _snapshots(stages: Iterable[StageProgress]) -> dict[str, int]:

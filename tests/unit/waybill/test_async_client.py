@@ -4,6 +4,8 @@ import asyncio
 import inspect
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import assert_type
 
 import pytest
@@ -44,6 +46,7 @@ CUT = Response(json={"outcome": "in_progress"}, cut=True)
 UNKNOWN = Response(status=503, json={"outcome": "unknown"}, headers={"Retry-After": "3"})
 RECEIPT = Response(json={"token": "wb1.abc", "accepted": 1, "rejected": []})
 ISSUED = Response(json={"token": "wb1.abc", "pipeline": "orders"})
+NOON, CENTS = datetime(2026, 11, 21, 12, tzinfo=UTC), Decimal("0.10")
 
 Use = Callable[[AsyncClient], Awaitable[object]]
 
@@ -55,6 +58,12 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
     ("token_for", ("orders",), {"positions": [PLACE]}, "POST", "/v1/tokens", [ISSUED]),
     ("merge", (["wb1.a", "wb1.b"],), {}, "POST", "/v1/tokens", [ISSUED]),
     ("merge", (["wb1.a"],), {}, "POST", "/v1/tokens", [problem(404, "no such token")]),
+    ("merge", (["wb1.a", "x"],), {}, "POST", "/v1/tokens", [ISSUED]),
+    ("wait", ("",), {}, "GET", TOKEN_PATH, [DONE]),
+    ("send", ("orders", "orders", [{"at": NOON, "amount": CENTS}]), {}, "POST",
+     f"{PIPELINE_PATH}/inputs/orders/records", [RECEIPT]),
+    ("send", ("orders", "orders", [{"amount": float("nan")}]), {}, "POST",
+     f"{PIPELINE_PATH}/inputs/orders/records", [RECEIPT]),
     ("outcome", ("wb1.abc",), {}, "GET", TOKEN_PATH, [UNKNOWN]),
     ("outcome", ("wb1.abc",), {}, "GET", TOKEN_PATH, [problem(404, "no such token")]),
     ("wait", ("wb1.abc",), {"timeout_s": 60}, "GET", TOKEN_PATH, [STARTED, CUT, UNKNOWN, DONE]),
@@ -155,7 +164,7 @@ def _told(headers: Mapping[str, str]) -> dict[str, str]:
 def _plain(result: object, url: str) -> str:
     """What a user sees of it, whichever client it came from and wherever the server was."""
     kind = type(result).__name__ if isinstance(result, Exception) else ""
-    return f"{kind} {result}".replace("AsyncReceipt", "Receipt").replace(
+    return f"{kind} {result!r}".replace("AsyncReceipt", "Receipt").replace(
         "AsyncIssuedToken", "IssuedToken"
     ).replace(url, "http://waybill")  # fmt: skip
 

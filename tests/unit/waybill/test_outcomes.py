@@ -111,3 +111,58 @@ def test_an_outcome_of_a_newer_server_is_refused_not_guessed() -> None:
 def test_a_field_of_another_type_is_named(value: object, complaint: str) -> None:
     with pytest.raises(UnexpectedAnswer, match=complaint):
         read(value)
+
+
+def span(reason: str, end: int, partition: int = 0) -> dict[str, object]:
+    return {"reason": reason, "topic": "a.in", "partition": partition, "start": 2, "end": end}
+
+
+def stage(name: str, behind: int | None, blocked_by: str | None = None) -> dict[str, object]:
+    sinks = [{"name": f"{name}_out", "state": "waiting", "behind": behind}]
+    return {"stage": name, "state": "waiting", "blocked_by": blocked_by, "sinks": sinks}
+
+
+LOST_PLACES = [
+    span("retention_passed", 4),
+    span("retention_passed", 3, partition=1),
+    span("before_start", 3),
+]
+STAGES = [stage("enrich", 0), stage("load", 3, "stage_stopped")]
+MISSING = "3 to come in {0}load_out, {0}load blocked by stage_stopped"
+PART = {"pipeline": "clicks", "outcome": "in_progress", "stages": STAGES}
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (COMPLETE, "complete"),
+        ({"outcome": "dead_lettered"}, "dead_lettered"),
+        ({"outcome": "unknown", "reason": "tracker_silent"}, "unknown: tracker_silent"),
+        ({"outcome": "lost", "lost": []}, "lost"),
+        (
+            {"outcome": "lost", "accepted": 9, "lost": LOST_PLACES},
+            "lost: 3 records of a.in (retention_passed), 1 record of a.in (before_start)",
+        ),
+        (
+            {"outcome": "lost", "lost": LOST_PLACES[:1]},
+            "lost: 2 offsets of a.in (retention_passed)",
+        ),
+        ({"outcome": "lost", "lost": [{"reason": "pipeline_deleted"}]}, "lost: pipeline_deleted"),
+        ({"outcome": "in_progress"}, "in_progress"),
+        ({"outcome": "in_progress", "stages": STAGES}, f"in_progress: {MISSING.format('')}"),
+        (
+            {"outcome": "in_progress", "stages": STAGES, "parts": [PART]},
+            f"in_progress: {MISSING.format('clicks.')}",
+        ),
+        (
+            {"outcome": "in_progress", "stages": [stage(f"{n}", 1) for n in range(9)]},
+            "in_progress: 1 to come in 0_out, 1 to come in 1_out, 1 to come in 2_out, and 6 more",
+        ),
+    ],
+)  # fmt: skip
+def test_as_text_an_outcome_is_one_line(answer: dict[str, object], line: str) -> None:
+    assert f"{read(answer)}" == line
+
+
+def test_the_details_stay_in_the_repr() -> None:
+    assert "iceberg_snapshot_id" in repr(read(COMPLETE))

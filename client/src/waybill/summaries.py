@@ -1,0 +1,46 @@
+"""Says an outcome in one line for people: its word, and what is missing and why."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from waybill.outcomes import Outcome
+
+FACTS_MAX = 3  # a line of a log is read to its end
+
+
+def summary(outcome: "Outcome") -> str:
+    match outcome.kind:
+        case "lost":
+            facts = list(_losses(outcome))
+        case "in_progress":
+            facts = list(_missing(outcome))
+        case _:
+            facts = [outcome.reason] if outcome.reason else []
+    if len(facts) > FACTS_MAX:
+        facts[FACTS_MAX:] = [f"and {len(facts) - FACTS_MAX} more"]
+    return f"{outcome.kind}: {', '.join(facts)}" if facts else f"{outcome.kind}"
+
+
+def _losses(outcome: "Outcome") -> Iterator[str]:
+    """What stands at the offsets of a token is known to be records only where it counts them."""
+    thing = "offset" if outcome.accepted is None else "record"
+    sizes: Counter[tuple[str | None, str]] = Counter()
+    for span in outcome.lost:
+        size = 0 if span.start is None or span.end is None else span.end - span.start
+        sizes[span.topic, span.reason] += size
+    for (topic, reason), size in sizes.items():
+        things = thing if size == 1 else f"{thing}s"
+        yield f"{size} {things} of {topic} ({reason})" if topic and size else reason
+
+
+def _missing(outcome: "Outcome") -> Iterator[str]:
+    """Of several pipelines the names are `pipeline.sink`."""
+    stages = [(f"{part.pipeline}.", stage) for part in outcome.parts for stage in part.stages]
+    for owner, stage in stages or [("", stage) for stage in outcome.stages]:
+        for sink in stage.sinks:
+            if sink.behind:
+                yield f"{sink.behind} to come in {owner}{sink.name}"
+        if stage.blocked_by:
+            yield f"{owner}{stage.stage} blocked by {stage.blocked_by}"
