@@ -170,9 +170,9 @@ def test_wait_pipeline_returns_once_it_is_in_the_phase(
 
 
 def test_wait_pipeline_tells_why_it_failed(server: ScriptedServer, client: Client) -> None:
-    error = {"domain": "user", "message": "no such column", "hint": None}
+    error = {"domain": "user", "message": "no such column", "hint": "correct the SQL"}
     server.answer("GET", "/v1/pipelines/orders", pipeline("Failed", error=error))
-    with pytest.raises(PipelineFailed, match="orders is Failed: no such column"):
+    with pytest.raises(PipelineFailed, match=r"is Failed: no such column \(correct the SQL\)$"):
         client.wait_pipeline("orders", timeout_s=60)
 
 
