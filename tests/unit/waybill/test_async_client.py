@@ -26,6 +26,7 @@ from waybill import (
     StillUnknown,
     Token,
     Unreachable,
+    Unusable,
 )
 from waybill.testing import (
     AsyncManualClock,
@@ -248,6 +249,14 @@ def test_a_silent_server_is_told_after_the_time_out() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(NoAnswer, match=r"within 0\.05 s"):
             asyncio.run(ask(url))
+
+
+def test_what_cannot_be_a_token_is_refused_at_once() -> None:
+    client = AsyncClient("http://waybill")
+    for ask in (client.token, client.follow):
+        with pytest.raises(Unusable, match="the token is empty"):
+            ask("")
+    asyncio.run(client.close())
 
 
 async def typed(client: Client, later: AsyncClient) -> None:
