@@ -99,3 +99,10 @@ def test_what_was_not_expected_keeps_its_traceback(tmp_path: Path) -> None:
     assert TRACEBACK in told
     assert told.splitlines()[-5:-2] == OTHER
     assert told.splitlines()[-1] == QUERY
+
+
+@pytest.mark.parametrize("crash", ["#", "Killed", "java.lang.OutOfMemoryError: heap"])
+def test_what_java_says_behind_a_batch_that_failed_is_told(tmp_path: Path, crash: str) -> None:
+    """The end of Java stands in the same log, and no record of the run follows it."""
+    write(tmp_path, *BATCH, crash, "# SIGSEGV")
+    assert waybill("orders").stdout.splitlines() == [crash, "# SIGSEGV"]

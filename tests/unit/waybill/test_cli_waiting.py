@@ -7,7 +7,7 @@ import pytest
 from unit.waybill.conftest import Command, Terminal
 from unit.waybill.test_cli_pipelines import MANIFEST, PATH, PIPELINE, accept, make_operation
 from waybill.cli.phases import PipelinePhase
-from waybill.testing import Response, ScriptedServer
+from waybill.testing import Response, ScriptedServer, problem
 
 TO_RUN: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("apply", "PUT", PATH, ("apply", "-f", "-")),
@@ -31,6 +31,7 @@ def test_what_does_not_run_in_time_was_accepted(
     arguments: tuple[str, ...],
 ) -> None:
     accept(server, method, path, action, make_operation("pending", action))
+    server.answer("GET", PATH, Response(json=IN_LINE))
     result = command(*arguments, "--timeout", "0", stdin=MANIFEST)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
@@ -38,6 +39,32 @@ def test_what_does_not_run_in_time_was_accepted(
     )
     told = json.loads(command(*arguments, "--timeout", "0", "-o", "json", stdin=MANIFEST).stdout)
     assert told["state"] == "pending"
+
+
+def test_a_new_pipeline_that_nobody_knows_yet_was_accepted(
+    server: ScriptedServer, command: Command
+) -> None:
+    accept(server, "PUT", PATH, "apply", make_operation("pending", "apply"))
+    server.answer("GET", PATH, problem(404, "there is no pipeline 'orders'"))
+    assert command("apply", "-f", "-", "--timeout", "0", stdin=MANIFEST).exit_code == 0
+
+
+@pytest.mark.parametrize("seen", [Response(json=PIPELINE), problem(503, "away")])
+@pytest.mark.parametrize(("action", "method", "path", "arguments"), TO_RUN)
+def test_what_may_run_as_it_was_before_is_not_done(
+    server: ScriptedServer,
+    command: Command,
+    seen: Response,
+    action: str,
+    method: str,
+    path: str,
+    arguments: tuple[str, ...],
+) -> None:
+    """`waybill wait` would end at once, and the change may yet be refused."""
+    accept(server, method, path, action, make_operation("pending", action))
+    server.answer("GET", PATH, seen)
+    result = command(*arguments, "--timeout", "0", stdin=MANIFEST)
+    assert (result.exit_code, result.stdout) == (4, "")
 
 
 @pytest.mark.parametrize(("action", "method", "path", "arguments"), TO_RUN + TO_END)

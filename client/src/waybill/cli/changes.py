@@ -9,9 +9,10 @@ from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
+from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect
-from waybill.errors import ProblemError
+from waybill.errors import NotFound, ProblemError, WaybillError
 from waybill.models import Fault, Operation, StartFrom
 
 if TYPE_CHECKING:
@@ -30,28 +31,28 @@ def apply(
 ) -> None:
     """Create or change a pipeline from a manifest, and start it.
 
-    Waits until it runs. If that takes longer than --timeout, it is told as accepted and goes on:
-    `waybill wait` follows it. What is wrong is told as file:line:column with a hint, also
-    what only Spark finds (in SQL, in a sink's table). A manifest that is refused changes nothing.
+    Waits until it runs. If that takes longer than --timeout, a new pipeline is told as accepted,
+    and goes on: `waybill wait` follows it. A change of one that runs ends with 4 then, because
+    `waybill wait` would find the old one running. What is wrong is told as file:line:column with
+    a hint, also what only Spark finds (in SQL, in a sink's table). A manifest that is refused
+    changes nothing.
 
     \b
     Example:
       waybill apply -f examples/orders.yaml && waybill wait orders
 
     \b
-    Exit codes: 0 applied, or accepted · 1 error · 2 usage · 4 with --wait: not done in time
+    Exit codes: 0 applied, or accepted · 1 error · 2 usage · 4 not done in time: with --wait, or
+      the pipeline already runs
     """
     text, name = read_manifest(file), name_of(file)
     try:
-        with connect() as client:
-            operation = _settle(client, client.apply(text), timeout, output)
+        _change(lambda client: client.apply(text), timeout, output, must_end=wait, file=name)
     except ProblemError as problem:
         if not problem.errors:
             raise
         _tell_faults(problem.errors, name)
         raise typer.Exit(ExitCode.ERROR) from problem
-    _tell_operation(operation, name, output)
-    _tell_pending(operation, timeout, output, must_end=wait)
 
 
 def start(
@@ -113,7 +114,7 @@ def restart(
 
     \b
     Exit codes: 0 it runs with a new driver, or accepted · 1 error · 2 usage ·
-      4 with --wait: not done in time
+      4 not done in time: with --wait, or the old driver still runs
     """
     _change(lambda client: client.restart(name, start_from), timeout, output, must_end=wait)
 
@@ -137,12 +138,28 @@ def delete(
 
 
 def _change(
-    ask: "Callable[[Client], Operation]", timeout: float, output: Form, *, must_end: bool = True
+    ask: "Callable[[Client], Operation]",
+    timeout: float,
+    output: Form,
+    *,
+    must_end: bool = True,
+    file: str | None = None,
 ) -> None:
     with connect() as client:
         operation = _settle(client, ask(client), timeout, output)
-    _tell_operation(operation, operation.pipeline, output)
+        must_end = must_end or (operation.pending and _runs(client, operation.pipeline))
+    _tell_operation(operation, file or operation.pipeline, output)
     _tell_pending(operation, timeout, output, must_end=must_end)
+
+
+def _runs(client: "Client", name: str) -> bool:
+    """Or may run: then `waybill wait` ends at once, whatever becomes of the change."""
+    try:
+        return client.pipeline(name).phase == PipelinePhase.RUNNING
+    except NotFound:
+        return False
+    except WaybillError:
+        return True
 
 
 def _settle(client: "Client", operation: Operation, timeout: float, output: Form) -> Operation:

@@ -23,6 +23,7 @@ PY4J = "py4j.clientserver"
 STAGE_ENDED = "waybill_spark.driver.failures.StageFailed"
 QUERY_ENDED = " ERROR MicroBatchExecution: Query "
 OF_A_BATCH = ".ForeachBatchUserFuncException: "
+FRAME = ("\tat ", "\t... ")
 
 
 def known_names() -> list[str]:
@@ -93,21 +94,31 @@ def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
 def _without_batches(told: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Without what Py4J and Spark say of a batch that failed: the run tells why by itself."""
     held: dict[str, str] = {}
-    left_out: set[str] = set()
+    left_out: dict[str, str] = {}
+    """By source, its last line that was left out."""
     for source, line in told:
         head = held.pop(source, None)
         if head is not None and OF_A_BATCH in line:
-            left_out.add(source)
+            left_out[source] = line
             continue
         if head is not None:
             yield source, head
-        if NEW.match(line):
-            left_out.discard(source)
+        if source in left_out and _goes_on(left_out[source], line):
+            left_out[source] = line
+            continue
+        left_out.pop(source, None)
         if QUERY_ENDED in line:
             held[source] = line  # what follows says of which sort it is
-        elif source not in left_out and not (PY4J in line and STAGE_ENDED in line):
+        elif not (PY4J in line and STAGE_ENDED in line):
             yield source, line
     yield from held.items()
+
+
+def _goes_on(before: str, line: str) -> bool:
+    """Whether a traceback of Java does; it has any lines before its first frame."""
+    if NEW.match(line):
+        return False
+    return not before.startswith(FRAME) or line.startswith((*FRAME, "Caused by: "))
 
 
 def _tell(source: str, line: str, output: Form, *, named: bool, verbose: bool) -> None:
