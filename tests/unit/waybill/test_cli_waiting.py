@@ -1,6 +1,7 @@
 """What commands do while they wait, and when the time for it is over."""
 
 import json
+from typing import NamedTuple
 
 import pytest
 
@@ -9,35 +10,50 @@ from unit.waybill.test_cli_pipelines import MANIFEST, PATH, PIPELINE, accept, ma
 from waybill.cli.phases import PipelinePhase
 from waybill.testing import Response, ScriptedServer, problem
 
-TO_RUN: list[tuple[str, str, str, tuple[str, ...]]] = [
-    ("apply", "PUT", PATH, ("apply", "-f", "-")),
-    ("start", "POST", f"{PATH}/start", ("start", "orders")),
-    ("restart", "POST", f"{PATH}/restart", ("restart", "orders")),
+
+class Change(NamedTuple):
+    """A command that changes a pipeline, and the request that it makes."""
+
+    action: str
+    method: str
+    path: str
+    arguments: tuple[str, ...]
+
+
+TO_RUN = [
+    Change("apply", "PUT", PATH, ("apply", "-f", "-")),
+    Change("start", "POST", f"{PATH}/start", ("start", "orders")),
+    Change("restart", "POST", f"{PATH}/restart", ("restart", "orders")),
 ]
-TO_END: list[tuple[str, str, str, tuple[str, ...]]] = [
-    ("stop", "POST", f"{PATH}/stop", ("stop", "orders")),
-    ("delete", "DELETE", PATH, ("delete", "orders")),
+TO_END = [
+    Change("stop", "POST", f"{PATH}/stop", ("stop", "orders")),
+    Change("delete", "DELETE", PATH, ("delete", "orders")),
 ]
 IN_LINE = {**PIPELINE, "phase": "Scheduling", "reason": "2. in the line for a driver"}
 
 
-@pytest.mark.parametrize(("action", "method", "path", "arguments"), TO_RUN)
+def pend(server: ScriptedServer, change: Change) -> None:
+    """Accepted, and not done when the time is over."""
+    pending = make_operation("pending", change.action)
+    accept(server, change.method, change.path, change.action, pending)
+
+
+@pytest.mark.parametrize("change", TO_RUN)
 def test_what_does_not_run_in_time_was_accepted(
     server: ScriptedServer,
     command: Command,
-    action: str,
-    method: str,
-    path: str,
-    arguments: tuple[str, ...],
+    change: Change,
 ) -> None:
-    accept(server, method, path, action, make_operation("pending", action))
+    pend(server, change)
     server.answer("GET", PATH, Response(json=IN_LINE))
-    result = command(*arguments, "--timeout", "0", stdin=MANIFEST)
+    asked = (*change.arguments, "--timeout", "0")
+    result = command(*asked, stdin=MANIFEST)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        f"{action} orders is accepted, but not done after 0 s: `waybill wait orders` follows it\n"
+        f"{change.action} orders is accepted, but not done after 0 s:"
+        " `waybill wait orders` follows it\n"
     )
-    told = json.loads(command(*arguments, "--timeout", "0", "-o", "json", stdin=MANIFEST).stdout)
+    told = json.loads(command(*asked, "-o", "json", stdin=MANIFEST).stdout)
     assert told["state"] == "pending"
 
 
@@ -50,38 +66,32 @@ def test_a_new_pipeline_that_nobody_knows_yet_was_accepted(
 
 
 @pytest.mark.parametrize("seen", [Response(json=PIPELINE), problem(503, "away")])
-@pytest.mark.parametrize(("action", "method", "path", "arguments"), TO_RUN)
+@pytest.mark.parametrize("change", TO_RUN)
 def test_what_may_run_as_it_was_before_is_not_done(
     server: ScriptedServer,
     command: Command,
     seen: Response,
-    action: str,
-    method: str,
-    path: str,
-    arguments: tuple[str, ...],
+    change: Change,
 ) -> None:
     """`waybill wait` would end at once, and the change may yet be refused."""
-    accept(server, method, path, action, make_operation("pending", action))
+    pend(server, change)
     server.answer("GET", PATH, seen)
-    result = command(*arguments, "--timeout", "0", stdin=MANIFEST)
+    result = command(*change.arguments, "--timeout", "0", stdin=MANIFEST)
     assert (result.exit_code, result.stdout) == (4, "")
 
 
-@pytest.mark.parametrize(("action", "method", "path", "arguments"), TO_RUN + TO_END)
+@pytest.mark.parametrize("change", TO_RUN + TO_END)
 def test_what_must_be_done_in_time_ends_with_4(
     server: ScriptedServer,
     command: Command,
-    action: str,
-    method: str,
-    path: str,
-    arguments: tuple[str, ...],
+    change: Change,
 ) -> None:
-    accept(server, method, path, action, make_operation("pending", action))
-    wait = ("--wait",) if (action, method, path, arguments) in TO_RUN else ()
-    result = command(*arguments, *wait, "--timeout", "0", stdin=MANIFEST)
+    pend(server, change)
+    wait = ("--wait",) if change in TO_RUN else ()
+    result = command(*change.arguments, *wait, "--timeout", "0", stdin=MANIFEST)
     assert (result.exit_code, result.stdout) == (4, "")
     assert result.stderr.splitlines() == [
-        f"{action} orders is not done after 0 s: it goes on",
+        f"{change.action} orders is not done after 0 s: it goes on",
         "hint: `waybill describe orders` says what it waits for",
     ]
 
