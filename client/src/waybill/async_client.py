@@ -96,6 +96,7 @@ class AsyncClient:
         input: str,
         records: Iterable[Record],
         *,
+        atomic: bool = False,
         request_id: str | None = None,
         generation: int | None = None,
     ) -> AsyncReceipt:
@@ -103,13 +104,14 @@ class AsyncClient:
 
         Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not
         fit the input the good are kept and the bad named in the receipt; when all are bad, Invalid
-        is raised and nothing is kept. NotFound: no such pipeline or input. TooLarge: send less at
-        once. After NoAnswer or Unreachable it is not known whether they were kept. The token is of
-        this `generation` of the pipeline at least; else of what this client has last changed.
+        is raised and nothing is kept; with `atomic` also when one is bad. NotFound: no such
+        pipeline or input. TooLarge: send less at once. After NoAnswer or Unreachable it is not
+        known whether they were kept. The token is of this `generation` of the pipeline at least;
+        else of what this client has last changed.
         """
         if_match = self._generations.if_match(pipeline, generation)
         question = questions.send(
-            pipeline, input, records, request_id=request_id, if_match=if_match
+            pipeline, input, records, atomic=atomic, request_id=request_id, if_match=if_match
         )
         return AsyncReceipt.read(await self._ask(question), self._hold)
 

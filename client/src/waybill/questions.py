@@ -30,6 +30,7 @@ def send(
     input: str,
     records: Iterable[Record],
     *,
+    atomic: bool = False,
     request_id: str | None = None,
     if_match: str | None = None,
 ) -> Question:
@@ -42,7 +43,8 @@ def send(
     if if_match is not None:
         headers["If-Match"] = if_match
     path = f"{_pipeline_path(pipeline)}/inputs/{quote(input, safe='')}/records"
-    return Question(method="POST", path=path, content=body, headers=headers)
+    params = {"atomic": "true"} if atomic else None
+    return Question(method="POST", path=path, content=body, params=params, headers=headers)
 
 
 def token_for(

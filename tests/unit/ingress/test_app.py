@@ -109,10 +109,38 @@ def test_what_kafka_does_not_acknowledge_is_named_and_not_covered() -> None:
     assert world.mint.parts[0].spans == (span(0, 0, 1),)
 
 
+def test_one_bad_record_refuses_all_of_an_atomic_request() -> None:
+    world = World(pipeline(source()))
+    with pytest.raises(Refusal, match="1 of 3 records are none of input orders") as refused:
+        world.write(b'{"id": 1}\nbad\n{"id": 3}', atomic=True)
+    assert refused.value.slug == "records_rejected"
+    reason = "not JSON at character 1: Expecting value"
+    assert refused.value.members["rejected"] == [{"index": 1, "reason": reason}]
+    assert (world.kafka.written, world.mint.parts) == ([], [])
+    assert world.write(b'{"id": 1}\n{"id": 3}', atomic=True).accepted == 2
+
+
+def test_an_atomic_request_that_kafka_acknowledges_in_part_gets_no_token() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(failing={1: "away"}))
+    said = "acknowledge 1 of 3 records: away; 2 are written, but have no token"
+    with pytest.raises(Retryable, match=said):
+        world.write(atomic=True)
+    assert world.mint.parts == []
+
+
+def test_an_atomic_request_of_which_kafka_never_takes_a_record_is_refused_for_good() -> None:
+    world = World(pipeline(source()), kafka=FakeKafka(failing={0: "away"}, refusing={1: "no key"}))
+    with pytest.raises(Refusal, match=r"1 of 3 records .* 1 are written, but") as told:
+        world.write(atomic=True)
+    assert told.value.slug == "records_refused_by_kafka"
+    assert [each["index"] for each in told.value.members["rejected"]] == [0, 1]  # type: ignore[attr-defined]
+    assert world.mint.parts == []
+
+
 def test_nothing_acknowledged_is_nobodys_token() -> None:
     kafka = FakeKafka(failing=dict.fromkeys(range(3), "not acknowledged by kafka: away"))
     world = World(pipeline(source()), kafka=kafka)
-    with pytest.raises(Retryable, match="none of 3 records: not acknowledged by kafka: away"):
+    with pytest.raises(Retryable, match="3 of 3 records: not acknowledged by kafka: away"):
         world.write()
     assert world.mint.parts == []
 

@@ -111,6 +111,30 @@ def test_other_forms_are_refused(client: TestClient, headers: dict[str, str], sl
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
+def test_an_atomic_request_is_refused_for_one_bad_record(
+    client: TestClient, kafka: FakeKafka
+) -> None:
+    answer = client.post(f"{RECORDS}?atomic=true", content=b'{"id": 1}\nx', headers=NDJSON)
+    assert answer.status_code == 422
+    assert answer.json()["type"] == "urn:waybill:problem:records_rejected"
+    assert [each["index"] for each in answer.json()["rejected"]] == [1]
+    assert kafka.written == []
+    assert client.post(f"{RECORDS}?atomic=false", content=b"x", headers=NDJSON).status_code == 422
+
+
+def test_atomic_is_true_or_false(client: TestClient, kafka: FakeKafka) -> None:
+    answer = client.post(f"{RECORDS}?atomic=yes", content=b'{"id": 1}', headers=NDJSON)
+    assert (answer.status_code, kafka.written) == (422, [])
+    assert answer.json()["detail"] == "query.atomic: 'yes' is neither true nor false"
+
+
+def test_the_documentation_tells_of_records_that_are_rejected(client: TestClient) -> None:
+    document = client.get("/openapi.json").json()
+    described = document["paths"]["/v1/pipelines/{pipeline}/inputs/{input}/records"]["post"]
+    assert "`rejected` has the others" in described["responses"]["200"]["description"]
+    assert "atomic" in [parameter["name"] for parameter in described["parameters"]]
+
+
 def test_a_content_type_may_have_parameters(client: TestClient) -> None:
     headers = {"Content-Type": "Application/JSON; charset=utf-8"}
     assert client.post(RECORDS, content=b'[{"id": 1}]', headers=headers).status_code == 200

@@ -37,8 +37,16 @@ class World:
         self.tokens = TokenIssuer(self.registry, self.kafka, self.mint)
         self.commands = Commands(self.registry, self.kafka, self.mint, "waybill")
 
-    def write(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Receipt:
-        return asyncio.run(self.records.write(ANYONE, name, to, body, "ndjson"))
+    def write(
+        self,
+        body: bytes = THREE,
+        *,
+        name: str = "orders",
+        to: str = "orders",
+        atomic: bool = False,
+    ) -> Receipt:
+        written = self.records.write(ANYONE, name, to, body, "ndjson", atomic=atomic)
+        return asyncio.run(written)
 
     def refusal(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Refusal:
         with pytest.raises(Refusal) as refused:

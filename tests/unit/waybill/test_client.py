@@ -36,6 +36,13 @@ def test_send_names_the_rejected_rows(server: ScriptedServer, client: Client) ->
     assert receipt.rejected == (Rejected(index=1, reason="amount is missing"),)
 
 
+def test_send_asks_for_all_or_nothing(server: ScriptedServer, client: Client) -> None:
+    server.answer("POST", RECORDS_PATH, Response(json=RECEIPT))
+    client.send("orders", "orders", [{}], atomic=True)
+    client.send("orders", "orders", [{}])
+    assert [dict(request.params) for request in server.requests] == [{"atomic": "true"}, {}]
+
+
 def test_send_of_only_bad_rows_raises_with_them(server: ScriptedServer, client: Client) -> None:
     rejected = [{"index": 0, "reason": "not JSON"}]
     server.answer("POST", RECORDS_PATH, problem(422, "all rows are bad", rejected=rejected))

@@ -111,9 +111,9 @@ class Slug(StrEnum):
     PLAN_INCOMPATIBLE = ("plan_incompatible", 422, Acts.CALLER,
         "the pipeline cannot be changed in this way; `errors` say why, and what is possible")
     RECORDS_REFUSED_BY_KAFKA = ("records_refused_by_kafka", 422, Acts.CALLER,
-        "Kafka accepts none of these records: for example, they have no key in a compacted topic")
+        "Kafka never takes these records: for example, they have no key in a compacted topic")
     RECORDS_REJECTED = ("records_rejected", 422, Acts.CALLER,
-        "no record fits the schema of this input; `rejected` says why, for each record")
+        "no record fits the schema of this input, or with `atomic` not all; `rejected` says why")
     TOO_MANY_CHECKS = ("too_many_checks", 429, Acts.MOMENTS,
         "too many manifests are waiting for their check: send this one again")
     TOO_MANY_WAITERS = ("too_many_waiters", 429, Acts.LATER,

@@ -44,8 +44,17 @@ IF_MATCH: Final[dict[str, Any]] = {
         }
     ]
 }
+ATOMIC: Final[dict[str, Any]] = {
+    "name": "atomic",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "boolean", "default": False},
+    "description": "`true`: one record that does not fit the input refuses all of them, with 422"
+    " `records_rejected`, and none is written. If Kafka itself takes only some, those stay without"
+    " a token: 422 `records_refused_by_kafka` where it will never take the others, else 503.",
+}
 RECORDS_BODY: Final[dict[str, Any]] = {
-    **IF_MATCH,
+    "parameters": [*IF_MATCH["parameters"], ATOMIC],
     "requestBody": {
         "required": True,
         "content": {
@@ -71,13 +80,17 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
         summary="Send records and get the token that tells when they have arrived",
         response_model=RecordsAnswer,
         openapi_extra=RECORDS_BODY,
+        response_description="the records that fit are kept, and the token is for them; `rejected`"
+        " has the others, each with its reason: send those again when they are mended",
     )
     async def post_records(request: Request, pipeline: str, input: str) -> Response:
         form = _format_of(request)
         body = await read_body(request, bytes_max=body_bytes_max)
         demand = read_demand(request.headers.get("if-match"))
-        asking = caller(request)
-        receipt = await records.write(asking, pipeline, input, body, form, demand=demand)
+        asking, atomic = caller(request), _atomic(request)
+        receipt = await records.write(
+            asking, pipeline, input, body, form, demand=demand, atomic=atomic
+        )
         accepted, rejected = receipt.accepted, len(receipt.rejected)
         count_records(pipeline, input, accepted=accepted, rejected=rejected)
         count_token("records")
@@ -135,6 +148,13 @@ async def _issue(
         asking, wanted.pipeline, positions, cluster_id=wanted.cluster_id, demand=demand
     )
     return "positions", sealed
+
+
+def _atomic(request: Request) -> bool:
+    asked = request.query_params.get("atomic", "false")
+    if asked not in ("true", "false"):
+        raise Refusal(Slug.INVALID, f"query.atomic: {asked!r:.80} is neither true nor false")
+    return asked == "true"
 
 
 def _format_of(request: Request) -> Format:

@@ -78,24 +78,19 @@ class Records:
         form: Format,
         *,
         demand: Demand | None = None,
+        atomic: bool = False,
     ) -> Receipt:
+        """`atomic`: one record that is rejected rejects all; what Kafka has taken by then stays."""
         record, source = await self._registry.input(caller.tenant, pipeline, input_name, demand)
         rows = await self._read(body, row_rules(record.manifest)[input_name], form)
-        if not rows.records:
-            reason = f"none of {len(rows.rejected)} records is one of input {input_name}"
-            raise Refusal(Slug.RECORDS_REJECTED, reason, rejected=as_json(rows.rejected))
+        if not rows.records or (atomic and rows.rejected):
+            raise _rejected(rows, input_name)
         topic = await self._registry.present(record, source, fresh=False)
         floors = await self._floors.of(topic)
         appended = await self._log.append(source.topic, rows.records)
         rejected = sorted([*rows.rejected, *appended.failed, *appended.refused])
-        if not appended.delivered and appended.refused:
-            detail = f"kafka takes none of {len(rows.records)} records for {source.topic}"
-            raise Refusal(
-                Slug.RECORDS_REFUSED_BY_KAFKA, detail, hint=KEY_HINT, rejected=as_json(rejected)
-            )
-        if not appended.delivered:
-            reason = f"kafka acknowledged none of {len(rows.records)} records"
-            raise Retryable(f"{reason}: {appended.failed[0].reason}")
+        if atomic or not appended.delivered:
+            _demand_all(appended, source.topic, rejected)
         spans = await self._spans(record, source, appended, floors)
         counted = not unplaced(appended.delivered)
         parts = [part_of(record, spans, counted=counted)]
@@ -133,6 +128,27 @@ class Records:
                 " to be created anew; what brokers say of it does not fit together"
             )
         return delivered_spans(identity.topic_id, appended.delivered, floors, ends)
+
+
+def _rejected(rows: Rows, input_name: str) -> Refusal:
+    bad, good = len(rows.rejected), len(rows.records)
+    reason = f"none of {bad} records is one of input {input_name}"
+    if good:
+        reason = f"{bad} of {bad + good} records are none of input {input_name}: none is kept"
+    return Refusal(Slug.RECORDS_REJECTED, reason, rejected=as_json(rows.rejected))
+
+
+def _demand_all(appended: Appended, topic: str, rejected: list[Rejection]) -> None:
+    done, refused, failed = map(len, (appended.delivered, appended.refused, appended.failed))
+    total = done + refused + failed
+    rest = f"; {done} are written, but have no token" if done else ""
+    if refused:
+        detail = f"kafka refuses {refused} of {total} records for {topic}{rest}"
+        members = {"hint": KEY_HINT, "rejected": as_json(rejected)}
+        raise Refusal(Slug.RECORDS_REFUSED_BY_KAFKA, detail, **members)
+    if failed:
+        first = appended.failed[0].reason
+        raise Retryable(f"kafka did not acknowledge {failed} of {total} records: {first}{rest}")
 
 
 def as_json(rejected: list[Rejection]) -> list[dict[str, object]]:
