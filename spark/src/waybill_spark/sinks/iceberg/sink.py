@@ -179,8 +179,13 @@ def refuse_unfit(sink: str, table: Table, schema: pa.Schema) -> None:
     present = table.schema().column_names
     missing = [field.name for field in schema if field.name not in present]
     if missing:
-        message = f"sink {sink}: table {_name(table)} has no column {', '.join(missing)}"
-        raise UserError([Problem(message=message, hint=f"its columns: {', '.join(present)}")])
+        names = ", ".join(missing)
+        message = f"sink {sink}: table {_name(table)} has no column {names}"
+        hint = (
+            f"add {names} to the table with an Iceberg client, or leave it out of the query;"
+            f" columns of the table: {', '.join(present)}"
+        )
+        raise UserError([Problem(message=message, hint=hint)])
     try:
         _check_pyarrow_schema_compatible(table.schema(), schema)
     except ValueError as error:
