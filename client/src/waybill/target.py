@@ -36,7 +36,9 @@ def find_target(url: str | None, environment: Mapping[str, str], folder: Path) -
     if url is not None:
         return Target(url=url.rstrip("/"), source="as given")
     if environment.get(URL_VARIABLE):
-        return Target(url=environment[URL_VARIABLE].rstrip("/"), source=f"from {URL_VARIABLE}")
+        return Target(
+            url=environment[URL_VARIABLE].rstrip("/"), source=f"from --url or {URL_VARIABLE}"
+        )
     return _from_context(environment) or _around(folder)
 
 

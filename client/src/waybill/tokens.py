@@ -110,5 +110,12 @@ def text_of(token: AnyToken, name: str = "the token") -> str:
     if not text:
         raise Unusable(f"{name} is empty: {FORM}")
     if not TOKEN.fullmatch(text):
-        raise Unusable(f"{name} begins with {text[:12]!r}: {FORM}")
+        raise Unusable(f"{name} {_flaw(text)}: {FORM}")
     return text
+
+
+def _flaw(text: str) -> str:
+    begin = TOKEN.match(text)
+    if begin is None:
+        return f"begins with {text[:12]!r}"
+    return f"has {text[begin.end()]!r} as character {begin.end() + 1}"

@@ -16,7 +16,14 @@ TAKEN = (
     "a record takes None, bool, int, finite float and Decimal, str of Unicode, datetime, date,"
     " UUID, and lists, tuples, dataclasses and mappings with text keys of these"
 )
-FAILURES = (TypeError, ValueError, OverflowError, RecursionError)
+FAILURES = (TypeError, ValueError, OverflowError, RecursionError, AttributeError)
+
+
+class Unset:
+    """Stands for the field of a dataclass that never got a value."""
+
+    def __repr__(self) -> str:
+        return "no value"
 
 
 class Dataclass(Protocol):
@@ -73,18 +80,25 @@ def _refusal(record: object, name: str) -> str:
         if bad is None:
             place = ", ".join(filter(None, (name, path.removeprefix("."))))
             kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-            return f"{place}: {reprlib.repr(value)} ({kind}) cannot be written as JSON: {TAKEN}"
+            return f"{place}: {_shown(value)} ({kind}) cannot be written as JSON: {TAKEN}"
         path, value = path + bad[0], bad[1]
     return f"{name} is nested deeper than {DEPTH_MAX}, or holds itself"
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
     if is_dataclass(value) and not isinstance(value, type):
-        value = _plain(value)
+        value = {field.name: getattr(value, field.name, Unset()) for field in fields(value)}
     if isinstance(value, Mapping):
         yield from ((f".{key}", part) for key, part in value.items())
     elif isinstance(value, list | tuple):
         yield from ((f"[{index}]", part) for index, part in enumerate(value))
+
+
+def _shown(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except FAILURES:  # an integer of thousands of digits, an object that is half made
+        return "a value"
 
 
 def _writes(value: object) -> bool:

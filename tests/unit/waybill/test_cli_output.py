@@ -56,7 +56,7 @@ def test_usage_errors_end_with_2(arguments: list[str]) -> None:
 def test_nobody_there_is_told_without_a_trace() -> None:
     result = CliRunner(env={"WAYBILL_URL": "http://127.0.0.1:9"}).invoke(app, ["get"])
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "nothing listens at http://127.0.0.1:9 (from WAYBILL_URL)" in result.stderr
+    assert "nothing listens at http://127.0.0.1:9 (from --url or WAYBILL_URL)" in result.stderr
     assert "`waybill up`" in result.stderr
 
 

@@ -102,7 +102,7 @@ def test_ps_finds_the_stack_of_a_folder_above(
 def test_ps_says_when_commands_go_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAYBILL_URL", "http://staging.example")
     assert waybill("ps").stderr == (
-        "commands here talk to http://staging.example (from WAYBILL_URL); "
+        "commands here talk to http://staging.example (from --url or WAYBILL_URL); "
         "to this stack: --context local\n"
     )
 

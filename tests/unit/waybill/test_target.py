@@ -24,7 +24,7 @@ def test_what_is_given_goes_first(tmp_path: Path) -> None:
 def test_the_environment_goes_before_the_stack(tmp_path: Path) -> None:
     make_stack(tmp_path, 9000)
     target = find_target(None, {"WAYBILL_URL": "http://here/"}, tmp_path)
-    assert (target.url, target.source) == ("http://here", "from WAYBILL_URL")
+    assert (target.url, target.source) == ("http://here", "from --url or WAYBILL_URL")
 
 
 def test_the_nearest_stack_above_is_found(tmp_path: Path) -> None:

@@ -103,6 +103,13 @@ def test_any_mapping_is_an_object() -> None:
 
 
 @dataclass
+class Late:
+    """It is made before its values are there."""
+
+    price: Decimal = field(init=False)
+
+
+@dataclass
 class Nothing:
     """Its type is no value, its instances are."""
 
@@ -124,6 +131,8 @@ class Nothing:
         ({"a": {ID: 1}}, r"record 1, a: .* \(dict\)"),
         ({ID: 1}, r"record 1: .* \(dict\)"),
         (Item(Decimal("NaN")), r"record 1, price: Decimal\('NaN'\) .*"),
+        ({"a": Late()}, r"record 1, a\.price: no value .*"),
+        ({"a": 10**5000}, r"record 1, a: a value \(int\)"),
         (object(), r"record 1: .* \(object\)"),
     ],
 )
