@@ -89,19 +89,29 @@ def test_errors_of_several_stages_come_together_with_their_places(client: Client
                  amout
           FROM orders
     sinks: [{{name: counts, kafka: {{topic: {pipeline.name}.counts}}}}]
+  - name: broken
+    inputs: [orders]
+    steps:
+      - name: half
+        sql: |
+          SELECT order_id FROM orders WHERE order_id >
+    sinks: [{{name: halves, kafka: {{topic: {pipeline.name}.halves}}}}]
 """
     )
     found = client.check(wrong, timeout_s=START_TIMEOUT_S)
 
-    first, second = found.errors
+    first, second, third = found.errors
     assert ("ordrs" in first.message, "amout" in second.message) == (True, True)
-    assert [placed(wrong, each.line, each.column) for each in found.errors] == ["ordrs", "amout"]
+    assert [placed(wrong, each.line, each.column) for each in (first, second)] == ["ordrs", "amout"]
+    assert "end of input" in third.message
+    assert third.line == wrong[: wrong.index("sinks: [{name: halves")].count("\n") + 1
     assert first.hint
     assert second.hint
     assert {stage.name: bool(stage.columns) for stage in found.stages} == {
         "enrich": False,
         "load": False,
         "count": False,
+        "broken": False,
     }
 
 

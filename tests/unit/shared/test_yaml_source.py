@@ -75,6 +75,15 @@ def test_later_line_of_a_text_has_its_own_place() -> None:
     assert (problem.line, problem.column) == (4, 8)
 
 
+def test_the_end_of_a_text_has_a_place_behind_its_last_line() -> None:
+    """A query that ends too early is found wrong there."""
+    document = read_yaml("a: 1\nsql: |\n  SELECT x\n  FROM\nb: 2\n")
+    problem = document.place(Problem(message="wrong", line=3, column=1), ("sql",))
+    assert (problem.line, problem.column) == (5, 1)
+    problem = document.place(Problem(message="wrong", line=4, column=1), ("sql",))
+    assert problem.message == "wrong (line 4, column 1 of that text)"
+
+
 @pytest.mark.parametrize("text", ["sql: >\n  SELECT x\n  FROM x\n", 'sql: "SELECT\\tx"\n'])
 def test_place_in_a_text_that_is_written_otherwise_is_told_beside_its_own(text: str) -> None:
     problem = read_yaml(text).place(Problem(message="wrong", line=1, column=8), ("sql",))

@@ -39,6 +39,7 @@ DECIMAL_CONTEXT = Context(prec=39, Emax=MAX_EMAX, Emin=MIN_EMIN)  # 38 digits an
 EXPONENT_MAX = 9_999  # Spark takes ten seconds to round 1e-9999999
 OFFSET_HOURS_MAX = 18
 DEPTH_MAX = 16
+NUMBER_DIGITS_MAX = 4
 COLUMN_HINT = "a column is a name, a space and a type, as in `amount DOUBLE`"
 TYPES_HINT = (
     "types: BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), STRING, DATE, TIMESTAMP,"
@@ -319,8 +320,8 @@ class _Parser:
 
     def _number(self) -> int:
         word = self._word("a number")
-        if not word.isdigit():
-            raise self._error(f"expected a number, found {word!r}")
+        if not word.isdigit() or len(word) > NUMBER_DIGITS_MAX:
+            raise self._error(f"expected a number, found {word[:20]!r}")
         return int(word)
 
     def _peek(self) -> str | None:

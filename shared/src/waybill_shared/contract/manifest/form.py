@@ -57,11 +57,12 @@ def _is_consequence(path: Path, item: Item, paths: Iterable[Path], misspelt: set
 
 def _as_written(document: Document, path: Path) -> Path:
     """In the text the settings of a sink stand under the name of their kind."""
-    if path[4:5] != ("settings",):
+    if path[2:3] != ("sinks",) or path[4:5] != ("settings",):
         return path
-    stages, s, sinks, k, _, *rest = path
-    (kind,) = document.tree[stages][s][sinks][k].keys() & KINDS.keys()
-    return (stages, s, sinks, k, kind, *rest)
+    stages, s, sinks, k, settings, *rest = path
+    written = document.tree[stages][s][sinks][k]
+    kind = next((key for key in written if key in KINDS), settings)
+    return path if settings in written else (stages, s, sinks, k, kind, *rest)
 
 
 def _meant(path: Path, item: Item) -> str | None:
@@ -78,11 +79,15 @@ def _tell(path: Path, item: Item) -> Told:
 
 def _unknown_key(path: Path, item: Item) -> Told:
     message = f"unknown key {path[-1]!r}"
-    if " " in str(path[-1]):
-        return message, "a comma ends a text that stands in { }: put the text in quotes"
     keys = _keys_of(_model_at(path[:-1]))
-    close = nearest(str(path[-1]), keys)
+    close = nearest(str(path[-1]).replace(" ", ""), keys)
+    if close is None and " " in str(path[-1]):
+        return message, "a comma ends a text that stands in { }: put the text in quotes"
     return message, f"did you mean {close!r}?" if close else f"known here: {', '.join(keys)}"
+
+
+def _no_key(path: Path, item: Item) -> Told:
+    return "a key is a text", f"known here: {', '.join(_keys_of(_model_at(path[:-1])))}"
 
 
 def _missing(path: Path, item: Item) -> Told:
@@ -102,7 +107,7 @@ def _choice(path: Path, item: Item) -> Told:
 
 
 def _list(path: Path, item: Item) -> Told:
-    message = f"{path[-1]!r} takes a list, this is {_kind(item)}"
+    message = f"{_name(path)} takes a list, this is {_kind(item)}"
     names = path[0] == "stages" and path[-1] == "inputs" and isinstance(item["input"], str)
     return message, f"write [{item['input']}]" if names else "begin each item with `- `"
 
@@ -114,34 +119,40 @@ def _mapping(path: Path, item: Item) -> Told:
 
 def _text(path: Path, item: Item) -> Told:
     if item["input"] is None:
-        return f"{path[-1]!r} has no value", _example(path)
-    message = f"{path[-1]!r} takes a text, this is {_kind(item)}"
+        return f"{_name(path)} has no value", _example(path)
+    message = f"{_name(path)} takes a text, this is {_kind(item)}"
     structured = isinstance(item["input"], dict | list)
     return message, _example(path) if structured else "put it in quotes"
 
 
 def _whole(path: Path, item: Item) -> Told:
-    return f"{path[-1]!r} takes a whole number, this is {_kind(item)}", ""
+    return f"{_name(path)} takes a whole number, this is {_kind(item)}", ""
 
 
 def _too_small(path: Path, item: Item) -> Told:
-    return f"{path[-1]!r} must be at least {item['ctx']['ge']}, this is {item['input']}", ""
+    return f"{_name(path)} must be at least {item['ctx']['ge']}, this is {item['input']}", ""
 
 
 def _too_large(path: Path, item: Item) -> Told:
-    return f"{path[-1]!r} must be at most {item['ctx']['le']}, this is {item['input']}", ""
+    return f"{_name(path)} must be at most {item['ctx']['le']}, this is {item['input']}", ""
 
 
 def _empty(path: Path, item: Item) -> Told:
-    return f"{path[-1]!r} is empty", _example(path)
+    return f"{_name(path)} is empty", _example(path)
 
 
 def _too_long(path: Path, item: Item) -> Told:
-    return f"{path[-1]!r} is too long: at most {item['ctx']['max_length']} are taken", ""
+    return f"{_name(path)} is too long: at most {item['ctx']['max_length']} are taken", ""
+
+
+def _name(path: Path) -> str:
+    """Of a key, or of an item in the list of a key."""
+    return repr(path[-1]) if isinstance(path[-1], str) else f"an item of {path[-2]!r}"
 
 
 WORDS: Final[dict[str, Callable[[Path, Item], Told]]] = {
     "extra_forbidden": _unknown_key,
+    "invalid_key": _no_key,
     "missing": _missing,
     "string_pattern_mismatch": _pattern,
     "literal_error": _choice,

@@ -13,13 +13,15 @@ from waybill_shared.contract.manifest.document import Mark
 
 Told = tuple[str, str, Mark]
 """A message, a hint, and a place."""
+BEGINNINGS: Final = ("<scalar>", "{", "[", ":")  # of what belongs to the part behind a comma
 KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )?[\w-]+:\S")
 QUOTES_HINT: Final = "put a text with ': ' or ', ' in it in quotes"
+UNKNOWN_HINT: Final = "put a text with special characters in it in quotes"
 COLUMN_HINT: Final = "what belongs together begins in the same column"
 
 
 def explain(error: MarkedYAMLError, text: str) -> Problem:
-    said = error.problem or error.context or "it cannot be read"
+    said = error.problem or error.context or ""
     found = _mark(error.problem_mark) or (1, 1)
     opened = _mark(error.context_mark) or found
     for pattern, tell in WORDS.items():
@@ -27,7 +29,7 @@ def explain(error: MarkedYAMLError, text: str) -> Problem:
             message, hint, (line, column) = tell(match, text, opened, found)
             break
     else:
-        message, hint, (line, column) = said, "", found
+        message, hint, (line, column) = "what begins here cannot be read", UNKNOWN_HINT, found
     return Problem(message=f"not YAML: {message}", hint=hint, line=line, column=column)
 
 
@@ -54,10 +56,13 @@ def _strange_first(match: re.Match[str], text: str, opened: Mark, found: Mark) -
 
 
 def _not_closed(match: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
-    close = match[1]
-    if opened[0] == found[0] and match[2] != "<stream end>":
+    close, got = match[1], match[2]
+    if opened[0] == found[0] and got != "<stream end>":
         hint = f"put a comma between two parts; {QUOTES_HINT}"
         return f"a ',' or a '{close}' must stand here", hint, found
+    if got in BEGINNINGS and _line(text, found[0]).lstrip().startswith(("'", '"', "{", "[")):
+        at = _begin(text, found[0]) if got == ":" else found
+        return "a ',' is missing before this", "put a comma between two parts", at
     return f"this {'{' if close == '}' else '['} is not closed", f"close it with {close}", opened
 
 
@@ -71,17 +76,21 @@ def _no_colon(_: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
     return "this line is no `key: value`", hint, opened
 
 
-def _two_colons(_: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
-    """Another colon is in the line, or the line is indented farther than the one before it."""
+def _two_colons(match: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
+    """Another colon is in the line, or it goes on with the line before it: that one is no key, or
+    this one is indented farther."""
     if ": " in _line(text, found[0])[: found[1] - 1]:
         return "a second ': ' stands in this line", QUOTES_HINT, found
+    before = found[0] - 1
+    if KEY_WITHOUT_SPACE.match(_line(text, before)):
+        return _no_colon(match, text, _begin(text, before), found)
     return "this line is indented too far", COLUMN_HINT, _begin(text, found[0])
 
 
-def _behind_a_text(_: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
+def _behind_a_text(match: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
     quote = _last_quoted(text, found)
-    if quote is None:
-        return _indented_otherwise(_, text, opened, found)
+    if quote is None or quote[1][0] != found[0]:
+        return _indented_otherwise(match, text, opened, found)
     begin, end = quote
     hint = "close the quote in its line; a quote inside a text in quotes is written '' or \\\""
     return f"this quote ends in line {end[0]}, and more text stands behind it", hint, begin

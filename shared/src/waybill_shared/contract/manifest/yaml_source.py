@@ -1,12 +1,21 @@
 """YAML that people write, read with care: a size cap, no aliases, tags or merge keys, and the
 line and column of every value. Knows nothing of what the document means."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 from ruamel.yaml.reader import ReaderError
 
 from waybill_shared.contract.errors import UserError
@@ -16,13 +25,21 @@ from waybill_shared.contract.manifest.yaml_errors import explain
 
 SIZE_BYTES_MAX = 64 * 1024  # checked before parsing: a small alias bomb expands without bound
 DEPTH_MAX = 32
+DIGITS_MAX = 18
+SCALARS = {
+    re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt \t]|$)", re.ASCII): "a date",
+    re.compile(rf"[-+]?[\d_]{{{DIGITS_MAX + 1},}}$", re.ASCII): "a very long number",
+}
+EXPANSION = "anchors, aliases, merge keys and tags are not taken: write the value out", ""
+COMPLEX_KEY = "a key is itself a mapping or a list", "put a text with {, [ or : in it in quotes"
+NO_CHARACTER = re.compile(r"\\U(?!000[\dA-Fa-f]|0010)[\dA-Fa-f]{8}")
 
 
 def read_yaml(text: str) -> Document:
-    if len(text.encode()) > SIZE_BYTES_MAX:
+    if len(text.encode(errors="surrogatepass")) > SIZE_BYTES_MAX:
         raise UserError([Problem(message=f"the document is larger than {SIZE_BYTES_MAX} bytes")])
     try:
-        _refuse_expansion(text)
+        _refuse_early(text)
         tree = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         raise UserError([explain(error, text)]) from error
@@ -31,12 +48,8 @@ def read_yaml(text: str) -> Document:
         line, column = before.count("\n") + 1, error.position - before.rfind("\n")
         message = f"not YAML: the character U+{error.character:04X} is not taken"
         raise UserError([Problem(message=message, line=line, column=column)]) from error
-    except YAMLError as error:
-        raise UserError([Problem(message=f"not YAML: {error}")]) from error
-    except TypeError as error:  # all that the parser says of {a: 1}: 2
-        hint = "put a text with {, [ or : in it in quotes"
-        message = "a key is itself a mapping or a list"
-        raise UserError([Problem(message=message, hint=hint)]) from error
+    except (ValueError, OverflowError) as error:  # as the parser has no place for it
+        raise UserError([_no_character(text)]) from error
     if not isinstance(tree, dict):
         raise UserError([_no_mapping(tree)])
     return Document(tree=tree, places=YamlPlaces(tree=tree, lines=tuple(text.splitlines())))
@@ -62,8 +75,11 @@ class YamlPlaces:
         text, mark = self._walk(path)
         if not isinstance(text, str):
             return None
+        within = text.split("\n")  # what ends in a line break has an empty line behind it
+        if line > len(within):
+            return None
         below = self.lines[mark[0]][mark[1]] in "|>"
-        at, wanted = mark[0] + below + line - 1, text.splitlines()[line - 1]
+        at, wanted = mark[0] + below + line - 1, within[line - 1]
         written = self.lines[at] if at < len(self.lines) else ""
         begin = written.find(wanted, 0 if below or line > 1 else mark[1])
         return None if begin < 0 else (at + 1, begin + column)
@@ -83,21 +99,53 @@ class YamlPlaces:
         return at, mark
 
 
-def _refuse_expansion(text: str) -> None:
-    depth = 0
+def _refuse_early(text: str) -> None:
+    """What would expand without bound, and what no manifest has and Python cannot hold."""
+    open_nodes: list[int | None] = []  # of a mapping: how many keys and values it has so far
     for event in YAML(typ="rt", pure=True).parse(text):
-        anchored = getattr(event, "anchor", None) is not None
-        tagged = isinstance(event, ScalarEvent | MappingStartEvent | SequenceStartEvent) and (
-            event.tag is not None
-        )
-        merging = isinstance(event, ScalarEvent) and event.value == "<<"
-        if isinstance(event, AliasEvent) or anchored or tagged or merging:
-            mark = event.start_mark
-            message = "anchors, aliases, merge keys and tags are not taken: write the value out"
-            raise UserError([Problem(message=message, line=mark.line + 1, column=mark.column + 1)])
+        if isinstance(event, MappingEndEvent | SequenceEndEvent):
+            open_nodes.pop()
+        if not isinstance(event, NodeEvent):
+            continue
+        told = _unwanted(event)
+        if open_nodes and (filled := open_nodes[-1]) is not None:
+            open_nodes[-1] = filled + 1
+            if filled % 2 == 0 and not isinstance(event, ScalarEvent):
+                told = told or COMPLEX_KEY
         if isinstance(event, MappingStartEvent | SequenceStartEvent):
-            depth += 1
-        elif type(event).__name__ in ("MappingEndEvent", "SequenceEndEvent"):
-            depth -= 1
-        if depth > DEPTH_MAX:
-            raise UserError([Problem(message=f"the document nests deeper than {DEPTH_MAX}")])
+            open_nodes.append(0 if isinstance(event, MappingStartEvent) else None)
+        if len(open_nodes) > DEPTH_MAX:
+            told = f"the document nests deeper than {DEPTH_MAX}", ""
+        if told is not None:
+            message, hint = told
+            line, column = event.start_mark.line + 1, event.start_mark.column + 1
+            raise UserError([Problem(message=message, hint=hint, line=line, column=column)])
+
+
+def _unwanted(event: NodeEvent) -> tuple[str, str] | None:
+    """What is wrong with it, and a hint."""
+    tagged = getattr(event, "tag", None) is not None
+    if isinstance(event, AliasEvent) or event.anchor is not None or tagged:
+        return EXPANSION
+    if not isinstance(event, ScalarEvent) or event.style is not None:
+        return None
+    if event.value == "<<":
+        return EXPANSION
+    for form, name in SCALARS.items():
+        if form.match(event.value):
+            return f"{name} cannot stand here", "if it is meant as a text, put it in quotes"
+    return None
+
+
+def _no_character(text: str) -> Problem:
+    found = NO_CHARACTER.search(text)
+    if found is None:
+        return Problem(message="not YAML: a value cannot be read")
+    line, column = (
+        text.count("\n", 0, found.start()) + 1,
+        found.start() - text.rfind("\n", 0, found.start()),
+    )
+    hint = "the last character is \\U0010FFFF"
+    return Problem(
+        message=f"not YAML: {found[0]} is no character", hint=hint, line=line, column=column
+    )
