@@ -7,16 +7,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType
 
 from builders import make_fence
 from contracts.sink import SinkContract
+from waybill_shared.contract.errors import UserError
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.commits import Identity
 from waybill_spark.driver.failures import describe
 from waybill_spark.ledger import Ledger
 from waybill_spark.sinks.contract import Sink, SinkLife, SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.iceberg.lakehouse import open_catalog
-from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.sinks.iceberg.sink import IcebergSink, refuse_unfit
 from waybill_spark.stopping import StageStopped
 
 TABLE = "raw.orders"
@@ -173,3 +176,30 @@ def test_a_lakehouse_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     with pytest.raises(SinkUnreachable, match="cannot be opened") as raised:
         open_catalog(tmp_path)
     assert str(tmp_path) in raised.value.hint
+
+
+def test_what_a_table_does_not_take_is_told_by_column(catalog: SqlCatalog) -> None:
+    catalog.create_namespace("raw")
+    columns = (
+        NestedField(1, "n", IntegerType()),
+        NestedField(2, "note", StringType()),
+        NestedField(3, "day", DateType(), required=True),
+        NestedField(4, "city", StringType(), required=True),
+    )
+    table = catalog.create_table(TABLE, Schema(*columns))
+    rows = {"n": pa.int64(), "note": pa.struct([("a", pa.int64())]), "day": pa.date32()}
+
+    with pytest.raises(UserError) as refused:
+        refuse_unfit("lake", table, pa.schema(list(rows.items())))
+
+    assert refused.value.problems[0].message == (
+        f"sink lake: table {TABLE} does not take these rows: the query gives no city, which the"
+        " table requires; n is int, the query gives long; note is string, the query gives"
+        " struct<-1: a: optional long>; day may be null, and the table requires a value"
+    )
+
+
+def test_a_narrower_type_is_taken(catalog: SqlCatalog) -> None:
+    catalog.create_namespace("raw")
+    table = catalog.create_table(TABLE, Schema(NestedField(1, "n", LongType())))
+    refuse_unfit("lake", table, pa.schema([("n", pa.int32())]))

@@ -133,7 +133,8 @@ def _refuse_other_sinks(
 def _hint(before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str, str]]) -> str:
     recreated = {name for name, _ in was} == {name for name, _ in now}
     if not recreated:
-        return NEW_NAME_HINT
+        beside = "add a second sink for the new place, and remove this one when that has begun"
+        return f"{beside}; {NEW_NAME_HINT}"
     goes_on = f"{_restart(before, 'earliest')} (or latest) goes on with it"
     return f"a topic was created anew under its old name: {goes_on}"
 

@@ -14,7 +14,11 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchTableError,
 )
-from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible  # of `append`: the same answer
+from pyiceberg.io.pyarrow import (
+    _check_pyarrow_schema_compatible,  # of `append`: the same answer
+    _pyarrow_to_schema_without_ids,
+)
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -186,10 +190,25 @@ def refuse_unfit(sink: str, table: Table, schema: pa.Schema) -> None:
             f" columns of the table: {', '.join(present)}"
         )
         raise UserError([Problem(message=message, hint=hint)])
+    absent = {c.name for c in table.schema().fields if c.required} - set(schema.names)
+    others = [f"the query gives no {name}, which the table requires" for name in sorted(absent)]
+    others += [told for field in schema if (told := _other_type(table, field)) is not None]
+    if others:
+        message = f"sink {sink}: table {_name(table)} does not take these rows: {'; '.join(others)}"
+        hint = "cast the columns in the query, or change the table with an Iceberg client"
+        raise UserError([Problem(message=message, hint=hint)])
+
+
+def _other_type(table: Table, field: pa.Field) -> str | None:
+    column, given = table.schema().find_field(field.name), pa.schema([field])
     try:
-        _check_pyarrow_schema_compatible(table.schema(), schema)
-    except ValueError as error:
-        raise _does_not_take(sink, table, error) from error
+        _check_pyarrow_schema_compatible(Schema(column), given)
+    except ValueError:
+        kind = _pyarrow_to_schema_without_ids(given).fields[0].field_type
+        if kind == column.field_type:
+            return f"{field.name} may be null, and the table requires a value"
+        return f"{field.name} is {column.field_type}, the query gives {kind}"
+    return None
 
 
 def _does_not_take(sink: str, table: Table, error: ValueError) -> UserError:
