@@ -9,7 +9,7 @@ from typing import Final
 
 from waybill_shared.contract.events import Gap, Output
 
-GAPS_MAX: Final = 4  # per partition; so many reports in a row may be lost
+GAPS_MAX: Final = 4  # per partition, beside the first; so many reports in a row may be lost
 
 Placed = Mapping[int, tuple[int, int]]
 """By partition: where the first row of a batch stands, and the end of its rows."""
@@ -45,5 +45,11 @@ def _extend(before: Output | None, partition: int, rows: tuple[int, int], to: Si
         partition=partition,
         first=first,
         end=end,
-        gaps=gaps[-GAPS_MAX:],
+        gaps=_kept(gaps),
     )
+
+
+def _kept(gaps: tuple[Gap, ...]) -> tuple[Gap, ...]:
+    """The newest, and what stood in the topic before the sink began: retention takes that first."""
+    before = tuple(gap for gap in gaps[:1] if gap.start == 0)
+    return before + gaps[len(before) :][-GAPS_MAX:]

@@ -44,6 +44,12 @@ def test_the_newest_gaps_are_kept() -> None:
     assert gaps(found) == [(9 * n - 8, 9 * n) for n in range(100 - GAPS_MAX, 100)]
 
 
+def test_what_stood_there_before_the_sink_is_kept_too() -> None:
+    """Retention takes it first: told as rows of unknown batches, all of those would be lost."""
+    found = after(*({0: (9 * n, 9 * n + 1)} for n in range(1, 100)))[0]
+    assert gaps(found) == [(0, 9), *((9 * n - 8, 9 * n) for n in range(100 - GAPS_MAX, 100))]
+
+
 def test_topic_that_is_gone_keeps_what_was_said_of_it() -> None:
     gone = Output(
         topic="t", topic_id="old", partition=0, first=1, end=2,

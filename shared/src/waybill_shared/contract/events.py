@@ -46,8 +46,8 @@ class Gap:
 class Output:
     """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative.
 
-    So are `gaps`, the newest between its batches: a marker stands there, and maybe rows of others,
-    or aborted ones.
+    So are `gaps`, the one before its first batch and the newest between batches: a marker stands
+    there, and maybe rows of others, or aborted ones.
     """
 
     topic: str
