@@ -23,12 +23,13 @@ STATE_FILE = Path(".waybill") / "state.json"
 class Target:
     """A URL, and where it comes from, so that an error can name what to correct.
 
-    `chosen`: somebody named it, so something should answer there.
+    `chosen`: somebody named it, so something should answer there. `guessed`: nothing names it.
     """
 
     url: str
     source: str
     chosen: bool = True
+    guessed: bool = False
 
 
 def find_target(url: str | None, environment: Mapping[str, str], folder: Path) -> Target:
@@ -61,6 +62,7 @@ def _around(folder: Path) -> Target:
         url=DEFAULT_URL,
         source=f"the default: {URL_VARIABLE} is not set, no {STATE_FILE} here or above",
         chosen=False,
+        guessed=True,
     )
 
 

@@ -76,8 +76,9 @@ def test_the_url_behind_the_command_wins(
 
 
 def test_a_context_behind_the_command_wins_over_a_url(
-    server: ScriptedServer, command: Command
+    server: ScriptedServer, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("waybill.target.DEFAULT_URL", NOBODY)
     named = {"WAYBILL_CONTEXT": ""}
     result = command("--url", server.url, "get", "--context", "local", environment=named)
     assert result.exit_code == 1

@@ -11,7 +11,7 @@ from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
 from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption, connect
+from waybill.cli.session import PipelineArgument, TimeoutOption, connect_to_change
 from waybill.errors import NotFound, ProblemError, WaybillError
 from waybill.models import Fault, Operation, StartFrom
 
@@ -145,7 +145,7 @@ def _change(
     must_end: bool = True,
     file: str | None = None,
 ) -> None:
-    with connect() as client:
+    with connect_to_change() as client:
         operation = _settle(client, ask(client), timeout, output)
         must_end = must_end or (operation.pending and _runs(client, operation.pipeline))
     _tell_operation(operation, file or operation.pipeline, output)

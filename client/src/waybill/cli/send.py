@@ -14,7 +14,12 @@ from waybill.cli import exits, render
 from waybill.cli.arrival import outcome_lines, watch
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import GenerationOption, InputArgument, PipelineArgument, connect
+from waybill.cli.session import (
+    GenerationOption,
+    InputArgument,
+    PipelineArgument,
+    connect_to_change,
+)
 from waybill.errors import Invalid, WaybillError
 from waybill.models import Rejected
 from waybill.ndjson import Chunk, chunks
@@ -150,7 +155,7 @@ def send(
     """
     delivery = Delivery(pipeline=pipeline, input=input, output=output, generation=generation)
     try:
-        with _lines(source) as lines, connect() as client:
+        with _lines(source) as lines, connect_to_change() as client:
             delivery.send_all(client, lines)
             if wait is not None:
                 delivery.follow_all(client, wait)

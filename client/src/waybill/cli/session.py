@@ -1,7 +1,8 @@
 """What the commands share: the connection, common arguments, the one boundary of errors."""
 
 import os
-from contextlib import suppress
+import sys
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,8 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from waybill.cli import exits, render
+from waybill.cli.exits import ExitCode
 from waybill.errors import WaybillError
-from waybill.target import find_api_key, find_target
+from waybill.target import URL_VARIABLE, Target, find_api_key, find_target
 
 if TYPE_CHECKING:
     import typer.models
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from waybill.connection import Connection
 
 COMPLETION_TIMEOUT_S = 1.0
+VERSION_TIMEOUT_S = 6.0  # the gateway gives each service 5
 
 
 def _not_empty(value: str | None) -> str | None:
@@ -101,3 +104,28 @@ def connect(timeout_s: float | None = None) -> "Client":
     from waybill.client import TIMEOUT_S, Client
 
     return Client(timeout_s=TIMEOUT_S if timeout_s is None else timeout_s)
+
+
+def connect_to_change() -> "Client":
+    """As `connect`, for what changes something: where nobody has named a Waybill, only if a person
+    says that the one on the usual port is meant."""
+    target = find_target(None, os.environ, Path.cwd())
+    if target.guessed:
+        _ask_for(target)
+    return connect()
+
+
+def _ask_for(target: Target) -> None:
+    from waybill.questions import Question
+
+    with closing(direct(VERSION_TIMEOUT_S)) as connection:
+        found = connection.ask(Question(method="GET", path="/version")).text("version")
+    told = f"no stack is in this folder or above, but Waybill {found} answers at {target.url}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        render.complain(
+            f"error: {told}",
+            f"hint: if it is meant, add --url {target.url}, or set {URL_VARIABLE}",
+        )
+    elif typer.confirm(f"{told}. Is that one meant?", err=True):
+        return
+    raise typer.Exit(ExitCode.USAGE)

@@ -2,13 +2,12 @@
 
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import direct
+from waybill.cli.session import VERSION_TIMEOUT_S, direct
 from waybill.errors import WaybillError
 from waybill.fields import Fields
 from waybill.questions import Question
 from waybill.version import client_version
 
-TIMEOUT_S = 6.0  # the gateway gives each service 5
 SILENT = "no answer"
 
 
@@ -39,7 +38,7 @@ def version(output: OutputOption = Form.TABLE) -> None:
 
 def _servers() -> dict[str, str | None]:
     """By service; None of one that the gateway has no answer of."""
-    connection = direct(TIMEOUT_S)
+    connection = direct(VERSION_TIMEOUT_S)
     try:
         answer = connection.ask(Question(method="GET", path="/version"))
     finally:
