@@ -1,6 +1,7 @@
 """What commands do while they wait, and when the time for it is over."""
 
 import json
+import re
 from typing import NamedTuple
 
 import pytest
@@ -9,6 +10,7 @@ from unit.waybill.conftest import Command, Terminal
 from unit.waybill.test_cli_pipelines import MANIFEST, PATH, PIPELINE, accept, make_operation
 from waybill.cli.phases import PipelinePhase
 from waybill.testing import Response, ScriptedServer, problem
+from waybill_shared.contract.manifest.fields import NAME_PATTERN
 
 
 class Change(NamedTuple):
@@ -51,7 +53,7 @@ def test_what_does_not_run_in_time_was_accepted(
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
         f"{change.action} orders is accepted, but not done after 0 s:"
-        " `waybill wait orders` follows it\n"
+        " `waybill wait op-1` follows it\n"
     )
     told = json.loads(command(*asked, "-o", "json", stdin=MANIFEST).stdout)
     assert told["state"] == "pending"
@@ -87,11 +89,11 @@ def test_what_must_be_done_in_time_ends_with_4(
     change: Change,
 ) -> None:
     pend(server, change)
-    wait = ("--wait",) if change in TO_RUN else ()
+    wait, follows = ("--wait",) if change in TO_RUN else (), "`waybill wait op-1` follows it"
     result = command(*change.arguments, *wait, "--timeout", "0", stdin=MANIFEST)
     assert (result.exit_code, result.stdout) == (4, "")
     assert result.stderr.splitlines() == [
-        f"{change.action} orders is not done after 0 s: it goes on",
+        f"{change.action} orders is not done after 0 s: it goes on, and {follows}",
         "hint: `waybill describe orders` says what it waits for",
     ]
 
@@ -102,6 +104,29 @@ def test_a_refusal_in_time_is_an_error_with_or_without_wait(
     accept(server, "POST", f"{PATH}/start", "start", make_operation("failed", "start"))
     assert command("start", "orders").exit_code == 1
     assert command("start", "orders", "--wait").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "told"),
+    [
+        ("done", 0, "orders apply done"),
+        ("pending", 4, "apply orders is not done after 0 s"),
+        ("failed", 1, "error: apply orders failed"),
+    ],
+)
+def test_wait_follows_an_operation(
+    server: ScriptedServer, command: Command, state: str, code: int, told: str
+) -> None:
+    end = make_operation(state, errors=[{"message": "no column amout"}] * (state == "failed"))
+    server.answer("GET", "/v1/operations/apply.orders.1a", end)
+    result = command("wait", "apply.orders.1a", "--timeout", "0")
+    assert result.exit_code == code
+    assert told in result.output
+    assert ("no column amout" in result.stderr) == (state == "failed")
+
+
+def test_no_name_of_a_pipeline_is_that_of_an_operation() -> None:
+    assert not re.match(NAME_PATTERN, "apply.orders.1a")
 
 
 @pytest.mark.parametrize("name", ["apply", "start", "stop", "restart", "delete", "wait"])

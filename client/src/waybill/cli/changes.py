@@ -11,7 +11,7 @@ from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
 from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption, connect_to_change
+from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
 from waybill.errors import NotFound, ProblemError, WaybillError
 from waybill.models import Fault, Operation, StartFrom
 
@@ -32,10 +32,10 @@ def apply(
     """Create or change a pipeline from a manifest, and start it.
 
     Waits until it runs. If that takes longer than --timeout, a new pipeline is told as accepted,
-    and goes on: `waybill wait` follows it. A change of one that runs ends with 4 then, because
-    `waybill wait` would find the old one running. What is wrong is told as file:line:column with
-    a hint, also what only Spark finds (in SQL, in a sink's table). A manifest that is refused
-    changes nothing.
+    and goes on. A change of one that runs ends with 4 then, because `waybill wait PIPELINE` would
+    find the old one running. In both cases the command that follows it is told. What is wrong is
+    told as file:line:column with a hint, also what only Spark finds (in SQL, in a sink's table). A
+    manifest that is refused changes nothing.
 
     \b
     Example:
@@ -148,6 +148,25 @@ def _change(
     with connect_to_change() as client:
         operation = _settle(client, ask(client), timeout, output)
         must_end = must_end or (operation.pending and _runs(client, operation.pipeline))
+    _tell(operation, timeout, output, file, must_end=must_end)
+
+
+def follow(id: str, timeout: float, output: Form) -> None:
+    """What was asked for earlier, until it is done; ends as the command that asked for it."""
+    pipeline = id.split(".")[1]
+    with connect() as client, showing_phase(pipeline, f"waiting for {id}", output):
+        operation = client.operation(id, wait_s=timeout)
+    _tell(operation, timeout, output)
+
+
+def _tell(
+    operation: Operation,
+    timeout: float,
+    output: Form,
+    file: str | None = None,
+    *,
+    must_end: bool = True,
+) -> None:
     _tell_operation(operation, file or operation.pipeline, output)
     _tell_pending(operation, timeout, output, must_end=must_end)
 
@@ -191,15 +210,15 @@ def _tell_operation(operation: Operation, file: str, output: Form) -> None:
 def _tell_pending(operation: Operation, timeout: float, output: Form, *, must_end: bool) -> None:
     if not operation.pending:
         return
-    name, asked = operation.pipeline, f"{operation.action} {operation.pipeline}"
+    asked, follows = f"{operation.action} {operation.pipeline}", f"`waybill wait {operation.id}`"
     if must_end:
         render.complain(
-            f"{asked} is not done after {timeout:g} s: it goes on",
-            f"hint: `waybill describe {name}` says what it waits for",
+            f"{asked} is not done after {timeout:g} s: it goes on, and {follows} follows it",
+            f"hint: `waybill describe {operation.pipeline}` says what it waits for",
         )
         raise typer.Exit(ExitCode.IN_PROGRESS)
     if output is Form.TABLE:
-        told = f"is accepted, but not done after {timeout:g} s: `waybill wait {name}` follows it"
+        told = f"is accepted, but not done after {timeout:g} s: {follows} follows it"
         render.data([f"{asked} {told}"])
 
 

@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 
 from waybill.cli import render
+from waybill.cli.changes import follow
 from waybill.cli.describe import describe_lines
 from waybill.cli.lag import lag_of
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
 from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption, connect, known_pipelines
+from waybill.cli.session import PipelineArgument, TimeoutOption, connect, known_pipelines, not_empty
 from waybill.pipelines import Pipeline
 
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
@@ -64,24 +65,36 @@ def describe(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
 
 
 def wait(
-    name: PipelineArgument,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="PIPELINE|OPERATION",
+            help="a pipeline's name, or an operation as `waybill apply` tells it",
+            callback=not_empty,
+            autocompletion=known_pipelines,
+        ),
+    ],
     phase: Annotated[
         PipelinePhase, typer.Option("--for", case_sensitive=False, help="the phase to wait for")
     ] = PipelinePhase.RUNNING,
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Wait until a pipeline is Running, or in another phase.
+    """Wait until a pipeline is Running, or in another phase; or until an operation is done.
 
     \b
     Example:
       waybill wait orders
       waybill wait orders --for Stopped --timeout 30
+      waybill wait apply.orders.3f9c2d1a
 
     \b
-    Exit codes: 0 it is in the phase · 1 error, also when it came to Failed instead ·
-      4 in another phase when the time was over
+    Exit codes: 0 it is in the phase, or done · 1 error, also when it came to Failed instead ·
+      4 not when the time was over
     """
+    if "." in name:  # no pipeline is called so
+        follow(name, timeout, output)
+        return
     with connect() as client, showing_phase(name, f"waiting for {name} to be {phase}", output):
         pipeline = client.wait_pipeline(name, phase, timeout)
     if output is Form.JSON:

@@ -24,7 +24,7 @@ COMPLETION_TIMEOUT_S = 1.0
 VERSION_TIMEOUT_S = 6.0  # the gateway gives each service 5
 
 
-def _not_empty(value: str | None) -> str | None:
+def not_empty(value: str | None) -> str | None:
     if value is not None and not value.strip():
         raise typer.BadParameter("is empty")
     return value
@@ -49,7 +49,7 @@ PipelineArgument = Annotated[
     typer.Argument(
         metavar="PIPELINE",
         help="the pipeline's name",
-        callback=_not_empty,
+        callback=not_empty,
         autocompletion=known_pipelines,
     ),
 ]
@@ -71,12 +71,12 @@ InputArgument = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="the input's name",
-        callback=_not_empty,
+        callback=not_empty,
         autocompletion=known_inputs,
     ),
 ]
 TokenArgument = Annotated[
-    str, typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=_not_empty)
+    str, typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty)
 ]
 
 
