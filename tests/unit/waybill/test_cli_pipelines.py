@@ -205,3 +205,55 @@ def test_get_as_json(server: ScriptedServer, command: Command) -> None:
 def test_get_of_a_missing_pipeline_is_an_error(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", PATH, problem(404, "no pipeline orders"))
     assert command("get", "orders").exit_code == 1
+
+
+TEXT = "# mine\r\nversion: 1\nname: orders   # \u00e9\n\n"
+
+
+def applied(server: ScriptedServer, name: str = "orders", **more: object) -> None:
+    body = {**PIPELINE, "name": name, "manifest": TEXT, **more}
+    server.answer("GET", f"/v1/pipelines/{name}", Response(json=body))
+
+
+def test_get_manifest_prints_the_text_as_it_was_applied(
+    server: ScriptedServer, command: Command
+) -> None:
+    applied(server)
+    result = command("get", "manifest", "orders")
+    assert (result.exit_code, result.stdout_bytes) == (0, TEXT.encode())
+
+
+def test_get_manifest_shows_a_terminal_no_control_characters(
+    server: ScriptedServer, terminal: Callable[..., str]
+) -> None:
+    applied(server, manifest="name: orders # \x1b[2J\n")
+    assert "name: orders # \\x1b[2J" in terminal("get", "manifest", "orders")
+
+
+def test_get_manifest_as_json_has_its_generation(server: ScriptedServer, command: Command) -> None:
+    applied(server)
+    told = json.loads(command("get", "manifest", "orders", "-o", "json").stdout)
+    assert told == {"name": "orders", "generation": 2, "manifest": TEXT}
+
+
+def test_get_manifest_alone_is_a_pipeline_of_that_name(
+    server: ScriptedServer, command: Command
+) -> None:
+    applied(server, "manifest")
+    assert "manifest  Running" in command("get", "manifest").stdout
+    assert command("get", "manifest", "manifest").stdout_bytes == TEXT.encode()
+
+
+def test_get_of_two_names_is_a_usage_error(server: ScriptedServer, command: Command) -> None:
+    result = command("get", "orders", "clicks")
+    assert (result.exit_code, server.requests) == (2, [])
+    assert "waybill get manifest clicks" in " ".join(result.stderr.split())
+
+
+def test_get_manifest_that_is_not_told_is_an_error(
+    server: ScriptedServer, command: Command
+) -> None:
+    applied(server, manifest=None)
+    result = command("get", "manifest", "orders")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "is not known" in result.stderr

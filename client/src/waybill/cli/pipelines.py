@@ -11,28 +11,59 @@ from waybill.cli.lag import lag_of
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
 from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption, connect, known_pipelines, not_empty
+from waybill.cli.session import (
+    MANIFEST_WORD,
+    PipelineArgument,
+    TimeoutOption,
+    connect,
+    known_after_manifest,
+    known_pipelines,
+    not_empty,
+)
+from waybill.errors import WaybillError
 from waybill.pipelines import Pipeline
 
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
 
+def _known_or_manifest() -> list[str]:
+    return [*known_pipelines(), MANIFEST_WORD]
+
+
 def get(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="PIPELINE", help="only this one", autocompletion=known_pipelines),
+        typer.Argument(
+            metavar="PIPELINE|manifest",
+            help="only this one; or the word manifest, and a name behind it",
+            autocompletion=_known_or_manifest,
+        ),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PIPELINE", help="whose manifest", autocompletion=known_after_manifest
+        ),
     ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """List the pipelines, or show one.
+    """List the pipelines, or show one; or print the manifest that is applied.
+
+    `waybill get manifest NAME` prints the text exactly as it was applied, comments too. With
+    -o json it is an object with name, generation and manifest. The word alone, without a name
+    behind it, is the name of a pipeline.
 
     \b
     Example:
       waybill get
       waybill get orders -o json | jq .phase
+      waybill get manifest orders > orders.yaml && waybill apply -f orders.yaml
 
-    Exit codes: 0 ok · 1 error, also when there is no such pipeline
+    Exit codes: 0 ok · 1 error, also when there is no such pipeline · 2 usage
     """
+    if of is not None:
+        _get_manifest(name, of, output)
+        return
     with connect() as client:
         found = client.pipelines() if name is None else (client.pipeline(name),)
     if output is Form.JSON:
@@ -42,6 +73,22 @@ def get(
         render.talk("no pipelines yet: create one with `waybill apply -f FILE`")
     else:
         render.data(render.table([_row(pipeline) for pipeline in found], header=HEADER))
+
+
+def _get_manifest(word: str | None, name: str, output: Form) -> None:
+    if word != MANIFEST_WORD:
+        raise typer.BadParameter(
+            f"one name is the most: `waybill get {name}`, or `waybill get manifest {name}`"
+        )
+    with connect() as client:
+        pipeline = client.pipeline(name)
+    if pipeline.manifest is None:
+        raise WaybillError(f"the manifest of {name} is not known: ask again in a moment")
+    if output is Form.JSON:
+        known = {"name": pipeline.name, "generation": pipeline.generation}
+        render.as_json({**known, "manifest": pipeline.manifest})
+    else:
+        render.exactly(pipeline.manifest)
 
 
 def describe(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:

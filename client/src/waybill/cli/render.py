@@ -89,6 +89,15 @@ def lively() -> bool:
     return not _quiet and printer.is_terminal and not printer.is_dumb_terminal
 
 
+def exactly(text: str) -> None:
+    """A text as it is, for a file or a pipe; a terminal obeys none of its control characters."""
+    if sys.stdout.isatty():
+        data(text.splitlines())
+    else:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+
+
 def as_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     sys.stdout.flush()

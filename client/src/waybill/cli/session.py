@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 COMPLETION_TIMEOUT_S = 1.0
 VERSION_TIMEOUT_S = 6.0  # the gateway gives each service 5
+MANIFEST_WORD = "manifest"  # what `waybill get` takes before a name
 
 
 def not_empty(value: str | None) -> str | None:
@@ -42,6 +43,11 @@ def known_inputs(context: typer.Context) -> list[str]:
     with suppress(WaybillError), connect(COMPLETION_TIMEOUT_S) as client:
         return [found.name for found in client.pipeline(context.params["pipeline"]).inputs]
     return []
+
+
+def known_after_manifest(context: typer.Context) -> list[str]:
+    """Behind `get manifest`; else nothing more is to be typed."""
+    return known_pipelines() if context.params.get("name") == MANIFEST_WORD else []
 
 
 PipelineArgument = Annotated[
