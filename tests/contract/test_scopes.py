@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 import waybill_ingress.adapters.http as of_ingress
 import waybill_ingress.adapters.pipelines_http as of_changes
+import waybill_ingress.adapters.propose_http as of_proposals
 import waybill_ingress.adapters.validate_http as of_checks
 import waybill_status.adapters.http as of_status
 import waybill_status.adapters.pipelines_http as of_pipelines
@@ -42,6 +43,7 @@ def routers(service: str) -> list[APIRouter]:
         of_ingress.tokens_router(NOBODY, NOBODY, body_bytes_max=1),
         of_changes.pipelines_router(NOBODY, NOBODY),
         of_checks.validate_router(NOBODY, NOBODY),
+        of_proposals.propose_router(NOBODY),
     ]
 
 
@@ -110,7 +112,7 @@ def test_reading_changes_nothing_and_only_admins_change_pipelines() -> None:
     for route in ROUTES:
         if route.method == "GET" or route.path.endswith("/query"):
             assert route.scope is Scope.READ, route
-        elif route.path.endswith(("/records", "/tokens", "/validate")):
+        elif route.path.endswith(("/records", "/tokens", "/validate", "/propose")):
             assert route.scope is Scope.WRITE, route
         else:
             assert route.scope is Scope.ADMIN, route

@@ -253,3 +253,16 @@ class FakeAnswers:
     async def within(self, caller: Caller, operation: OperationId, wait_s: float) -> Reply | None:
         self.waited.append((str(operation), wait_s))
         return self.reply
+
+
+@dataclass
+class FakeSamples:
+    """`Samples`: the newest records are `values`, whatever the topic."""
+
+    values: Sequence[bytes | None] = ()
+    away: bool = False
+
+    async def newest(self, topic: str, partitions: Iterable[int]) -> Sequence[bytes | None]:
+        if self.away:
+            raise Retryable("kafka is away")
+        return self.values

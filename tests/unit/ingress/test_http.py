@@ -17,6 +17,7 @@ from unit.ingress.fakes import (
     FakeDirectory,
     FakeKafka,
     FakeMint,
+    FakeSamples,
     FixedClock,
     pipeline,
     sealed_token,
@@ -27,9 +28,11 @@ from unit.ingress.fakes import (
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
+from waybill_ingress.adapters.propose_http import propose_router
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.merges import Merges
+from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
@@ -60,7 +63,10 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
 
 
 def make_app(
-    kafka: FakeKafka, keys: KeysInForce | None = None, answers: FakeAnswers | None = None
+    kafka: FakeKafka,
+    keys: KeysInForce | None = None,
+    answers: FakeAnswers | None = None,
+    samples: FakeSamples | None = None,
 ) -> FastAPI:
     mint = FakeMint()
     directory = FakeDirectory(pipeline(source()))
@@ -77,6 +83,7 @@ def make_app(
         ),
         pipelines_router(commands, told),
         validate_router(commands, told),
+        propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),
     ]
     return create_app("ingress", routers, Health(), keys=keys)
 

@@ -9,11 +9,14 @@ from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
+from waybill_ingress.adapters.propose_http import propose_router
 from waybill_ingress.adapters.replies import FollowedAnswers
+from waybill_ingress.adapters.samples import KafkaSamples
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
+from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
@@ -66,6 +69,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         tokens_router(TokenIssuer(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
         pipelines_router(commands, answers),
         validate_router(commands, answers),
+        propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})
     return create_app("ingress", routers, health, answers.run, keys), failed, answers

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 KafkaOperation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs", "Delete"]
 Resource = Literal["topic", "group", "transactional-id"]
-Need = Literal["always", "to create topics", "to show lag in Kafka"]
+Need = Literal["always", "to create topics", "to show lag in Kafka", "to propose columns"]
 
 PREFIX: Final = "PREFIX"  # stands for WAYBILL_TOPIC_PREFIX at the beginning of a name
 INPUTS: Final = "INPUTS"  # stands for the topics that pipelines read and nothing of them writes
@@ -46,8 +46,8 @@ def _grant(
     )
 
 
-def _group(name: str, operation: KafkaOperation, why: str) -> KafkaGrant:
-    return KafkaGrant(operations=(operation,), resource="group", name=name, why=why)
+def _group(name: str, operation: KafkaOperation, why: str, need: Need = "always") -> KafkaGrant:
+    return KafkaGrant(operations=(operation,), resource="group", name=name, why=why, need=need)
 
 
 def _transactions(begins: str, what: str) -> KafkaGrant:
@@ -81,6 +81,8 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
         _grant("Write", topic=INPUTS, why="records over HTTP"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
+        _grant("Read", topic=INPUTS, why="the newest records", need="to propose columns"),
+        _group(READER, "Describe", NEVER_JOINED, need="to propose columns"),
     ),
     "token_tracker": (
         _grant("Read", topic=f"{PREFIX}.commits", why="facts"),

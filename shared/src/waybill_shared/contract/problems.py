@@ -76,6 +76,8 @@ class Slug(StrEnum):
         "there is no operation with this id")
     PIPELINE_NOT_FOUND = ("pipeline_not_found", 404, Acts.CALLER,
         "there is no such pipeline; `known` are those that exist")
+    TOPIC_NOT_FOUND = ("topic_not_found", 404, Acts.CALLER,
+        "there is no such topic in the Kafka that Waybill uses")
     TOKEN_NOT_FOUND = ("token_not_found", 404, Acts.CALLER,
         "not a token of this Waybill: forged, shortened and foreign ones get the same answer")
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, Acts.CALLER,
@@ -108,6 +110,8 @@ class Slug(StrEnum):
         "a manifest, a body or a parameter is wrong; `errors` say where and how to correct it")
     NO_RECORDS = ("no_records", 422, Acts.CALLER,
         "the body holds no record")
+    NOTHING_TO_PROPOSE = ("nothing_to_propose", 422, Acts.CALLER,
+        "the topic is empty, or none of its newest records is a JSON object with fields")
     PLAN_INCOMPATIBLE = ("plan_incompatible", 422, Acts.CALLER,
         "the pipeline cannot be changed in this way; `errors` say why, and what is possible")
     RECORDS_REFUSED_BY_KAFKA = ("records_refused_by_kafka", 422, Acts.CALLER,

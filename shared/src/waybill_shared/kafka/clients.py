@@ -5,7 +5,7 @@ Driver errors become `Retryable` here and in `waybill_shared.kafka.admin`, and n
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
@@ -104,11 +104,16 @@ def read_to_end(kafka: Kafka, topic: str, partitions: Iterable[int]) -> Iterator
 
 
 def read_ranges(
-    kafka: Kafka, topic: str, ranges: Mapping[int, tuple[int, int]], *, committed: bool = True
-) -> Iterator[Message]:
+    kafka: Kafka,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    *,
+    committed: bool = True,
+    silence_s: float = SILENCE_S,
+) -> Generator[Message, None, None]:
     """Messages of each partition from its first offset to before its second.
 
-    Retryable when nothing comes for `SILENCE_S`; it takes as long as it takes while more comes.
+    Retryable when nothing comes for `silence_s`; it takes as long as it takes while more comes.
     """
     left = {partition: end for partition, (start, end) in ranges.items() if end > start}
     if not left:
@@ -126,10 +131,10 @@ def read_ranges(
                 heard_at = time.monotonic()
                 if _is_within(message, ranges, left):
                     yield message
-            if time.monotonic() - heard_at > SILENCE_S:
+            if time.monotonic() - heard_at > silence_s:
                 places = ", ".join(f"[{p}] to {end}" for p, end in sorted(left.items()))
                 raise Retryable(
-                    f"topic {topic}: nothing came for {SILENCE_S:.0f} s, and {places} is not read:"
+                    f"topic {topic}: nothing came for {silence_s:.0f} s, and {places} is not read:"
                     " a broker is slow, or a transaction is open there"
                 )
     finally:
@@ -152,7 +157,7 @@ def _is_within(
     """
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        raise Retryable(f"topic {message.topic()}: {error.str()}")
+        raise Retryable(f"topic {message.topic()}: {explain(error)}")
     partition, at = position_of(message)
     end = left.get(partition, 0)
     if at + (error is None) >= end:

@@ -185,6 +185,31 @@ class ValidateRequest(_Request):
     )
 
 
+class ProposeRequest(_Request):
+    model_config = ConfigDict(json_schema_extra={"example": {"topic": "orders.in"}})
+
+    topic: str
+
+
+class ProposalAnswer(BaseModel):
+    model_config = ConfigDict(
+        serialize_by_alias=True,
+        json_schema_extra={
+            "example": {
+                "topic": "orders.in",
+                "records": 100,
+                "schema": "order_id BIGINT, customer STRING, placed_at TIMESTAMP, coupon STRING",
+                "notes": ["coupon: STRING, for no record has a value of it"],
+            }
+        },
+    )
+
+    topic: str
+    records: int = Field(description="how many the columns were taken from, at most 100")
+    columns: str = Field(alias="schema", description="as the `schema` of an input")
+    notes: list[str] = Field(description="what a person should look at")
+
+
 class CheckedNode(BaseModel):
     id: str
     kind: str = Field(description="input | stage | sink")

@@ -79,6 +79,15 @@ class Topics(Protocol):
         ...
 
 
+class Samples(Protocol):
+    async def newest(self, topic: str, partitions: Iterable[int]) -> Sequence[bytes | None]:
+        """Values of the newest committed records, a hundred at most, oldest first in a partition.
+
+        It takes some seconds at most; Retryable when Kafka does not answer in time.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
     token: str

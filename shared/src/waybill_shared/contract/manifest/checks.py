@@ -20,6 +20,16 @@ def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     return found or _cycle_problems(manifest)
 
 
+def own_topic_problem(topic: str, reserved: str | None) -> Problem | None:
+    """Of a topic that no pipeline may have."""
+    for start, whose in (("__", "Kafka"), (f"{reserved}.", "Waybill")):
+        if topic.startswith(start):
+            message = f"topic {topic!r} is one of {whose}'s own"
+            hint = f"take a name that does not begin with {start}"
+            return Problem(message=message, hint=hint)
+    return None
+
+
 def _schema_problems(manifest: Manifest) -> list[Located]:
     found: list[Located] = []
     for i, source in enumerate(manifest.inputs):
@@ -66,11 +76,9 @@ def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     owner: dict[str, str] = {}
 
     def claim(topic: str, user: str, path: Path) -> None:
-        for start, whose in (("__", "Kafka"), (f"{reserved}.", "Waybill")):
-            if topic.startswith(start):
-                message = f"topic {topic!r} is one of {whose}'s own"
-                hint = f"take a name that does not begin with {start}"
-                found.append((path, Problem(message=message, hint=hint)))
+        own = own_topic_problem(topic, reserved)
+        if own is not None:
+            found.append((path, own))
         if topic in owner:
             message = f"topic {topic!r} is already that of {owner[topic]}"
             found.append((path, Problem(message=message, hint="give each its own topic")))

@@ -1,0 +1,54 @@
+"""The route that proposes the columns of an input: HTTP in, the columns out."""
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from waybill_ingress.adapters.models import ProposalAnswer, ProposeRequest
+from waybill_ingress.app.proposals import Proposals
+from waybill_shared.contract.problems import PROBLEM_JSON, Slug
+from waybill_shared.http.app import hold, read_body
+from waybill_shared.http.bodies import body_of
+
+BODY_BYTES_MAX: Final = 4_096  # a topic has 249 characters at most
+BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": ProposeRequest.model_json_schema()}},
+    }
+}
+
+
+def _refused(*slugs: Slug) -> dict[str, Any]:
+    return {
+        "description": "; ".join(f"`{slug}`: {slug.meaning}" for slug in slugs),
+        "content": {PROBLEM_JSON: {"schema": {"type": "object"}}},
+    }
+
+
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"model": ProposalAnswer, "description": "columns that take each record looked at"},
+    404: _refused(Slug.TOPIC_NOT_FOUND),
+    422: _refused(Slug.NOTHING_TO_PROPOSE, Slug.INVALID),
+    503: _refused(Slug.NOT_AVAILABLE_NOW),
+}
+
+
+def propose_router(proposals: Proposals) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["pipelines"])
+
+    @router.post(
+        "/propose",
+        summary="Propose the columns of an input from the newest records of a topic",
+        responses=RESPONSES,
+        openapi_extra=BODY,
+    )
+    async def propose(request: Request) -> Response:
+        wanted = body_of(ProposeRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
+        hold(request)
+        found = await proposals.propose(wanted.topic)
+        return JSONResponse({"topic": wanted.topic, **asdict(found)})
+
+    return router
