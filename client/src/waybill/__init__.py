@@ -51,6 +51,7 @@ from waybill.outcomes import (
     StageProgress,
 )
 from waybill.pipelines import Pipeline, PipelineFailure, PipelineInput, PipelineSink, PipelineStage
+from waybill.proposals import Proposal
 from waybill.tokens import AsyncToken, Token
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ __all__ = [
     "PipelineStage",
     "Position",
     "ProblemError",
+    "Proposal",
     "Receipt",
     "Rejected",
     "SinkProgress",

@@ -20,6 +20,7 @@ from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
+from waybill.proposals import Proposal
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, AsyncToken, text_of
@@ -212,6 +213,10 @@ class AsyncClient:
         """As `Client.check`."""
         plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
         return await self._run(plan)
+
+    async def propose(self, topic: str) -> Proposal:
+        """As `Client.propose`."""
+        return Proposal.read(await self._ask(questions.propose(topic)))
 
     async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""

@@ -20,6 +20,7 @@ from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
+from waybill.proposals import Proposal
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, Token, text_of
@@ -219,6 +220,13 @@ class Client:
         """
         plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
         return self._run(plan)
+
+    def propose(self, topic: str) -> Proposal:
+        """Columns for an input, from the newest records of a topic, a hundred at most.
+
+        NotFound: no such topic. Invalid: it is empty, holds no JSON objects, or is Waybill's own.
+        """
+        return Proposal.read(self._ask(questions.propose(topic)))
 
     def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""

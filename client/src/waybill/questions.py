@@ -108,6 +108,12 @@ def check(manifest_text: str) -> Question:
     return _post("/v1/validate", {"manifest": manifest_text})
 
 
+def propose(topic: str) -> Question:
+    if not topic:
+        raise Unusable("the name of the topic is empty")
+    return _post("/v1/propose", {"topic": topic})
+
+
 def start(name: str) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/start")
 

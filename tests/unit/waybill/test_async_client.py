@@ -52,6 +52,7 @@ NOON, CENTS = datetime(2026, 11, 21, 12, tzinfo=UTC), Decimal("0.10")
 Use = Callable[[AsyncClient], Awaitable[object]]
 
 # The method, its arguments, the route, and the replies.
+PROPOSAL = Response(json={"topic": "orders.in", "records": 2, "schema": "id BIGINT", "notes": []})
 CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[Response]]] = [
     ("send", ("orders", "orders", [{"id": 1}]), {"request_id": "r"}, "POST",
      f"{PIPELINE_PATH}/inputs/orders/records", [RECEIPT]),
@@ -73,6 +74,9 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
     ("wait", ("wb1.abc",), {"timeout_s": 5}, "GET", TOKEN_PATH, [CUT]),
     ("apply", ("name: orders\n",), {}, "PUT", PIPELINE_PATH,
      [Response(status=202, json=OPERATION)]),
+    ("propose", ("orders.in",), {}, "POST", "/v1/propose", [PROPOSAL]),
+    ("propose", ("orders.in",), {}, "POST", "/v1/propose", [problem(404, "no such topic")]),
+    ("propose", ("",), {}, "POST", "/v1/propose", [PROPOSAL]),
     ("start", ("orders",), {}, "POST", f"{PIPELINE_PATH}/start",
      [Response(status=202, json=OPERATION)]),
     ("stop", ("orders",), {}, "POST", f"{PIPELINE_PATH}/stop",

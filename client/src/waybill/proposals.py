@@ -1,0 +1,28 @@
+"""Columns that Waybill proposes for a topic, as a value. Never talks to anything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from waybill.fields import Fields, no_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """`schema` is for an input of a manifest, and takes each of the `records` looked at; `notes`
+    say what a person should look at."""
+
+    topic: str
+    records: int
+    schema: str
+    notes: tuple[str, ...] = ()
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Proposal":
+        return cls(
+            topic=fields.text("topic"),
+            records=fields.whole("records"),
+            schema=fields.text("schema"),
+            notes=fields.texts("notes"),
+            raw=fields.raw,
+        )
