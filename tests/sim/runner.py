@@ -297,7 +297,13 @@ class RunnerProcess:
                     driver.kill()
 
     def check(
-        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+        self,
+        check_id: str,
+        pipeline_uid: str,
+        manifest: str,
+        *,
+        for_run: bool = True,
+        before: str | None = None,
     ) -> None:
         self._checks.append(check_id)
 

@@ -16,8 +16,9 @@ from waybill_ingress.adapters.models import FINDINGS, FindingsAnswer, ValidateRe
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import WITHOUT_PLACES
+from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES
 from waybill_shared.contract.words import Action
+from waybill_stage_runner.core.changes import Change
 from waybill_stage_runner.core.findings import findings_of
 
 PATH = "/v1/validate"
@@ -69,11 +70,22 @@ def test_what_was_found_is_the_answer(
     assert written(kafka).id == ID
 
 
-def test_a_validation_has_a_key_of_its_own(client: TestClient, kafka: FakeKafka) -> None:
-    """`orders` is a pipeline: no command of it waits for this one, nor it for them."""
+def test_a_validation_goes_to_who_runs_the_pipeline(client: TestClient, kafka: FakeKafka) -> None:
+    """But has a uid of its own: no command of `orders` waits for this one, nor it for them."""
     client.post(PATH, json={"manifest": MANIFEST})
     (record,) = kafka.written
-    assert (kafka.topics, record.key) == (["waybill.commands"], f"default/{'ab' * 16}".encode())
+    assert (kafka.topics, record.key) == (["waybill.commands"], b"default/uid-1")
+    assert written(kafka).options == {COMPARED_WITH: "uid-1"}
+    assert written(kafka).pipeline_uid == "ab" * 16
+
+
+def test_a_validation_of_no_pipeline_has_a_key_of_its_own(
+    client: TestClient, kafka: FakeKafka
+) -> None:
+    client.post(PATH, json={"manifest": MANIFEST.replace("name: orders\n", "name: new\n", 1)})
+    (record,) = kafka.written
+    assert record.key == f"default/{'ab' * 16}".encode()
+    assert written(kafka).options == {}
 
 
 def test_what_is_not_found_in_time_was_taken(client: TestClient) -> None:
@@ -171,5 +183,6 @@ def test_what_a_runner_has_found_is_as_the_documentation_shows_it() -> None:
     text = ValidateRequest.model_json_schema()["example"]["manifest"]
     asked = replace(command(1, manifest=text), action=Action.VALIDATE)
     problems = [Problem(**error) for error in FINDINGS["errors"]]
-    told = findings_of(asked, problems, {"copy": {"copied": "`order_id` bigint"}})
+    changes = [Change(**change) for change in FINDINGS["changes"]]
+    told = findings_of(asked, problems, {"copy": {"copied": "`order_id` bigint"}}, changes)
     assert json.loads(told) == FINDINGS

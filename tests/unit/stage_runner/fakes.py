@@ -54,6 +54,7 @@ class World:
     urgent: list[bool] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     only_checked: list[str] = field(default_factory=list)
+    compared: list[str | None] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
@@ -68,6 +69,8 @@ class World:
     waited: int = 0
 
     def ids(self, plans: Iterable[TopicPlan]) -> Mapping[str, str]:
+        if self.away:
+            raise Retryable("kafka is away")
         names = {plan.topic for plan in plans}
         return {name: topic_id for name, topic_id in self.topics.items() if name in names}
 
@@ -130,9 +133,16 @@ class World:
             self.living.pop(pipeline_uid, None)
 
     def check(
-        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+        self,
+        check_id: str,
+        pipeline_uid: str,
+        manifest: str,
+        *,
+        for_run: bool = True,
+        before: str | None = None,
     ) -> None:
         self.checks.append(check_id)
+        self.compared.append(before)
         if not for_run:
             self.only_checked.append(check_id)
 

@@ -69,7 +69,13 @@ class StrictWorld(World):
         self.runs[record.pipeline_uid] = lease.epoch
 
     def check(
-        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+        self,
+        check_id: str,
+        pipeline_uid: str,
+        manifest: str,
+        *,
+        for_run: bool = True,
+        before: str | None = None,
     ) -> None:
         checked = self.log[int(check_id.removeprefix("c"))]
         assert (checked.pipeline_uid, checked.manifest) == (pipeline_uid, manifest)

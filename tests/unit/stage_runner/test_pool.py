@@ -78,6 +78,17 @@ def test_a_check_is_answered_once(pool: DriverPool, processes: Processes) -> Non
     assert list(pool.hear()) == [Checked(check_id="c1")]
 
 
+def test_a_check_may_tell_the_columns_before(pool: DriverPool, processes: Processes) -> None:
+    pool.check("c2", UID, "now", for_run=False, before="before")
+    processes.says("1", "checked", "c1")
+    list(pool.hear())
+    assert processes.orders[-1] == ("1", CheckOrder(check_id="c2", manifest="now", before="before"))
+    columns = {"load": {"lake": "`a` int"}}
+    event = DriverEvent(kind="checked", check_id="c2", columns_before=columns)
+    processes.events.put(Heard(driver_id="1", event=event))
+    assert list(pool.hear()) == [Checked(check_id="c2", columns_before=columns)]
+
+
 def test_a_check_that_is_wanted_anew_is_answered_by_the_driver_that_has_it_now(
     pool: DriverPool, processes: Processes
 ) -> None:

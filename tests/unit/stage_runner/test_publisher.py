@@ -11,7 +11,10 @@ from waybill_shared.contract.events import (
     LifecycleEvent,
     PipelineRecord,
     Reply,
+    command_key,
+    pipeline_key,
 )
+from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
@@ -107,6 +110,20 @@ def test_an_answer_names_command_and_generation() -> None:
     reply = codec.decode(Reply, answer.value)
     assert (reply.id, reply.state, reply.generation) == ("c9", "done", 4)
     assert (reply.warnings, reply.actor) == (("slow",), "ada")
+
+
+def test_an_answer_stands_where_its_command_stands() -> None:
+    """Whoever takes the partition over learns there what was answered."""
+    producer = Producer()
+    asked = replace(make_command(), options={COMPARED_WITH: "theirs"})
+    for command in (make_command(), asked):
+        publisher(producer).answer(Answer(command=command, state=OperationState.DONE), 4, ())
+    keys = [answer.key for (answer,) in producer.sent]
+    assert keys == [
+        pipeline_key(asked.tenant, asked.pipeline_uid),
+        pipeline_key(asked.tenant, "theirs"),
+    ]
+    assert keys[1] == command_key(asked)
 
 
 def test_an_answer_says_why_a_command_has_failed() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from unit.stage_runner.fakes import (
     EXAMPLE,
+    UID,
     World,
     carry_out,
     command,
@@ -15,9 +16,10 @@ from unit.stage_runner.fakes import (
     runner_in,
     running,
 )
+from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import WITHOUT_PLACES
+from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.app.checks import VALIDATIONS_MAX, Admission
@@ -125,6 +127,86 @@ def test_of_a_manifest_that_came_as_an_object_no_places_are_told(world: World) -
     find(runner, asked, problems=(WRONG,))
     (error,) = told(world)["errors"]
     assert (error["line"], error["column"], error["path"]) == (None, None, "stages.0")
+
+
+def comparison(number: int, manifest: str, tenant: str = "default") -> Command:
+    asked = validation(number, manifest, **{COMPARED_WITH: UID})
+    return replace(asked, tenant=tenant)
+
+
+def compared(runner: Runner, asked: Command, **found: object) -> None:
+    ask(runner, asked, 2)
+    find(runner, asked, **found)
+    freed = runner.freed()
+    assert freed is not None
+    ask(runner, freed[1], freed[0])
+
+
+def test_what_would_change_of_a_pipeline_is_told_and_nothing_is_done(world: World) -> None:
+    runner = running(world)
+    before = (list(world.records), list(world.started), list(world.stopped), dict(world.topics))
+    now = EXAMPLE.replace("0.2", "0.3")
+    was = {"enrich": {"enriched_topic": "`tax` decimal(12,3)"}}
+    compared(runner, comparison(2, now), columns=COLUMNS, columns_before=was)
+    assert world.compared == [None, EXAMPLE]
+    changes = told(world)["changes"]
+    assert [(each["kind"], each["effect"]) for each in changes] == [
+        ("change_stage", ""),
+        ("change_columns", ""),
+        ("change_columns", ""),
+    ]
+    assert "column tax is decimal(13,3), was decimal(12,3)" in changes[2]["message"]
+    assert runner.unanswered() == set()
+    assert runner.freed() is None
+    after = (list(world.records), list(world.started), list(world.stopped), dict(world.topics))
+    assert after == before
+
+
+def test_what_apply_would_refuse_is_an_error_with_its_place(world: World) -> None:
+    runner = running(world)
+    compared(runner, comparison(2, EXAMPLE.replace("topic: orders.in", "topic: other.in")))
+    (error,) = told(world)["errors"]
+    assert error["message"].startswith("plan_incompatible: stage enrich read orders.in")
+    assert error["line"] == 1 + EXAMPLE[: EXAMPLE.index("inputs: [orders]")].count("\n")
+    assert told(world)["changes"] is None
+    assert world.topics.keys() == {"orders.in", "orders.enriched"}
+
+
+@pytest.mark.parametrize(
+    ("now", "changes"),
+    [(EXAMPLE, []), (EXAMPLE + "# a remark\n", ["change_text"])],
+)
+def test_where_nothing_differs_nothing_would_change(
+    world: World, now: str, changes: list[str]
+) -> None:
+    runner = running(world)
+    compared(runner, comparison(2, now))
+    assert [each["kind"] for each in told(world)["changes"]] == changes
+
+
+def test_a_pipeline_of_another_tenant_or_runner_is_not_compared(world: World) -> None:
+    compared(running(world), comparison(2, EXAMPLE, tenant="other"))
+    assert told(world)["changes"] is None
+    compared(runner_in(world), comparison(3, EXAMPLE))
+    assert told(world)["changes"] is None
+    assert world.compared[1:] == [None, None]
+
+
+def test_a_comparison_waits_for_kafka(world: World) -> None:
+    runner, asked = running(world), comparison(2, EXAMPLE)
+    ask(runner, asked, 2)
+    find(runner, asked)
+    world.away = True
+    for _ in range(2):
+        freed = runner.freed()
+        assert freed is not None
+        with pytest.raises(Retryable):
+            runner.handle(freed[1], freed[0])
+    assert runner.unanswered() == {"v2"}
+    world.away = False
+    ask(runner, asked, 2)
+    assert told(world)["changes"] == []
+    assert runner.unanswered() == set()
 
 
 def test_a_pipeline_and_what_is_checked_do_not_wait_for_each_other(world: World) -> None:

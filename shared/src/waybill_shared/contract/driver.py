@@ -94,6 +94,8 @@ class CheckOrder(_Message):
     kind: Literal["check"] = "check"
     check_id: str
     manifest: str
+    before: str | None = None
+    """The manifest that is applied now: only its columns are wanted, and only if it compiles."""
 
 
 class EndOrder(_Message):
@@ -121,3 +123,5 @@ class DriverEvent(_Message):
     columns: Mapping[str, Mapping[str, str]] = {}
     """Of a manifest that was checked: by stage and sink, the columns of the rows. Those of stages
     that are wrong are not known."""
+    columns_before: Mapping[str, Mapping[str, str]] = {}
+    """The same of the manifest that is applied now."""

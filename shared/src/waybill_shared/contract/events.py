@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.contract.words import Action, OperationState
 
@@ -285,6 +286,12 @@ Message = Fact | PipelineRecord | Command | Reply | LifecycleEvent | Beat | Fenc
 def pipeline_key(tenant: str, pipeline_uid: str) -> str:
     """The Kafka key that all facts about one pipeline share."""
     return f"{tenant}/{pipeline_uid}"
+
+
+def command_key(command: Command) -> str:
+    """Of a command and its reply. What is compared with a pipeline goes to the owner of that."""
+    uid = command.options.get(COMPARED_WITH, command.pipeline_uid)
+    return pipeline_key(command.tenant, uid)
 
 
 def to_vector(offsets: Iterable[PartitionOffset]) -> dict[TopicPartition, int]:

@@ -9,6 +9,8 @@ from waybill_shared.contract.words import Action
 
 WITHOUT_PLACES: Final = "without_places"
 """An option of a validation: whoever sent the manifest does not know lines and columns of it."""
+COMPARED_WITH: Final = "compared_with"
+"""An option of a validation: the uid of the pipeline that the manifest would change."""
 PATTERN = re.compile(rf"({'|'.join(Action)})\.([a-z][a-z0-9_-]{{0,62}})\.([0-9a-f]{{32}})")
 
 

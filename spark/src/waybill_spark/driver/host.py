@@ -97,6 +97,7 @@ class Host:
             said = tuple(error.problems)
             self._tell(DriverEvent(kind="checked", check_id=check.check_id, problems=said))
             return
+        before = self._columns_before(check)
         compiled, problems = self._compiled(check.manifest, manifest)
         problems = (*problems, *unfit(manifest, compiled, self._home.lakehouse_folder))
         if not problems:
@@ -104,8 +105,25 @@ class Host:
         columns = {stage.stage.name: stage.columns for stage in compiled}
         placed = tuple(sorted(place(problems, check.manifest), key=_place))
         self._tell(
-            DriverEvent(kind="checked", check_id=check.check_id, problems=placed, columns=columns)
+            DriverEvent(
+                kind="checked",
+                check_id=check.check_id,
+                problems=placed,
+                columns=columns,
+                columns_before=before,
+            )
         )
+
+    def _columns_before(self, check: CheckOrder) -> dict[str, dict[str, str]]:
+        """What does not compile any more has columns that nobody knows."""
+        if check.before is None or self._engine is None:
+            return {}
+        try:
+            manifest = parse_manifest(check.before)
+        except UserError:
+            return {}
+        compiled, _ = compile_stages(self._engine.session, manifest, self._lists)
+        return {stage.stage.name: stage.columns for stage in compiled}
 
     def _compiled(
         self, text: str, manifest: Manifest

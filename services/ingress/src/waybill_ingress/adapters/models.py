@@ -54,6 +54,15 @@ FINDINGS: dict[str, Any] = {
             {"from": "stage/enrich", "to": "sink/lake"},
         ],
     },
+    "changes": [
+        {
+            "kind": "add_sink",
+            "path": "stages.copy.sinks.copied",
+            "message": "+ sink copied of stage copy: kafka orders.copied, gets what is written from"
+            " now on; nothing older",
+            "effect": "",
+        }
+    ],
 }
 
 
@@ -232,9 +241,29 @@ class CheckedGraph(BaseModel):
     edges: list[CheckedEdge]
 
 
+class ChangeAnswer(BaseModel):
+    kind: str = Field(
+        description="what is added, removed or changed: change_state | change_text |"
+        " add_input | remove_input | rename_input | change_input | add_stage |"
+        " remove_stage | change_stage | add_sink | remove_sink | change_sink |"
+        " change_columns"
+    )
+    path: str = Field(description="by names, as in stages.load.sinks.lake; empty: the whole")
+    message: str = Field(description="one line for people")
+    effect: str = Field(
+        description="empty: rows and tokens are as before | writes_again: rows that were written |"
+        " loses: tokens of what was not processed end lost"
+    )
+
+
 class FindingsAnswer(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": FINDINGS})
 
     errors: list[PlacedError] = Field(description="none: `apply` would take it")
     warnings: list[str]
     graph: CheckedGraph | None
+    changes: list[ChangeAnswer] | None = Field(
+        description="what `apply` would change of the pipeline that exists; null where there is"
+        " nothing to compare: no such pipeline is known, the change is refused, or the answer"
+        " would be too long"
+    )

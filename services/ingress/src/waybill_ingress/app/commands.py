@@ -1,6 +1,7 @@
 """Takes what people want of pipelines. Promise: a command that was answered with an id is in Kafka
 and will be answered once; ingress itself changes no pipeline, and says no more than was replied.
-What is to be validated belongs to no pipeline: its command has a key of its own."""
+What is to be validated waits for no pipeline: its command goes to the runner of the pipeline that
+it would change, under a key of its own if there is none."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -11,9 +12,9 @@ from waybill_ingress.app.registry import Registry
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Command, Problem, Reply, pipeline_key
+from waybill_shared.contract.events import Command, Problem, Reply, command_key
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import WITHOUT_PLACES, OperationId
+from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES, OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 
@@ -61,6 +62,10 @@ class Commands:
         """`without_places`: who sent it does not know lines and columns of this text."""
         name = parse_manifest(manifest, reserved=self._prefix).name
         operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
+        options = {WITHOUT_PLACES: "true"} if without_places else {}
+        known = await self._registry.known(caller.tenant, name)
+        if known is not None:
+            options[COMPARED_WITH] = known.pipeline_uid
         command = Command(
             tenant=caller.tenant,
             pipeline_uid=operation.nonce,
@@ -72,7 +77,7 @@ class Commands:
             actor=caller.actor,
             request_id=request_id,
             at=self._mint.now_ms(),
-            options={WITHOUT_PLACES: "true"} if without_places else {},
+            options=options,
         )
         await self._write(command)
         return operation
@@ -106,8 +111,8 @@ class Commands:
         return operation
 
     async def _write(self, command: Command) -> None:
-        key = pipeline_key(command.tenant, command.pipeline_uid)
-        appended = await self._log.append(f"{self._prefix}.commands", one(encode(command), key))
+        record = one(encode(command), command_key(command))
+        appended = await self._log.append(f"{self._prefix}.commands", record)
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)
             said = f"{command.action} of {command.pipeline} was not taken: {missing.reason}"

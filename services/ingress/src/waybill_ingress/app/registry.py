@@ -62,6 +62,13 @@ class Registry:
             raise behind(record, demand)
         return record
 
+    async def known(self, tenant: str, name: str) -> PipelineRecord | None:
+        """The pipeline of that name, as far as it can be known now."""
+        record = self._directory.by_name(tenant, name)
+        if record is None and await self._news.catch_up():
+            record = self._directory.by_name(tenant, name)
+        return record
+
     async def life_for(self, tenant: str, name: str) -> Life:
         """Of a name that is free, only when each of its lives is known."""
         known = self._directory.by_name(tenant, name) is not None

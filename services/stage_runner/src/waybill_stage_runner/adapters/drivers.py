@@ -105,8 +105,8 @@ class DriverPool:
         self._processes = DriverProcesses(self._state_folder / DRIVERS, program)
         self._placement = Placement(limits=_limits(settings))
         self._specs: dict[str, RunSpec] = {}
-        self._checks: dict[str, str] = {}
-        """The manifests, by the ids of their checks."""
+        self._checks: dict[str, CheckOrder] = {}
+        """By their ids."""
         self._faults: dict[str, LifecycleError] = {}
         """What drivers said of themselves before they ended."""
         self._news: deque[News] = deque()
@@ -134,9 +134,15 @@ class DriverPool:
         self._take(RunUnwanted(pipeline_uid=pipeline_uid, force=force))
 
     def check(
-        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+        self,
+        check_id: str,
+        pipeline_uid: str,
+        manifest: str,
+        *,
+        for_run: bool = True,
+        before: str | None = None,
     ) -> None:
-        self._checks[check_id] = manifest
+        self._checks[check_id] = CheckOrder(check_id=check_id, manifest=manifest, before=before)
         self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
 
     def forget_check(self, check_id: str) -> None:
@@ -227,7 +233,12 @@ class DriverPool:
         self._take(CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
         del self._checks[check_id]
         self._news.append(
-            Checked(check_id=check_id, problems=event.problems, columns=event.columns)
+            Checked(
+                check_id=check_id,
+                problems=event.problems,
+                columns=event.columns,
+                columns_before=event.columns_before,
+            )
         )
 
     def _take(self, event: PlacementEvent) -> None:
@@ -242,8 +253,7 @@ class DriverPool:
             case GiveRun(driver_id=driver_id, pipeline_uid=uid):
                 self._give(driver_id, self._specs[uid])
             case GiveCheck(driver_id=driver_id, check_id=check_id):
-                order = CheckOrder(check_id=check_id, manifest=self._checks[check_id])
-                self._processes.send(driver_id, order)
+                self._processes.send(driver_id, self._checks[check_id])
             case StopRun(driver_id=driver_id, pipeline_uid=uid):
                 self._processes.send(driver_id, StopOrder(run_id=self._specs[uid].run_id))
             case EndProcess(driver_id=driver_id):

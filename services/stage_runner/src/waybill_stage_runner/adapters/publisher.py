@@ -13,6 +13,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Reply,
     SqlGuard,
+    command_key,
     pipeline_key,
 )
 from waybill_shared.kafka.own_topics import OwnTopics
@@ -104,7 +105,7 @@ class KafkaPublisher:
             problem=answer.problem,
             result=answer.result,
         )
-        self._producer.send([self._to("replies", reply)])
+        self._producer.send([self._keyed("replies", command_key(command), reply)])
 
     def _event(
         self, state: PipelineState, kind: EventKind, phase_from: str | None
@@ -117,11 +118,10 @@ class KafkaPublisher:
         )
         return state.event(kind, phase_from, said)
 
-    def _to(
-        self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat | Reply
+    def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat) -> Outgoing:
+        return self._keyed(topic, pipeline_key(message.tenant, message.pipeline_uid), message)
+
+    def _keyed(
+        self, topic: str, key: str, message: PipelineRecord | Fact | LifecycleEvent | Beat | Reply
     ) -> Outgoing:
-        return Outgoing(
-            topic=f"{self._prefix}.{topic}",
-            key=pipeline_key(message.tenant, message.pipeline_uid),
-            value=codec.encode(message),
-        )
+        return Outgoing(topic=f"{self._prefix}.{topic}", key=key, value=codec.encode(message))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
@@ -60,6 +61,8 @@ class Checks:
         self._clock = clock
         self._admission = admission
         self._lines = Lines()
+        self._found: dict[str, Checked] = {}
+        """Of validations that are to be compared with a pipeline, by their ids."""
 
     def put_behind(self, command: Command, offset: int) -> bool:
         """Whether another command of its pipeline comes first; then it waits for that."""
@@ -71,8 +74,12 @@ class Checks:
     def passed(self, command: Command) -> bool:
         return self._lines.passed(command)
 
-    def begin(self, command: Command, offset: int) -> Answer | None:
-        """Have it checked; or why not."""
+    def found(self, command: Command) -> Checked | None:
+        """What the check of a validation has found that is to be compared."""
+        return self._found.get(command.id)
+
+    def begin(self, command: Command, offset: int, before: str | None = None) -> Answer | None:
+        """Have it checked; or why not. `before`: the manifest that a validation would change."""
         assert command.manifest is not None
         if self._admission.slow(command.manifest, self._clock.monotonic_ms()):
             self._lines.leave(command)
@@ -82,12 +89,18 @@ class Checks:
             return _no_room(command)
         self._lines.check(command, offset)
         uid = command.pipeline_uid
-        self._drivers.check(command.id, uid, command.manifest, for_run=for_run)
+        self._drivers.check(command.id, uid, command.manifest, for_run=for_run, before=before)
         return None
 
     def end(self, found: Checked) -> Answer | None:
-        """What is answered at once, as it is refused or was only to be checked; else it is free."""
+        """What is answered at once, as it is refused or was only to be checked; else it is free.
+
+        A validation that is to be compared is free too: its turn may have to wait for Kafka.
+        """
         command = self._lines.checked(found.check_id)
+        if command is not None and COMPARED_WITH in command.options and found.failed is None:
+            self._found[command.id] = found
+            return None
         answer = None if command is None else self._answer(command, found)
         if answer is not None:
             self.leave(answer.command)
@@ -101,6 +114,7 @@ class Checks:
         """It is carried out, answered or refused."""
         self._lines.leave(command)
         self._admission.leave(command.id)
+        self._found.pop(command.id, None)
 
     def waiting(self) -> Iterable[str]:
         return (command.id for command in self._lines)
@@ -109,6 +123,9 @@ class Checks:
         for check_id in self._lines.checking:
             self._drivers.forget_check(check_id)
             self._admission.leave(check_id)
+        for check_id in self._found:
+            self._admission.leave(check_id)
+        self._found.clear()
         self._lines.clear()
 
     def _answer(self, command: Command, found: Checked) -> Answer | None:

@@ -28,6 +28,8 @@ class Checked:
     problems: tuple[Problem, ...] = ()
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By stage and sink, as a list of columns with their types."""
+    columns_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The same of the manifest that is applied now, as far as it was asked for."""
     failed: CheckFailure | None = None
 
 
@@ -103,11 +105,17 @@ class Drivers(Protocol):
     def stop(self, pipeline_uid: str, *, force: bool) -> None: ...
 
     def check(
-        self, check_id: str, pipeline_uid: str, manifest: str, *, for_run: bool = True
+        self,
+        check_id: str,
+        pipeline_uid: str,
+        manifest: str,
+        *,
+        for_run: bool = True,
+        before: str | None = None,
     ) -> None:
         """Compile it without effect; what is found comes as `Checked`.
 
-        `for_run`: a run of it is likely to follow.
+        `for_run`: a run of it is likely to follow. `before`: tell the columns of this one, too.
         """
 
     def forget_check(self, check_id: str) -> None:

@@ -22,10 +22,12 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.checks import Admission, Checks, failed
+from waybill_stage_runner.app.comparing import compare
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
 from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.core.compatibility import refuse_recreated
@@ -119,7 +121,9 @@ class Runner:
         if self._checks.put_behind(command, offset):
             return
         if self._to_check(command, offset):
-            refusal = self._checks.begin(command, offset)
+            compared = self._compared_with(command)
+            before = None if compared is None else compared.manifest
+            refusal = self._checks.begin(command, offset, before)
             if refusal is not None:
                 self._answer(refusal)
             return
@@ -140,7 +144,7 @@ class Runner:
     def _to_check(self, command: Command, offset: int) -> bool:
         """What would make a driver run another text, and what is to be checked and no more."""
         if command.action is Action.VALIDATE:
-            return command.id not in self._told
+            return command.id not in self._told and self._checks.found(command) is None
         if command.action is not Action.APPLY or self._checks.passed(command):
             return False
         state = self._states.get(command.pipeline_uid)
@@ -162,6 +166,9 @@ class Runner:
         uid = command.pipeline_uid
         if command.id in self._told:
             return
+        if command.action is Action.VALIDATE:
+            self._answer(self._compared(command))
+            return
         if self._deleted.get(uid) == offset:
             self._answer(Answer(command=command, state=OperationState.DONE))
             return
@@ -180,6 +187,19 @@ class Runner:
         record = replace(record, commanded_at=offset)
         self._states.setdefault(uid, PipelineState(record=record))
         self._apply(uid, Wanted(record=record, command=command, said=again))
+
+    def _compared_with(self, command: Command) -> PipelineRecord | None:
+        """The pipeline that a validation would change, if this runner has it."""
+        state = self._states.get(command.options.get(COMPARED_WITH, ""))
+        if state is None or state.record.tenant != command.tenant:
+            return None
+        return None if state.record.desired == "deleted" else state.record
+
+    def _compared(self, command: Command) -> Answer:
+        found = self._checks.found(command)
+        assert found is not None
+        result = compare(command, found, self._compared_with(command), self._topics)
+        return Answer(command=command, state=OperationState.DONE, result=result)
 
     def hear(
         self,

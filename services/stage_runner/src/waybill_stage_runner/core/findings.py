@@ -1,7 +1,7 @@
 """What a check has found, as the answer to a validation has it. Never does I/O."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
@@ -11,15 +11,23 @@ from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import WITHOUT_PLACES
+from waybill_stage_runner.core.changes import Change, Columns
 from waybill_stage_runner.core.planning import TopicState, define, topics_of
 
 RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka takes four times as much
 
-Columns = Mapping[str, Mapping[str, str]]
 
+def findings_of(
+    command: Command,
+    problems: Sequence[Problem],
+    columns: Columns,
+    changes: Sequence[Change] | None = None,
+) -> str:
+    """As JSON. What is too long for an answer goes without columns, then with fewer errors, and
+    at last without `changes`: some of them are never told as all.
 
-def findings_of(command: Command, problems: Sequence[Problem], columns: Columns) -> str:
-    """As JSON. What is too long for an answer goes without columns, then with fewer errors."""
+    `changes`: None where there is nothing to compare with.
+    """
     assert command.manifest is not None
     try:
         manifest: Manifest | None = parse_manifest(command.manifest)
@@ -27,22 +35,28 @@ def findings_of(command: Command, problems: Sequence[Problem], columns: Columns)
         manifest, problems = None, problems or error.problems
     if WITHOUT_PLACES in command.options:
         problems = [replace(each, line=None, column=None) for each in problems]
-    told = _told(manifest, problems, columns)
+    told = _told(manifest, problems, columns, changes)
     if len(told) > RESULT_BYTES_MAX:
-        told = _told(manifest, problems, {})
+        told = _told(manifest, problems, {}, changes)
     while len(told) > RESULT_BYTES_MAX and len(problems) > 1:
         problems = problems[: len(problems) // 2]
-        told = _told(manifest, problems, {})
-    return told
+        told = _told(manifest, problems, {}, changes)
+    return told if len(told) <= RESULT_BYTES_MAX else _told(manifest, problems, {}, None)
 
 
-def _told(manifest: Manifest | None, problems: Sequence[Problem], columns: Columns) -> str:
+def _told(
+    manifest: Manifest | None,
+    problems: Sequence[Problem],
+    columns: Columns,
+    changes: Sequence[Change] | None,
+) -> str:
     """In ASCII, so that its length is that in bytes."""
     return json.dumps(
         {
             "errors": [asdict(problem) for problem in problems],
             "warnings": [] if manifest is None else manifest.warnings(),
             "graph": None if manifest is None else _graph(_planned(manifest), columns),
+            "changes": None if changes is None else [asdict(each) for each in changes],
         },
         separators=(",", ":"),
     )

@@ -1,0 +1,54 @@
+"""What `apply` would make of a pipeline that exists, or why it would refuse. Makes no topic."""
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_stage_runner.app.ports import Checked, Topics
+from waybill_stage_runner.core.changes import Change, changes_of, only_text
+from waybill_stage_runner.core.compatibility import refuse_incompatible
+from waybill_stage_runner.core.findings import findings_of
+from waybill_stage_runner.core.planning import as_planned, define, topics_of
+
+
+def compare(command: Command, found: Checked, before: PipelineRecord | None, topics: Topics) -> str:
+    """The result of a validation, with what `before` would become. Raises Retryable."""
+    problems, changes = found.problems, None
+    if before is not None:
+        try:
+            changes = _changes(command, found, before, topics)
+        except UserError as error:
+            problems = (*problems, *error.problems)
+    return findings_of(command, problems, found.columns, changes)
+
+
+def _changes(
+    command: Command, found: Checked, before: PipelineRecord, topics: Topics
+) -> tuple[Change, ...] | None:
+    """None if the manifest before cannot be read any more."""
+    assert command.manifest is not None
+    manifest, old = parse_manifest(command.manifest), _readable(before.manifest)
+    plans = topics_of(manifest)
+    try:
+        planned = define(manifest, as_planned(plans, topics.ids(plans)), before)
+        refuse_incompatible(before, planned)
+    except UserError as error:
+        raise UserError(place(error.problems, command.manifest), error.slug) from error
+    if old is None:
+        return None
+    changes = changes_of(
+        before,
+        manifest_before=old,
+        manifest_now=manifest,
+        stages_now=planned,
+        columns_before=found.columns_before,
+        columns_now=found.columns,
+    )
+    return changes or ((only_text(),) if command.manifest != before.manifest else ())
+
+
+def _readable(manifest: str) -> Manifest | None:
+    try:
+        return parse_manifest(manifest)
+    except UserError:
+        return None

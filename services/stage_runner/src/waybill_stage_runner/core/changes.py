@@ -1,0 +1,266 @@
+"""Says what a changed manifest would make of a pipeline, one line each. Never does I/O.
+
+It tells; what is refused is decided by `compatibility`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
+from waybill_shared.contract.manifest.columns import parse_columns
+from waybill_shared.contract.manifest.model import Input, Manifest, Sink, Stage
+from waybill_shared.contract.words import LossReason
+
+GOES_ON: Final = "goes on where it stands"
+LOST: Final = f"older tokens that it has not processed end lost, {LossReason.SINK_REMOVED}"
+OPENING, CLOSING, QUOTE = "<(", ">)", "`"
+
+Effect = Literal["", "writes_again", "loses"]
+Columns = Mapping[str, Mapping[str, str]]
+"""By stage and sink, as a list of columns with their types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """`effect` is empty where rows and tokens are as before."""
+
+    kind: str
+    path: str
+    message: str
+    effect: Effect = ""
+
+
+def changes_of(
+    before: PipelineRecord,
+    *,
+    manifest_before: Manifest,
+    manifest_now: Manifest,
+    stages_now: Sequence[StageDefinition],
+    columns_before: Columns,
+    columns_now: Columns,
+) -> tuple[Change, ...]:
+    known = {stage.name: stage for stage in before.stages}
+    found = [
+        *_state(before, manifest_now),
+        *_inputs(manifest_before.inputs, manifest_now.inputs),
+        *_stages(before, known, stages_now, manifest_before, manifest_now),
+        *_columns(known, stages_now, columns_before, columns_now),
+    ]
+    return tuple(found)
+
+
+def only_text() -> Change:
+    message = f"~ manifest: only its text changed; each stage {GOES_ON}"
+    return Change(kind="change_text", path="", message=message)
+
+
+def _state(before: PipelineRecord, now: Manifest) -> Iterator[Change]:
+    if before.desired != now.state:
+        message = f"~ state: it would be {now.state}, is {before.desired}"
+        yield Change(kind="change_state", path="state", message=message)
+
+
+def _inputs(before: Iterable[Input], now: Iterable[Input]) -> Iterator[Change]:
+    by_name = {each.name: each for each in before}
+    names = {each.name for each in now}
+    by_topic = {each.kafka.topic: each for each in by_name.values() if each.name not in names}
+    for each in now:
+        old = by_name.pop(each.name, None)
+        if old is None and (old := by_topic.get(each.kafka.topic)) is not None:
+            del by_name[old.name]
+            message = f"~ input {each.name}: was called {old.name}; its topic stays"
+            yield Change(kind="rename_input", path=f"inputs.{each.name}", message=message)
+        if old is None:
+            message = f"+ input {each.name}: reads topic {each.kafka.topic}"
+            yield Change(kind="add_input", path=f"inputs.{each.name}", message=message)
+        else:
+            yield from _input(old, each)
+    for name, gone in by_name.items():
+        message = f"- input {name}: topic {gone.kafka.topic} is no input any more; the topic stays"
+        yield Change(kind="remove_input", path=f"inputs.{name}", message=message)
+
+
+def _input(old: Input, now: Input) -> Iterator[Change]:
+    said = [
+        f"{text}; records that are processed from now on are read so"
+        for text in _column_texts(_declared(old.columns), _declared(now.columns))
+    ]
+    if old.kafka.topic != now.kafka.topic:
+        said.append(f"reads topic {now.kafka.topic}, was {old.kafka.topic}")
+    if old.key != now.key:
+        said.append(f"key is {now.key or 'none'}, was {old.key or 'none'}; for new records")
+    if old.kafka.partitions != now.kafka.partitions:
+        said.append("partitions changed; no effect on a topic that exists")
+    if old.starting_offsets != now.starting_offsets:
+        said.append(
+            f"startingOffsets is {now.starting_offsets}, was {old.starting_offsets};"
+            " no effect on stages that go on"
+        )
+    for text in said:
+        message = f"~ input {now.name}: {text}"
+        yield Change(kind="change_input", path=f"inputs.{now.name}", message=message)
+
+
+def _declared(columns: str) -> dict[str, str]:
+    try:
+        return {each.name: each.type for each in parse_columns(columns)}
+    except UserError:
+        return {}
+
+
+def _stages(
+    before: PipelineRecord,
+    known: Mapping[str, StageDefinition],
+    stages: Sequence[StageDefinition],
+    manifest_before: Manifest,
+    manifest_now: Manifest,
+) -> Iterator[Change]:
+    old_texts = {stage.name: stage for stage in manifest_before.stages}
+    new_texts = {stage.name: stage for stage in manifest_now.stages}
+    wrote = {(s.kind, s.target): stage.name for stage in before.stages for s in stage.sinks}
+    for stage in stages:
+        if stage.name not in known:
+            yield _added(stage, manifest_now, wrote)
+            continue
+        if stage.name in old_texts:
+            yield from _changed(old_texts[stage.name], new_texts[stage.name])
+        yield from _sinks(known[stage.name], stage)
+    for name, gone in known.items():
+        if name not in new_texts:
+            wrote_to = ", ".join(f"{sink.kind} {sink.target}" for sink in gone.sinks)
+            message = f"- stage {name}: {LOST}; what it wrote stays ({wrote_to})"
+            path = f"stages.{name}"
+            yield Change(kind="remove_stage", path=path, message=message, effect="loses")
+
+
+def _added(
+    stage: StageDefinition, manifest: Manifest, wrote: Mapping[tuple[str, str], str]
+) -> Change:
+    starts = [(source.name, _beginning(manifest, source.name)) for source in stage.inputs]
+    begins = ", ".join(f"{name} from {starting}" for name, starting in starts)
+    to = ", ".join(f"{sink.kind} {sink.target}" for sink in stage.sinks)
+    again = [sink for sink in stage.sinks if (sink.kind, sink.target) in wrote]
+    writes_again = bool(again) and any(starting == "earliest" for _, starting in starts)
+    message = f"+ stage {stage.name}: new, reads {begins}; writes {to}"
+    if writes_again:
+        places = ", ".join(f"{s.target} (stage {wrote[s.kind, s.target]})" for s in again)
+        message += f"; writes again what was written before to {places}"
+    return Change(
+        kind="add_stage",
+        path=f"stages.{stage.name}",
+        message=message,
+        effect="writes_again" if writes_again else "",
+    )
+
+
+def _beginning(manifest: Manifest, name: str) -> str:
+    """What a stage writes is read whole."""
+    source = manifest.input(name)
+    return "earliest" if source is None else source.starting_offsets
+
+
+def _changed(old: Stage, now: Stage) -> Iterator[Change]:
+    steps_before = {step.name: step.sql for step in old.steps}
+    steps_now = {step.name: step.sql for step in now.steps}
+    said = [
+        *(f"step {name} added" for name in steps_now if name not in steps_before),
+        *(f"step {name} removed" for name in steps_before if name not in steps_now),
+        *(
+            f"step {name} changed"
+            for name, sql in steps_now.items()
+            if steps_before.get(name, sql) != sql
+        ),
+    ]
+    if not said and list(steps_before) != list(steps_now):
+        said.append("order of steps changed")
+    if old.inputs != now.inputs:
+        said.append(f"inputs are {', '.join(now.inputs)}, were {', '.join(old.inputs)}")
+    if old.interval_ms != now.interval_ms:
+        said.append(f"trigger is {now.interval_ms} ms, was {old.interval_ms} ms")
+    if old.max_offsets_per_trigger != now.max_offsets_per_trigger:
+        said.append(f"maxOffsetsPerTrigger is {now.max_offsets_per_trigger}")
+    if old.max_bytes_per_trigger != now.max_bytes_per_trigger:
+        said.append(f"maxBytesPerTrigger is {now.max_bytes_per_trigger or 'none'}")
+    if said:
+        message = f"~ stage {now.name}: {', '.join(said)}; {GOES_ON}"
+        yield Change(kind="change_stage", path=f"stages.{now.name}", message=message)
+    sinks = {sink.name: sink for sink in old.sinks}
+    for sink in now.sinks:
+        yield from _sink(now.name, sinks.get(sink.name, sink), sink)
+
+
+def _sink(stage: str, old: Sink, now: Sink) -> Iterator[Change]:
+    keys = old.settings.model_dump(), now.settings.model_dump()
+    names = [name for name, value in keys[1].items() if keys[0].get(name) != value]
+    said = [f"{name} changed" for name in names]
+    if old.source != now.source:
+        said.append(f"from is {now.source or 'the last step'}")
+    if said:
+        message = f"~ sink {now.name} of stage {stage}: {', '.join(said)}; for new rows"
+        path = _sink_path(stage, now.name)
+        yield Change(kind="change_sink", path=path, message=message)
+
+
+def _sinks(old: StageDefinition, now: StageDefinition) -> Iterator[Change]:
+    kept, had = {sink.name for sink in now.sinks}, {sink.name for sink in old.sinks}
+    for sink in now.sinks:
+        if sink.name not in had:
+            told = f"{_called(now.name, sink)}, gets what is written from now on; nothing older"
+            path = _sink_path(now.name, sink.name)
+            yield Change(kind="add_sink", path=path, message=f"+ {told}")
+    for sink in old.sinks:
+        if sink.name not in kept:
+            told = f"{_called(now.name, sink)}, {LOST}; what it wrote stays"
+            path = _sink_path(now.name, sink.name)
+            yield Change(kind="remove_sink", path=path, message=f"- {told}", effect="loses")
+
+
+def _called(stage: str, sink: SinkDefinition) -> str:
+    return f"sink {sink.name} of stage {stage}: {sink.kind} {sink.target}"
+
+
+def _sink_path(stage: str, sink: str) -> str:
+    return f"stages.{stage}.sinks.{sink}"
+
+
+def _columns(
+    known: Mapping[str, StageDefinition],
+    stages: Iterable[StageDefinition],
+    before: Columns,
+    now: Columns,
+) -> Iterator[Change]:
+    """Of the sinks that go on, where both sides are known."""
+    for stage in stages:
+        for sink in stage.sinks if stage.name in known else ():
+            was, will = (each.get(stage.name, {}).get(sink.name) for each in (before, now))
+            if was is None or will is None:
+                continue
+            for text in _column_texts(split_columns(was), split_columns(will)):
+                message = f"~ sink {sink.name} of stage {stage.name}: {text}"
+                path = _sink_path(stage.name, sink.name)
+                yield Change(kind="change_columns", path=path, message=message)
+
+
+def _column_texts(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for name, type_ in now.items():
+        if name not in was:
+            yield f"column {name} added ({type_})"
+        elif was[name] != type_:
+            yield f"column {name} is {type_}, was {was[name]}"
+    yield from (f"column {name} removed" for name in was if name not in now)
+
+
+def split_columns(text: str) -> dict[str, str]:
+    """The types of "`a` int, `b` struct<x:int,y:int>" by name."""
+    parts, depth, quoted = [""], 0, False
+    for char in text:
+        quoted ^= char == QUOTE
+        depth += 0 if quoted else (char in OPENING) - (char in CLOSING)
+        if char == "," and depth == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += char
+    named = (part.strip().rpartition(f"{QUOTE} ") for part in parts if part.strip())
+    return {name.removeprefix(QUOTE): type_ for name, _, type_ in named}
