@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("shared", "services", "spark", "client", "infra")
 ROLES = {"KafkaTopics", "Loop", "News", "Settings", "Topics"}
 """What several services have, each its own."""
-TOLD_TO_USERS = {"LostSpan", "Outcome", "OutcomeKind", "Receipt", "Span", "Token"}
+TOLD_TO_USERS = {"Change", "LostSpan", "Outcome", "OutcomeKind", "Receipt", "Span", "Token"}
 """The same for the SDK, which needs nothing of the services."""
 DECLARED_AND_OPENED = {"Sink"}
 

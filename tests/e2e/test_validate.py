@@ -122,6 +122,45 @@ def test_a_wrong_shape_is_told_at_once(client: Client) -> None:
     assert (error.line, error.column) == (10, 11)
 
 
+def test_a_change_is_told_with_its_columns_and_its_effect(
+    client: Client, running: Pipeline
+) -> None:
+    applied = client.pipeline(running.name).manifest
+    assert applied is not None
+    changed = applied.replace("AS tax FROM", "AS tax, 1 AS one FROM").replace(
+        "name: load", "name: load2"
+    )
+    assert client.check(applied, timeout_s=START_TIMEOUT_S).changes == ()
+    found = client.check(changed, timeout_s=START_TIMEOUT_S)
+
+    assert found.changes is not None
+    told = {(each.kind, each.path, each.effect) for each in found.changes}
+    assert told == {
+        ("change_stage", "stages.enrich", ""),
+        ("change_columns", "stages.enrich.sinks.enriched_topic", ""),
+        ("add_stage", "stages.load2", "writes_again"),
+        ("remove_stage", "stages.load", "loses"),
+    }
+    (columns,) = (each.message for each in found.changes if each.kind == "change_columns")
+    assert columns.endswith("column one added (int)")
+
+
+def test_a_change_that_apply_would_refuse_is_told_with_its_place(
+    client: Client, running: Pipeline
+) -> None:
+    applied = client.pipeline(running.name).manifest
+    assert applied is not None
+    found = client.check(
+        applied.replace(f"topic: {running.topic}", f"topic: {running.topic}2"),
+        timeout_s=START_TIMEOUT_S,
+    )
+
+    (error,) = found.errors
+    assert "plan_incompatible: stage enrich read" in error.message
+    assert (placed(applied, error.line, error.column), error.path) == ("inputs:", "stages.0.inputs")
+    assert found.changes is None
+
+
 def test_many_at_once_are_all_answered_or_told_to_come_later(stack: StackState) -> None:
     texts = [orders_manifest()[0] for _ in range(AT_ONCE)]
     texts[0] = texts[0].replace("FROM orders", "FROM ordrs")

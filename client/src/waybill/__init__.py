@@ -29,7 +29,7 @@ from waybill.errors import (
     WaitEnded,
     WaybillError,
 )
-from waybill.findings import CheckedStage, Findings
+from waybill.findings import Change, CheckedStage, Findings
 from waybill.models import (
     AsyncIssuedToken,
     AsyncReceipt,
@@ -63,6 +63,7 @@ __all__ = [
     "AsyncIssuedToken",
     "AsyncReceipt",
     "AsyncToken",
+    "Change",
     "CheckedStage",
     "Client",
     "Conflict",

@@ -27,12 +27,40 @@ class CheckedStage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What `apply` would change of a pipeline, in one line. `effect` is empty where rows and tokens
+    are as before, else `writes_again` or `loses`."""
+
+    kind: str
+    path: str
+    message: str
+    effect: str = ""
+
+    def __str__(self) -> str:
+        return self.message
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Change":
+        return cls(
+            kind=fields.text("kind"),
+            path=fields.text("path"),
+            message=fields.text("message"),
+            effect=fields.text("effect"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What is wrong with a manifest, and what it would make. Without errors `apply` takes it."""
+    """What is wrong with a manifest, and what it would make. Without errors `apply` takes it.
+
+    `changes` are those of the pipeline that exists; None where there is nothing to compare: there
+    is no such pipeline, it cannot be known now, or the change is refused.
+    """
 
     errors: tuple[Fault, ...] = ()
     warnings: tuple[str, ...] = ()
     stages: tuple[CheckedStage, ...] = ()
+    changes: tuple[Change, ...] | None = None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @property
@@ -42,7 +70,12 @@ class Findings:
     @classmethod
     def refused(cls, error: Invalid) -> "Findings":
         """Of a text that is no manifest, so that nothing more is known of it."""
-        raw = {"errors": error.members.get("errors"), "warnings": [], "graph": None}
+        raw = {
+            "errors": error.members.get("errors"),
+            "warnings": [],
+            "graph": None,
+            "changes": None,
+        }
         return cls(errors=error.errors, raw=raw)
 
     @classmethod
@@ -52,6 +85,7 @@ class Findings:
             errors=tuple(Fault.read(fault) for fault in fields.objects("errors")),
             warnings=fields.texts("warnings"),
             stages=() if graph is None else _stages(graph),
+            changes=_changes(fields),
             raw=fields.raw,
         )
 
@@ -74,6 +108,13 @@ def found_in(operation: Operation) -> Findings:
     if operation.result is None:
         raise WaybillError("what the check has found was not kept: check it again")
     return Findings.read(Fields(operation.result, f"the result of {operation.id}"))
+
+
+def _changes(fields: Fields) -> tuple[Change, ...] | None:
+    """A Waybill of before tells none."""
+    if fields.raw.get("changes") is None:
+        return None
+    return tuple(Change.read(change) for change in fields.objects("changes"))
 
 
 def _stages(graph: Fields) -> tuple[CheckedStage, ...]:

@@ -49,7 +49,7 @@ Command = Callable[..., Result]
 
 
 def found(*errors: object, warnings: tuple[str, ...] = (), graph: object = None) -> dict[str, Any]:
-    return {"errors": list(errors), "warnings": list(warnings), "graph": graph}
+    return {"errors": list(errors), "warnings": list(warnings), "graph": graph, "changes": None}
 
 
 def answer(

@@ -26,6 +26,7 @@ PIPELINE = {
     "generation": 2,
     "reason": None,
     "since": "2026-11-21T09:00:00.120Z",
+    "manifest": MANIFEST,
 }
 Command = Callable[..., Result]
 
@@ -62,7 +63,8 @@ def test_apply_waits_for_the_operation(
 def test_apply_reads_stdin(server: ScriptedServer, command: Command) -> None:
     accept(server, "PUT", PATH, "apply", make_operation("done"))
     assert command("apply", "-f", "-", stdin=MANIFEST).exit_code == 0
-    assert server.requests[0].body == MANIFEST.encode()
+    (sent,) = server.asked("PUT", PATH)
+    assert sent.body == MANIFEST.encode()
 
 
 def test_apply_tells_what_is_wrong_by_file_line_and_column(

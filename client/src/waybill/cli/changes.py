@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from waybill.cli import render
+from waybill.cli.diff import ask_first, show
 from waybill.cli.exits import ExitCode
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
@@ -23,8 +24,19 @@ WaitOption = Annotated[
 ]
 
 
-def apply(
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="say what would change, as waybill diff, and do nothing")
+]
+YesOption = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="do not ask before rows are written again or tokens end lost"),
+]
+
+
+def apply(  # noqa: PLR0917 - options of a command line
     file: ManifestOption,
+    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag of the command line
+    yes: YesOption = False,  # noqa: FBT002 - as dry_run
     wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
@@ -37,15 +49,25 @@ def apply(
     told as file:line:column with a hint, also what only Spark finds (in SQL, in a sink's table). A
     manifest that is refused changes nothing.
 
+    Says on stderr what a change of a pipeline that exists does, after a check of up to a minute.
+    Where that writes rows again, or lets tokens end lost, it asks first; without a terminal it
+    refuses, unless --yes is given. If the check cannot be made, --yes is needed too.
+
     \b
     Example:
       waybill apply -f examples/orders.yaml && waybill wait orders
 
     \b
-    Exit codes: 0 applied, or accepted · 1 error · 2 usage · 4 not done in time: with --wait, or
+    Exit codes: 0 applied, or accepted · 1 error, or answered with no · 2 usage, or --yes is
+      needed · 4 not done in time: with --wait, or
       the pipeline already runs
     """
     text, name = read_manifest(file), name_of(file)
+    with connect() as client:
+        if dry_run:
+            show(client, text, name, output)
+            return
+        ask_first(client, text, name, output, yes=yes)
     try:
         _change(lambda client: client.apply(text), timeout, output, must_end=wait, file=name)
     except ProblemError as problem:

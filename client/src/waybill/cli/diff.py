@@ -1,0 +1,167 @@
+"""The command diff, and what apply asks before it does the same: what a manifest would change."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.check import CHECK_WAIT_S
+from waybill.cli.exits import ExitCode
+from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import TimeoutOption, connect
+from waybill.errors import NotFound, ProblemError, Unreachable, WaybillError
+from waybill.findings import Change, Findings
+from waybill.manifests import manifest_name
+
+if TYPE_CHECKING:
+    from waybill.client import Client
+
+NOTHING = "nothing would change"
+NOT_KNOWN = "what would change is not known now"
+
+
+def diff(
+    file: ManifestOption,
+    timeout: TimeoutOption = CHECK_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Say what apply would change of a pipeline: stages, sinks, columns. Nothing is done.
+
+    One line for each change; it says which stages go on, which write rows again, and where tokens
+    of rows that were not processed end lost. What apply would refuse is told as check tells it.
+
+    \b
+    Example:
+      waybill diff -f examples/orders.yaml
+
+    \b
+    Exit codes: 0 apply would take it, whether something would change or not · 1 errors ·
+      2 usage · 4 not checked in time · 5 what would change is not known now
+    """
+    text, name = read_manifest(file), name_of(file)
+    with connect() as client:
+        show(client, text, name, output, timeout=timeout)
+
+
+def show(
+    client: "Client", text: str, file: str, output: Form, *, timeout: float = CHECK_WAIT_S
+) -> None:
+    """What would change, as an answer; nothing is done."""
+    try:
+        with render.busy(f"comparing {file}"):
+            found = client.check(text, timeout_s=timeout)
+            exists = found.changes is not None or _pipeline(client, text) is not None
+    except ProblemError as problem:
+        if not problem.errors:
+            raise
+        render.complain(*(render.fault_text(fault, file) for fault in problem.errors))
+        raise typer.Exit(ExitCode.ERROR) from problem
+    if output is Form.JSON:
+        render.as_json(found.raw)
+    else:
+        render.data(render.fault_text(fault, file) for fault in found.errors)
+        render.data(_told(found, manifest_name(text), exists=exists))
+    if not found.good:
+        raise typer.Exit(ExitCode.ERROR)
+    if found.changes is None and exists:
+        render.complain(f"{NOT_KNOWN}: ask again in a moment")
+        raise typer.Exit(ExitCode.UNKNOWN)
+
+
+def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool) -> None:
+    """Tell what apply will change, and ask where rows are written again or tokens end lost.
+
+    A new pipeline, and one whose manifest is the same, needs no question. Raises Exit when it
+    must not be done.
+    """
+    if yes and output is Form.JSON:
+        return  # nothing to tell, nothing to ask
+    try:
+        now = _pipeline(client, text)
+        if now is None or now == text:
+            return
+        with render.busy(f"comparing {file}"):
+            found = client.check(text, timeout_s=CHECK_WAIT_S)
+    except Unreachable:
+        raise
+    except WaybillError as error:
+        _go_on_unknown(f"{NOT_KNOWN}: {error}", yes=yes)
+        return
+    if not found.good:
+        _refuse(found, text, file, output)
+    if found.changes is None:
+        _go_on_unknown(NOT_KNOWN, yes=yes)
+        return
+    grave = [change for change in found.changes if change.effect]
+    if grave and not yes:
+        render.complain(*map(str, found.changes))
+        _confirm(grave)
+    elif output is Form.TABLE:
+        render.talk(*map(str, found.changes))
+
+
+def _pipeline(client: "Client", text: str) -> str | None:
+    """The manifest of the pipeline as it is; None if there is no such pipeline."""
+    try:
+        return client.pipeline(manifest_name(text)).manifest or ""
+    except NotFound:
+        return None
+
+
+def _told(found: Findings, name: str, *, exists: bool) -> list[str]:
+    if found.changes is not None:
+        return [str(change) for change in found.changes] or [NOTHING]
+    if exists or not found.good:
+        return []
+    return [
+        f"+ pipeline {name}: new",
+        *(
+            f"+ stage {stage.name}: reads {', '.join(stage.inputs)};"
+            f" writes {', '.join(stage.sinks)}"
+            for stage in found.stages
+        ),
+    ]
+
+
+def _refuse(found: Findings, text: str, file: str, output: Form) -> None:
+    """As apply tells what is refused."""
+    if output is Form.JSON:
+        render.as_json(found.raw)
+    render.complain(
+        *(f"warning: {warning}" for warning in found.warnings),
+        *(render.fault_text(fault, file) for fault in found.errors),
+        render.words("error:", f"apply {manifest_name(text)}", "failed"),
+    )
+    raise typer.Exit(ExitCode.ERROR)
+
+
+def _go_on_unknown(reason: str, *, yes: bool) -> None:
+    if yes:
+        render.complain(f"warning: {reason}")
+        return
+    render.complain(
+        render.words("error:", reason), render.words("hint:", "--yes applies it all the same")
+    )
+    raise typer.Exit(ExitCode.ERROR)
+
+
+def _confirm(grave: Sequence[Change]) -> None:
+    again = any(change.effect == "writes_again" for change in grave)
+    loses = any(change.effect == "loses" for change in grave)
+    what = " and ".join(
+        part
+        for part, said in (("writes rows again", again), ("lets tokens end lost", loses))
+        if said
+    )
+    what = what or "changes more than this client knows"
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.confirm(f"This {what}. Apply it?", abort=True, err=True)
+        return
+    render.complain(
+        render.words("error:", f"this {what}, and there is no terminal to ask on"),
+        render.words("hint:", "--yes applies it; `waybill diff` tells all that would change"),
+    )
+    raise typer.Exit(ExitCode.USAGE)
