@@ -199,7 +199,8 @@ def test_the_page_about_kafka_runs_as_it_stands(
         DOCS / "kafka.md",
         ('token_for("orders"', f'token_for("{orders.name}"'),
         ('"orders.in"', f'"{orders.topic}"'),
-        ("sqlite:///.waybill", f"sqlite:///{stack.folder}"),
+        ("Path().resolve()", f'Path("{stack.folder}")'),
+        ("/.waybill/lakehouse", "/lakehouse"),
         ('"raw.orders"', f'"{orders.table}"'),
     )
 

@@ -59,17 +59,20 @@ def apply(  # noqa: PLR0917 - options of a command line
 
     \b
     Exit codes: 0 applied, or accepted · 1 error, or answered with no · 2 usage, or --yes is
-      needed · 4 not done in time: with --wait, or
-      the pipeline already runs
+      needed · 4 not done in time: with --wait, or the pipeline already runs
     """
     text, name = read_manifest(file), name_of(file)
-    with connect() as client:
-        if dry_run:
+    if dry_run:
+        with connect() as client:
             show(client, text, name, output)
-            return
+        return
+
+    def ask(client: "Client") -> Operation:
         ask_first(client, text, name, output, yes=yes)
+        return client.apply(text)
+
     try:
-        _change(lambda client: client.apply(text), timeout, output, must_end=wait, file=name)
+        _change(ask, timeout, output, must_end=wait, file=name)
     except ProblemError as problem:
         if not problem.errors:
             raise
