@@ -20,6 +20,9 @@ from waybill_shared.contract.words import LossReason
 NEW_NAME_HINT: Final = (
     "a stage under a new name begins anew: it writes again what its inputs still hold"
 )
+NEW_PLACE_HINT: Final = (
+    f"add a second sink for the new place, and remove this one when that has begun; {NEW_NAME_HINT}"
+)
 _Writers = Mapping[str, tuple[str, int, str, int]]
 """By topic id, the life of the stage and of the sink that fill it."""
 
@@ -61,7 +64,8 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
         was, now = _topics(old), _topics(stage)
         if was != now:
             changed = f"read {_list_names(was)}, now it would read {_list_names(now)}"
-            raise _incompatible(stage.name, changed, "inputs", _hint(before, was, now))
+            hint = _recreated(before, was, now) or NEW_NAME_HINT
+            raise _incompatible(stage.name, changed, "inputs", hint)
         _refuse_turned_inputs(old, stage)
         _refuse_other_writers(stage, wrote, writes)
         _refuse_renamed_sinks(old, stage)
@@ -124,17 +128,19 @@ def _refuse_other_sinks(
             changed = (
                 f"wrote {_list_names(was)}, now sink {sink.name} would write {_list_names(now)}"
             )
-            raise _incompatible(stage.name, changed, "sinks", _hint(before, was, now))
+            hint = _recreated(before, was, now) or NEW_PLACE_HINT
+            raise _incompatible(stage.name, changed, "sinks", hint)
     if not targets.keys() & {sink.name for sink in stage.sinks}:
         hint = f"keep one of them beside the new ones for a while; {NEW_NAME_HINT}"
         raise _incompatible(stage.name, "would lose all of its sinks", "sinks", hint)
 
 
-def _hint(before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str, str]]) -> str:
-    recreated = {name for name, _ in was} == {name for name, _ in now}
-    if not recreated:
-        beside = "add a second sink for the new place, and remove this one when that has begun"
-        return f"{beside}; {NEW_NAME_HINT}"
+def _recreated(
+    before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str, str]]
+) -> str | None:
+    """What to do where a topic was created anew under its old name."""
+    if {name for name, _ in was} != {name for name, _ in now}:
+        return None
     goes_on = f"{_restart(before, 'earliest')} (or latest) goes on with it"
     return f"a topic was created anew under its old name: {goes_on}"
 
