@@ -1,7 +1,7 @@
 """Faults of the running stack: processes killed or held, and when they are back."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -61,9 +61,9 @@ def paused(processes: Sequence[psutil.Process]) -> Iterator[None]:
 
 
 @contextmanager
-def holding(folder: Path, topic: str) -> Iterator[None]:
-    """The next that a runner wants to say in that topic is held back, as in a producer's queue."""
-    points = [folder / f"{topic}.{partition}.before_begin" for partition in range(8)]
+def holding(folder: Path, topic: str, partitions: Iterable[int] = range(8)) -> Iterator[None]:
+    """The next that a runner wants to say there is held back, as in a producer's queue."""
+    points = [folder / f"{topic}.{partition}.before_begin" for partition in partitions]
     for point in points:
         point.touch()
     try:
