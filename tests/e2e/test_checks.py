@@ -1,6 +1,5 @@
 """What is refused changes nothing: the pipeline runs on, in the same run, batch after batch."""
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order
 from e2e.scraping import scrape
-from e2e.waiting import eventually
+from e2e.waiting import eventually, run_of
 from waybill import Client, Operation
 from waybill_local.stack import StackState
 from waybill_stage_runner.adapters.groups import groups_with
@@ -28,10 +27,10 @@ def orders(apply_orders: Apply) -> Pipeline:
 @pytest.fixture
 def run_id(client: Client, stack: StackState, orders: Pipeline) -> Iterator[str]:
     """Of the run that goes on through the test: it takes records before and after."""
-    before = run_of(client, stack, orders)
+    before = run_of(client, stack, orders.name)
     arrive(client, orders)
     yield before
-    assert run_of(client, stack, orders) == before
+    assert run_of(client, stack, orders.name) == before
     assert client.pipeline(orders.name).phase == "Running"
     arrive(client, orders)
 
@@ -109,13 +108,6 @@ def changed(client: Client, orders: Pipeline, old: str, new: str) -> str:
 def arrive(client: Client, orders: Pipeline) -> None:
     token = client.send(orders.name, "orders", [order(1)]).token
     assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
-
-
-def run_of(client: Client, stack: StackState, orders: Pipeline) -> str:
-    uid = str(client.pipeline(orders.name).uid)
-    return str(
-        json.loads((stack.folder / "stage_runner" / uid / "spec.json").read_text())["run_id"]
-    )
 
 
 def spare_of(stack: StackState) -> int:

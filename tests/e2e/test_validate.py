@@ -1,7 +1,6 @@
 """A manifest is checked as `apply` does it, and nothing is made of it."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order, orders_manifest
+from e2e.waiting import run_of
 from waybill import AsyncClient, Client, NotReady
 from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
@@ -50,10 +50,10 @@ def nothing_is_made(
         )
 
     arrive(client, running)
-    before, run_id = made(), run_of(client, stack, running)
+    before, run_id = made(), run_of(client, stack, running.name)
     yield
     assert made() == before
-    assert run_of(client, stack, running) == run_id
+    assert run_of(client, stack, running.name) == run_id
     assert client.pipeline(running.name).phase == "Running"
     arrive(client, running)
 
@@ -189,10 +189,3 @@ def placed(text: str, line: int | None, column: int | None) -> str:
 def arrive(client: Client, pipeline: Pipeline) -> None:
     token = client.send(pipeline.name, "orders", [order(1)]).token
     assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
-
-
-def run_of(client: Client, stack: StackState, pipeline: Pipeline) -> str:
-    uid = str(client.pipeline(pipeline.name).uid)
-    return str(
-        json.loads((stack.folder / "stage_runner" / uid / "spec.json").read_text())["run_id"]
-    )

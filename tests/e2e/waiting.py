@@ -1,5 +1,6 @@
 """Waits for what the stack does by itself, and finds the processes that it started."""
 
+import json
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from integration.waiting import eventually
 from waybill import Client, NotFound
 from waybill_local.stack import StackState
 
-__all__ = ["drivers_of", "eventually", "gone", "group_of"]
+__all__ = ["drivers_of", "eventually", "gone", "group_of", "run_of"]
 
 
 def gone(client: Client, name: str) -> bool:
@@ -35,6 +36,14 @@ def leaders_of(stack: StackState, uid: str) -> list[psutil.Process]:
     """Of all drivers that were given this pipeline and live."""
     homes = {str(home) for home in homes_of(stack, uid)}
     return [process for process in psutil.process_iter() if homes & {*_arguments(process)}]
+
+
+def run_of(client: Client, stack: StackState, name: str) -> str:
+    """The id of the run of a pipeline: another one after each start of it."""
+    uid = str(client.pipeline(name).uid)
+    return str(
+        json.loads((stack.folder / "stage_runner" / uid / "spec.json").read_text())["run_id"]
+    )
 
 
 def homes_of(stack: StackState, uid: str) -> list[Path]:
