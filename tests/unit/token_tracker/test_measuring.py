@@ -19,7 +19,7 @@ from unit.token_tracker.line import Bench
 from waybill_shared.contract.events import Commit, Fact
 from waybill_shared.contract.slots import Slot
 from waybill_shared.process import metrics
-from waybill_token_tracker.app.measuring import measure
+from waybill_token_tracker.app.measuring import measure, show_sinks
 from waybill_token_tracker.core.facts import apply_fact
 
 SINK = {"pipeline": "orders", "stage": "enrich", "sink": "lake"}
@@ -37,6 +37,7 @@ def batch(*, sequence: int, took_ms: int = 250) -> Commit:
 class Measured:
     def __init__(self) -> None:
         metrics.forget("orders")
+        show_sinks(())  # another test of this process may have shown its own
         self.slot = Slot(tenant=TENANT, pipeline_uid=UID)
         self.take(make_fact(make_definition()))
 
