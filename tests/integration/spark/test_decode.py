@@ -83,7 +83,7 @@ def test_refusal_names_the_first_position_of_its_own_topic(raw_frame: RawFrame) 
         refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
     assert raised.value.position == "orders.in[1]@8"
     assert raised.value.input_name == "orders"
-    assert '2 record(s) do not parse; the first is orders.in[1]@8: {"c": 1} behind' in str(
+    assert '2 record(s) do not fit its schema; the first is orders.in[1]@8: {"c": 1} behind' in str(
         raised.value
     )
 

@@ -101,7 +101,7 @@ def test_malformed_record_is_found_in_the_batch_that_holds_it(
     stream.send(order(2), order(3, "many"))  # a column that nobody asks for
 
     with pytest.raises(
-        StreamingQueryException, match=r"1 record\(s\) do not parse.*orders\.in\[0\]@1"
+        StreamingQueryException, match=r"1 record\(s\) do not fit its schema.*orders\.in\[0\]@1"
     ):
         stream.run(compiled)
 

@@ -41,7 +41,14 @@ def test_columns_keep_their_order_and_type() -> None:
         ("a MAP<INT,INT>", (1, 7), "the keys of a MAP read from JSON are STRING"),
         ("a STRUCT<b INT>", (1, 12), "expected ':', found 'INT>'"),
         ("a STRUCT<b: FOO>", (1, 13), "unknown type FOO"),
-        ("a INT NOT NULL", (1, 7), "expected a comma, found 'NOT NULL'"),
+        ("a INT NOT", (1, 10), "expected NULL, found the end of the text"),
+        ("a INT NOT b", (1, 7), "NULL must follow NOT"),
+        ("a ARRAY<INT NOT NULL>", (1, 13), "expected '>', found 'NOT NULL>'"),
+        (
+            "a STRUCT<b: INT NOT NULL>",
+            (1, 17),
+            "NOT NULL stands behind a column, not inside a type",
+        ),
         ("a-b INT", (1, 2), "expected a type, found '-b INT'"),
         ("a " + "ARRAY<" * 20 + "INT" + ">" * 20, (1, 105), "types nest deeper than 16"),
     ],
@@ -51,6 +58,17 @@ def test_mistake_is_named_with_its_place(ddl: str, place: tuple[int, int], messa
         parse_columns(ddl)
     (problem,) = raised.value.problems
     assert (problem.message, (problem.line, problem.column)) == (message, place)
+
+
+def test_a_column_may_be_required() -> None:
+    columns = parse_columns("a INT not null, b STRUCT<x: INT> NOT NULL, `not` INT")
+    assert [(column.name, column.type, column.required) for column in columns] == [
+        ("a", "INT", True),
+        ("b", "STRUCT<X: INT>", True),
+        ("not", "INT", False),
+    ]
+    assert refusal(columns, {"b": {}}) == "a: is missing, and the column is NOT NULL"
+    assert refusal(columns, {"a": 1, "b": None}) == "b: is null, and the column is NOT NULL"
 
 
 @pytest.mark.parametrize(

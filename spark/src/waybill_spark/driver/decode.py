@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS
+from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS, parse_columns
 from waybill_spark.driver.sizes import RecordSizes
 
 PREVIEW_CHARACTERS = 200
@@ -40,7 +40,7 @@ class MalformedRecord(ContractError):
         self.position = f"{source.topic}[{partition}]@{offset}"
         self.input_name = source.name
         super().__init__(
-            f"input {source.name}: {count} record(s) do not parse; the first is"
+            f"input {source.name}: {count} record(s) do not fit its schema; the first is"
             f" {self.position}: {text}"
         )
 
@@ -57,7 +57,7 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     rows = raw.where(F.col("topic") == source.topic).select(
         "partition", "offset", text.alias("text"), parsed.alias("parsed")
     )
-    observed = rows.observe(observation(source), _seen(_malformed()))
+    observed = rows.observe(observation(source), _seen(_malformed(_required(source))))
     return observed.select(_record().alias("row")).select("row.*")
 
 
@@ -85,13 +85,24 @@ def _record() -> Column:
     return F.get("parsed.record", F.lit(0))  # null where an index would raise
 
 
-def _malformed() -> Column:
-    return (
+def _required(source: DecodedInput) -> list[str]:
+    """What a stage writes has no such columns."""
+    if source.own_output:
+        return []
+    return [column.name for column in parse_columns(source.columns) if column.required]
+
+
+def _malformed(required: list[str]) -> Column:
+    """from_json itself takes null for a column that is NOT NULL."""
+    malformed = (
         F.col("parsed.whole").isNull()
         | (F.size("parsed.record") != 1)
         | _record().isNull()
         | ~F.is_valid_utf8(F.col("text"))
     )
+    for name in required:
+        malformed |= _record().getField(name).isNull()
+    return malformed
 
 
 def _seen(malformed: Column) -> Column:

@@ -105,7 +105,10 @@ def _input(old: Input, now: Input) -> Iterator[Change]:
 
 def _declared(columns: str) -> dict[str, str]:
     try:
-        return {each.name: each.type for each in parse_columns(columns)}
+        return {
+            each.name: f"{each.type} NOT NULL" if each.required else each.type
+            for each in parse_columns(columns)
+        }
     except UserError:
         return {}
 

@@ -6,7 +6,7 @@ is the table that both are held against.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
@@ -49,9 +49,12 @@ TYPES_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
+    """`type` is as it was written, in capitals; `required`: a record without a value is refused."""
+
     name: str
     type: str
     check: ValueCheck
+    required: bool = False
 
 
 def parse_columns(ddl: str) -> tuple[Column, ...]:
@@ -65,9 +68,16 @@ def refusal(columns: tuple[Column, ...], row: JsonValue) -> str | None:
         return f"a record is a JSON object, this is {_kind(row)}"
     for column in columns:
         value = row.get(column.name)
-        if value is not None and (reason := column.check(value)) is not None:
+        reason = column.check(value) if value is not None else _absent(column, row)
+        if reason is not None:
             return f"{column.name}: {reason}"
     return None
+
+
+def _absent(column: Column, row: Mapping[str, JsonValue]) -> str | None:
+    if not column.required:
+        return None
+    return f"is {'null' if column.name in row else 'missing'}, and the column is NOT NULL"
 
 
 def _kind(value: JsonValue) -> str:
@@ -265,10 +275,11 @@ class _Parser:
                 self._expect(separator)
             start = self.at
             check = self._type(depth)
+            text = self.ddl[start : self.at].strip().upper() if not separator else ""
+            required = self._not_null(inside=bool(separator))
             if any(field.name.lower() == name.lower() for field in fields):  # SQL ignores case
                 raise self._error(f"column {name!r} stands twice", at=before)
-            text = self.ddl[start : self.at].strip().upper() if not separator else ""
-            fields.append(Column(name=name, type=text, check=check))
+            fields.append(Column(name=name, type=text, check=check, required=required))
             if self._peek() != ",":
                 return tuple(fields)
             self._expect(",")
@@ -288,6 +299,17 @@ class _Parser:
         check = self._nested(name, depth + 1)
         self._expect(">")
         return check
+
+    def _not_null(self, *, inside: bool) -> bool:
+        before = self.at
+        if (self._peek() or "").upper() != "NOT":
+            return False
+        self._word("NOT")
+        if self._word("NULL").upper() != "NULL":
+            raise self._error("NULL must follow NOT", at=before)
+        if inside:
+            raise self._error("NOT NULL stands behind a column, not inside a type", at=before)
+        return True
 
     def _nested(self, name: str, depth: int) -> ValueCheck:
         if name == "ARRAY":
