@@ -24,8 +24,10 @@ BY_TYPE = {
 }
 
 
-def make_input(columns: str, *, own_output: bool = False) -> DecodedInput:
-    return DecodedInput(name="orders", topic="orders.in", columns=columns, own_output=own_output)
+def make_input(columns: str, *, own_output: bool = False, strict: bool = False) -> DecodedInput:
+    return DecodedInput(
+        name="orders", topic="orders.in", columns=columns, own_output=own_output, strict=strict
+    )
 
 
 def values_of(
@@ -94,6 +96,19 @@ def test_bad_value_is_found_in_a_column_that_nobody_reads(raw_frame: RawFrame) -
     decoded.collect()
     with pytest.raises(MalformedRecord):
         refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
+
+
+def test_a_field_that_is_no_column_is_refused_where_the_input_is_strict(
+    raw_frame: RawFrame,
+) -> None:
+    columns = "c INT, `d e` STRING, s STRUCT<x: INT>"
+    good = [b'{"c": 1, "d e": null}', b"{}", b'{"s": {"x": 1, "y": 2}}']
+    bad = [b'{"c": 1, "C": 2}', b'{"celcius": 5}', b'{"c": 1, "x": null}', b"{"]
+    lax, strict = make_input(columns), make_input(columns, strict=True)
+    assert values_of(raw_frame, lax, [*good, *bad[:-1]])[0] == "1"
+    assert values_of(raw_frame, strict, good) == ["1", "null", "null"]
+    with pytest.raises(MalformedRecord, match=r"4 record\(s\)"):
+        values_of(raw_frame, strict, [*good, *bad])
 
 
 def test_bad_record_is_found_when_a_filter_drops_it(raw_frame: RawFrame) -> None:

@@ -1,6 +1,7 @@
 """Rows: exact bytes, keys, and a reason for each that another parser might read differently."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -54,6 +55,17 @@ def test_elements_keep_their_exact_text() -> None:
         b'{"id": 1,\n "amount": 1.50}',
         '{"name": "\\u00e9é"}'.encode(),
     ]
+
+
+def test_a_field_that_is_no_column_is_refused_where_the_input_is_strict() -> None:
+    body = b'{"id": 1, "nam": "x"}\n{"id": 2}\n{"ID": 3}\n{"more": {"b": 1}}\n{"id": "x", "y": 1}'
+    strict = replace(rule(), strict=True)
+    assert reasons(read_ndjson(body, strict, LIMITS)) == {
+        0: "field 'nam' is no column: did you mean 'name'?",
+        2: "field 'ID' is no column: did you mean 'id'?",
+        4: "id: BIGINT takes a whole number, this is the string 'x'",
+    }
+    assert [*reasons(ndjson(body))] == [4]
 
 
 def test_good_rows_are_kept_and_bad_ones_named() -> None:

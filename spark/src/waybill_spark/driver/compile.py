@@ -132,6 +132,7 @@ def compile_stages(
     """The stages that are good, and what is wrong with others. Of those that read what a refused
     one writes nothing is known."""
     columns = {i.name: i.columns for i in manifest.inputs}
+    strict = {i.name for i in manifest.inputs if i.on_unknown_field == "refuse"}
     topics = manifest.topics()
     compiled: list[CompiledStage] = []
     problems: list[Problem] = []
@@ -146,6 +147,7 @@ def compile_stages(
                 topic=topics[name],
                 columns=columns[name],
                 own_output=manifest.input(name) is None,
+                strict=name in strict,
             )
             for name in stage.inputs
         )

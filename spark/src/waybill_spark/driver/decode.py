@@ -23,12 +23,16 @@ WRAPPED = "struct<record: array<struct<{}>>, whole: boolean>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedInput:
-    """How an input is decoded; `own_output` when a stage of this pipeline writes the topic."""
+    """How an input is decoded; `own_output` when a stage of this pipeline writes the topic.
+
+    `strict`: a record with a field that is no column is malformed.
+    """
 
     name: str
     topic: str
     columns: str
     own_output: bool
+    strict: bool = False
 
 
 class MalformedRecord(ContractError):
@@ -57,7 +61,7 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     rows = raw.where(F.col("topic") == source.topic).select(
         "partition", "offset", text.alias("text"), parsed.alias("parsed")
     )
-    observed = rows.observe(observation(source), _seen(_malformed(_required(source))))
+    observed = rows.observe(observation(source), _seen(_malformed(source)))
     return observed.select(_record().alias("row")).select("row.*")
 
 
@@ -85,23 +89,23 @@ def _record() -> Column:
     return F.get("parsed.record", F.lit(0))  # null where an index would raise
 
 
-def _required(source: DecodedInput) -> list[str]:
-    """What a stage writes has no such columns."""
-    if source.own_output:
-        return []
-    return [column.name for column in parse_columns(source.columns) if column.required]
-
-
-def _malformed(required: list[str]) -> Column:
-    """from_json itself takes null for a column that is NOT NULL."""
+def _malformed(source: DecodedInput) -> Column:
     malformed = (
         F.col("parsed.whole").isNull()
         | (F.size("parsed.record") != 1)
         | _record().isNull()
         | ~F.is_valid_utf8(F.col("text"))
     )
-    for name in required:
-        malformed |= _record().getField(name).isNull()
+    if source.own_output:
+        return malformed  # a stage writes its own columns, and none is NOT NULL
+    columns = parse_columns(source.columns)
+    for column in columns:
+        if column.required:  # from_json itself takes null for it
+            malformed |= _record().getField(column.name).isNull()
+    if source.strict:
+        known = F.array(*(F.lit(column.name) for column in columns))
+        unknown = F.array_except(F.json_object_keys("text"), known)
+        malformed |= F.size(unknown) > 0
     return malformed
 
 

@@ -15,7 +15,11 @@ from waybill_shared.contract.suggestions import hint_of_names
 def row_rules(manifest: str) -> dict[str, RowRule]:
     """By input name. The manifest has been checked before it came into a PipelineRecord."""
     return {
-        source.name: RowRule(columns=parse_columns(source.columns), key=source.key)
+        source.name: RowRule(
+            columns=parse_columns(source.columns),
+            key=source.key,
+            strict=source.on_unknown_field == "refuse",
+        )
         for source in parse_manifest(manifest).inputs
     }
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from waybill_ingress.core.scanning import deeper, end_of_nest, skip_space
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.manifest.columns import Column, refusal
+from waybill_shared.contract.manifest.columns import Column, refusal, unknown_field
 from waybill_shared.contract.problems import Slug
 
 DEPTH_MAX = 64  # far below the 1000 that Spark's parser takes
@@ -27,10 +27,14 @@ TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRule:
-    """What one input takes: its columns, and the column that is the key."""
+    """What one input takes: its columns, and the column that is the key.
+
+    `strict`: a field that is no column is refused.
+    """
 
     columns: tuple[Column, ...]
     key: str | None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +202,11 @@ class _Reader:
             return self._complaints[0]
         if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and deeper(value, DEPTH_MAX):
             return TOO_DEEP
-        return refusal(self._rule.columns, value)
+        reason = refusal(self._rule.columns, value)
+        if reason is None and self._rule.strict:
+            assert isinstance(value, dict)
+            reason = unknown_field(self._rule.columns, value)
+        return reason
 
     def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)

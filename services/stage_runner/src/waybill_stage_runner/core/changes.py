@@ -93,6 +93,8 @@ def _input(old: Input, now: Input) -> Iterator[Change]:
         said.append(f"key is {now.key or 'none'}, was {old.key or 'none'}; for new records")
     if old.kafka.partitions != now.kafka.partitions:
         said.append("partitions changed; no effect on a topic that exists")
+    if old.on_unknown_field != now.on_unknown_field:
+        said.append(f"onUnknownField is {now.on_unknown_field}, was {old.on_unknown_field}")
     if old.starting_offsets != now.starting_offsets:
         said.append(
             f"startingOffsets is {now.starting_offsets}, was {old.starting_offsets};"

@@ -74,6 +74,18 @@ def refusal(columns: tuple[Column, ...], row: JsonValue) -> str | None:
     return None
 
 
+def unknown_field(columns: tuple[Column, ...], row: Mapping[str, JsonValue]) -> str | None:
+    """Which field of `row` is no column, and what it may be meant as; None if all are."""
+    names = [column.name for column in columns]
+    unknown = next((name for name in row if name not in names), None)
+    if unknown is None:
+        return None
+    other_case = next((name for name in names if name.lower() == unknown.lower()), None)
+    close = other_case or nearest(unknown, names)
+    hint = f": did you mean {close!r}?" if close else f": columns are {', '.join(names):.200}"
+    return f"field {unknown[:100]!r} is no column{hint}"
+
+
 def _absent(column: Column, row: Mapping[str, JsonValue]) -> str | None:
     if not column.required:
         return None

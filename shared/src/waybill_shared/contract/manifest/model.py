@@ -39,6 +39,7 @@ class Input(Strict):
     key: str | None = None
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     on_malformed: Literal["fail"] = "fail"
+    on_unknown_field: Literal["ignore", "refuse"] = "ignore"
 
 
 class Step(Strict):
