@@ -1,5 +1,6 @@
 """The manifest's JSON Schema is that of the model, and the examples are good manifests."""
 
+import json
 import re
 from pathlib import Path
 
@@ -35,6 +36,32 @@ def test_no_schema_stands_there_unused() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_is_a_manifest(path: Path) -> None:
     assert isinstance(parse_manifest(path.read_text()), Manifest)
+
+
+def test_one_example_has_every_key() -> None:
+    text = (ROOT / "examples" / "all_keys.yaml").read_text()
+    assert [key for key in keys_of(json.loads(manifest_schema())) if f"{key}:" not in text] == []
+
+
+def test_the_page_names_every_key() -> None:
+    page = (ROOT / "docs" / "manifest.md").read_text()
+    missing = [key for key in keys_of(json.loads(manifest_schema())) if not named(key, page)]
+    assert missing == []
+
+
+def keys_of(schema: object) -> set[str]:
+    """All that may stand before a colon."""
+    match schema:
+        case list():
+            return set().union(*map(keys_of, schema))
+        case dict():
+            return {*schema.get("properties", {})}.union(*map(keys_of, schema.values()))
+        case _:
+            return set()
+
+
+def named(key: str, page: str) -> bool:
+    return re.search(rf"[`.{{ ]{key}[`:,}}\[]", page) is not None
 
 
 def test_there_are_examples() -> None:
