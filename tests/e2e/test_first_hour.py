@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import DoubleType
 
 from e2e.reading import rows_of
-from e2e.waiting import run_of
+from e2e.waiting import eventually, run_of
 from waybill import Client
 from waybill_local.stack import StackState
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
@@ -134,6 +134,18 @@ def newest(catalog: SqlCatalog, sent: Ended) -> list[dict[str, object]]:
         catalog, "raw.hour", int(version["iceberg_snapshot_id"])
     ).to_pylist()
     return rows
+
+
+def test_a_misspelt_field_is_told(run: Run) -> None:
+    run("init", "spelling")
+    run("apply", "-f", "spelling.yaml")
+    run("send", "spelling", "records", '{"order_id": 1, "amout": 10}', *WAIT)
+
+    def told() -> str:
+        return run("describe", "spelling").stdout
+
+    eventually(lambda: "1 record of input records had fields that are no columns" in told())
+    assert "field 'amout' is no column: did you mean 'amount'?" in told()
 
 
 def test_a_bad_record_is_named_wherever_it_comes_from(run: Run, stack: StackState) -> None:

@@ -34,13 +34,18 @@ class PipelineFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineInput:
-    """A topic the pipeline reads; `bases` has the offset it began at, by partition."""
+    """A topic the pipeline reads; `bases` has the offset it began at, by partition.
+
+    `ignored_records` had fields that are no columns, and `warnings` says which.
+    """
 
     name: str
     topic: str
     topic_id: str | None
     partitions: int | None
     bases: Mapping[int, int]
+    ignored_records: int = 0
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, fields: Fields) -> "PipelineInput":
@@ -51,6 +56,8 @@ class PipelineInput:
             topic_id=fields.text_or_none("topic_id"),
             partitions=fields.whole_or_none("partitions"),
             bases={} if bases is None else {int(key): bases.whole(key) for key in bases.raw},
+            ignored_records=fields.whole_or_none("ignored_records") or 0,
+            warnings=fields.texts("warnings"),
         )
 
 

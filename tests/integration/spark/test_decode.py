@@ -1,5 +1,6 @@
 """Spark's decoding of raw records, held against the table of accepted values."""
 
+import json
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -14,6 +15,7 @@ from waybill_spark.driver.decode import (
     decode,
     refuse_malformed,
 )
+from waybill_spark.driver.ignored import NAMES_MAX, Ignored
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.sinks.kafka.loader import TIMESTAMP_TEXT
 
@@ -37,7 +39,7 @@ def values_of(
     raw = raw_frame([(source.topic, 0, offset, value) for offset, value in enumerate(records)])
     decoded = decode(raw, source).select(F.to_json(F.struct("c"), AS_JSON))
     rows = decoded.collect()
-    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
+    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
     return [row[0].removeprefix('{"c":').removesuffix("}") for row in rows]
 
 
@@ -82,7 +84,7 @@ def test_refusal_names_the_first_position_of_its_own_topic(raw_frame: RawFrame) 
     decoded = decode(raw, source)
     decoded.collect()
     with pytest.raises(MalformedRecord) as raised:
-        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
+        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
     assert raised.value.position == "orders.in[1]@8"
     assert raised.value.input_name == "orders"
     assert '2 record(s) do not fit its schema; the first is orders.in[1]@8: {"c": 1} behind' in str(
@@ -95,7 +97,7 @@ def test_bad_value_is_found_in_a_column_that_nobody_reads(raw_frame: RawFrame) -
     decoded = decode(raw_frame([("orders.in", 0, 0, b'{"a": 1, "b": "x"}')]), source).select("a")
     decoded.collect()
     with pytest.raises(MalformedRecord):
-        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
+        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
 
 
 def test_a_field_that_is_no_column_is_refused_where_the_input_is_strict(
@@ -111,12 +113,46 @@ def test_a_field_that_is_no_column_is_refused_where_the_input_is_strict(
         values_of(raw_frame, strict, [*good, *bad])
 
 
+def test_fields_that_are_no_columns_are_told_with_what_they_may_mean(raw_frame: RawFrame) -> None:
+    source = make_input("celsius INT, site STRING")
+    records = [
+        b'{"celcius": 5}',
+        b'{"Celsius": 5, "site": "a"}',
+        b'{"celsius": 5, "site": "a"}',
+        b'{"celsius": 5, "site": {"celcius": 1}}',
+        b"{}",
+    ]
+    raw = raw_frame([("orders.in", 0, offset, value) for offset, value in enumerate(records)])
+    decoded = decode(raw, source)
+    decoded.collect()
+    ignored = Ignored()
+    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), ignored)
+    (found,) = ignored.inputs()
+    assert found.records == 2
+    assert set(found.warnings) == {
+        "field 'celcius' is no column: did you mean 'celsius'?",
+        "field 'Celsius' is no column: did you mean 'celsius'?",
+    }
+
+
+def test_fields_of_any_number_and_length_are_told_in_short(raw_frame: RawFrame) -> None:
+    source = make_input("c INT")
+    many = json.dumps({f"{number}{'x' * 1_000}": 1 for number in range(1_000)}).encode()
+    decoded = decode(raw_frame([("orders.in", 0, 0, many)]), source)
+    decoded.collect()
+    ignored = Ignored()
+    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), ignored)
+    (found,) = ignored.inputs()
+    assert len(found.warnings) == NAMES_MAX
+    assert max(map(len, found.warnings)) < 200
+
+
 def test_bad_record_is_found_when_a_filter_drops_it(raw_frame: RawFrame) -> None:
     source = make_input("c INT")
     decoded = decode(raw_frame([("orders.in", 0, 0, b"{")]), source).where("c = 1")
     assert decoded.collect() == []
     with pytest.raises(MalformedRecord):
-        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
+        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
 
 
 def test_long_record_is_cut_in_the_message(raw_frame: RawFrame) -> None:

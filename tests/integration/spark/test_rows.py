@@ -18,6 +18,7 @@ from waybill_spark.driver.decode import (
     decode,
     refuse_malformed,
 )
+from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sink import KEY, VALUE
@@ -124,6 +125,6 @@ def test_timestamp_decodes_to_itself_behind_a_kafka_sink(
     )
     decoded = decode(raw_frame([("orders.out", 0, 0, written)]), source)
     again = decoded.toArrow()
-    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes())
+    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
     assert again.column("placed_at") == tables["lake"].column("placed_at")
     assert again.column("placed_at")[0].as_py() == datetime.fromisoformat(value)

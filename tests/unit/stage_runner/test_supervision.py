@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
-from waybill_shared.contract.events import LifecycleError, PipelineRecord
+from waybill_shared.contract.events import IgnoredFields, LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.attempts import CRASHES_MAX
@@ -17,6 +17,7 @@ from waybill_stage_runner.core.moves import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
+    DriverIgnores,
     DriverRuns,
     Event,
     Move,
@@ -333,6 +334,16 @@ def test_what_a_driver_waits_for_is_told_at_once_and_once(running: Pipeline) -> 
     assert running.on(TRANSACTION) == ()
     assert running.on(DriverBlocked(blocked_by=None)) == (BeatNow(),)
     assert running.state.blocked_by is None
+
+
+def test_what_a_driver_leaves_out_is_told_until_another_one_starts(running: Pipeline) -> None:
+    fields = (IgnoredFields(input="orders", records=3, warnings=("field 'a' is no column",)),)
+    assert running.on(DriverIgnores(fields=fields)) == (), "the next beat is soon enough"
+    running.on(CRASH)
+    assert running.state.ignored == fields
+    running.want(RECORD, "c2")
+    assert running.state.phase is Phase.STARTING
+    assert not running.state.ignored
 
 
 def test_driver_may_be_blocked_before_it_runs(starting: Pipeline) -> None:

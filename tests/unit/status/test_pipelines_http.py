@@ -23,7 +23,7 @@ from unit.status.fakes import (
 )
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal, TokenRefused
-from waybill_shared.contract.events import Reply
+from waybill_shared.contract.events import IgnoredFields, Reply
 from waybill_shared.contract.words import (
     Action,
     OperationState,
@@ -50,6 +50,16 @@ def test_pipelines_are_told_without_redis_too(client: TestClient, store: FakeSto
     (item,) = client.get("/v1/pipelines").json()["items"]
     assert (item["phase"], item["reason"]) == ("Unknown", "redis does not answer")
     assert client.get("/v1/pipelines/orders").json()["manifest"] == "version: 1\n"
+
+
+def test_fields_that_are_left_out_are_told_of_their_input(
+    client: TestClient, store: FakeStore
+) -> None:
+    (name,) = (source["name"] for source in client.get("/v1/pipelines/orders").json()["inputs"])
+    ignored = IgnoredFields(input=name, records=3, warnings=("field 'a' is no column",))
+    store.put(replace(slot(), ignored=(ignored,)), version=1)
+    (told,) = client.get("/v1/pipelines/orders").json()["inputs"]
+    assert (told["ignored_records"], told["warnings"]) == (3, ["field 'a' is no column"])
 
 
 def test_an_unknown_pipeline_is_told_with_the_known_ones(client: TestClient) -> None:

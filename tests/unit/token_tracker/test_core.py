@@ -9,6 +9,7 @@ from builders import (
     NOW,
     TENANT,
     UID,
+    make_beat,
     make_commit,
     make_definition,
     make_fact,
@@ -17,12 +18,13 @@ from builders import (
     make_sink,
     make_stage,
 )
-from waybill_shared.contract.events import Commit, Definition, to_vector
-from waybill_shared.contract.slots import SinkState, Slot
+from waybill_shared.contract.events import Commit, Definition, IgnoredFields, to_vector
+from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import (
     Applied,
+    apply_beat,
     apply_fact,
     apply_lifecycle,
 )
@@ -284,6 +286,14 @@ def test_heartbeat_alone_tells_the_phase() -> None:
     slot = apply_lifecycle(EMPTY, make_lifecycle("Running", kind="heartbeat"), NOW)
     assert slot.lifecycle is not None
     assert slot.lifecycle.phase == "Running"
+
+
+def test_the_last_beat_says_which_fields_are_left_out() -> None:
+    fields = (IgnoredFields(input="orders", records=3, warnings=("field 'a' is no column",)),)
+    slot = apply_beat(EMPTY, replace(make_beat(), ignored=fields), NOW)
+    assert slot.ignored == fields
+    assert slot_from_json(slot_to_json(slot)) == slot
+    assert apply_beat(slot, make_beat(), NOW).ignored == ()
 
 
 def test_last_event_says_what_blocks_the_driver() -> None:

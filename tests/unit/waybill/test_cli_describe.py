@@ -52,6 +52,22 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
     ]
 
 
+def test_describe_warns_of_fields_that_are_left_out(
+    server: ScriptedServer, command: Command
+) -> None:
+    warnings = ["field 'celcius' is no column: did you mean 'celsius'?"]
+    source = {"name": "readings", "topic": "readings.in", "partitions": 1, "bases": {"0": 7}}
+    ignored = {**source, "ignored_records": 1_200, "warnings": warnings}
+    server.answer("GET", PATH, Response(json={**PIPELINE, "inputs": [ignored]}))
+    told = command("describe", "orders").stdout.splitlines()
+    had = "1200 records of input readings had fields that are no columns"
+    assert told[told.index("Inputs:") + 2 :] == [
+        "",
+        f"warning: {had}; these were left out:",
+        "  field 'celcius' is no column: did you mean 'celsius'?",
+    ]
+
+
 @pytest.mark.parametrize(
     ("details", "stuck"),
     [

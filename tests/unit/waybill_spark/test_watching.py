@@ -5,9 +5,11 @@ from typing import cast
 
 import pytest
 
-from waybill_spark.driver import pace
+from waybill_shared.contract.events import IgnoredFields
+from waybill_spark.driver import pace, watching
 from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.blocking import OpenTransactions
+from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.watching import Watcher
 
 WITHIN_S = 10.0
@@ -18,6 +20,8 @@ class Stage:
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
+        self._ignored = Ignored()
+        self._ignored.met("readings", 3, ["field 'celcius' is no column"])
         self.pause_ms = 0
 
     def failed(self) -> None:
@@ -32,6 +36,12 @@ class Stage:
     def batches(self) -> int:
         return 0
 
+    def watch(self) -> None:
+        return None
+
+    def ignored(self) -> Ignored:
+        return self._ignored
+
     def ask_every(self, pause_ms: int) -> None:
         self.pause_ms = pause_ms
         self._stop.set()
@@ -42,13 +52,31 @@ class NoTransactions:
         return None
 
 
+def watch(stage: Stage, stop: threading.Event, told: list[tuple[IgnoredFields, ...]]) -> None:
+    stages = [cast(RunningStage, stage)]
+    transactions = cast(OpenTransactions, NoTransactions())
+    Watcher(stages, transactions, lambda word: None, told.append).run(stop)
+
+
 def test_stage_without_a_batch_asks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "IDLE_AFTER_S", 0.0)
     stop = threading.Event()
     stage = Stage(stop)
     late = threading.Timer(WITHIN_S, stop.set)
     late.start()
-    stages = [cast(RunningStage, stage)]
-    Watcher(stages, cast(OpenTransactions, NoTransactions()), lambda word: None).run(stop)
+    watch(stage, stop, [])
     late.cancel()
     assert stage.pause_ms == pace.IDLE_MS
+
+
+def test_what_inputs_leave_out_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "SETTLE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(pace, "IDLE_AFTER_S", 0.5)  # a few turns
+    stop = threading.Event()
+    told: list[tuple[IgnoredFields, ...]] = []
+    late = threading.Timer(WITHIN_S, stop.set)
+    late.start()
+    watch(Stage(stop), stop, told)
+    late.cancel()
+    warnings = ("field 'celcius' is no column",)
+    assert told == [(IgnoredFields(input="readings", records=3, warnings=warnings),)]

@@ -33,6 +33,7 @@ def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
         lines += [render.words(""), render.words("stuck:", why)]
         lines += [render.words("hint:", hint)] if hint else []
     lines += _section("Inputs", [_input(item) for item in pipeline.inputs])
+    lines += [line for item in pipeline.inputs for line in _warnings(item)]
     lines += _section("Stages", [row for stage in pipeline.stages for row in _stage(stage, lag)])
     if pipeline.manifest:
         lines += _section("Manifest", [(line,) for line in pipeline.manifest.splitlines()])
@@ -88,6 +89,17 @@ def _input(item: PipelineInput) -> tuple[str, ...]:
     partitions = "" if item.partitions is None else render.count(item.partitions, "partition")
     bases = ", ".join(f"{partition}: {base}" for partition, base in sorted(item.bases.items()))
     return (item.name, f"topic {item.topic}", partitions, f"from {bases}" if bases else "")
+
+
+def _warnings(item: PipelineInput) -> "list[Text]":
+    if not item.warnings:
+        return []
+    had = f"{render.count(item.ignored_records, 'record')} of input {item.name} had"
+    return [
+        render.words(""),
+        render.words("warning:", f"{had} fields that are no columns; these were left out:"),
+        *(render.words(" ", warning) for warning in item.warnings),
+    ]
 
 
 def _stage(stage: PipelineStage, lag: Lag) -> list[tuple[str, str, str]]:

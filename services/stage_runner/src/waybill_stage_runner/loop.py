@@ -22,6 +22,8 @@ from waybill_stage_runner.core.moves import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
+    DriverIgnores,
+    DriverNews,
     DriverRuns,
     DriverWaits,
 )
@@ -153,9 +155,7 @@ def _tell(runner: Runner, news: Said | Waits | Ended) -> None:
         runner.hear(news.pipeline_uid, news.epoch, event)
 
 
-def _as_event(
-    news: Said | Waits | Ended,
-) -> DriverWaits | DriverRuns | DriverBlocked | DriverFailed | DriverEnded | None:
+def _as_event(news: Said | Waits | Ended) -> DriverNews | None:
     match news:
         case Ended(exit_code=exit_code):
             return DriverEnded(exit_code=exit_code)
@@ -167,12 +167,14 @@ def _as_event(
             assert_never(news)
 
 
-def _as_said(event: DriverEvent) -> DriverRuns | DriverBlocked | DriverFailed | None:
+def _as_said(event: DriverEvent) -> DriverNews | None:
     match event.kind:
         case "running":
             return DriverRuns()
         case "blocked":
             return DriverBlocked(blocked_by=event.blocked_by)
+        case "ignored":
+            return DriverIgnores(fields=event.ignored)
         case "failed":
             return DriverFailed(problems=event.problems, error=event.error)
         case _:

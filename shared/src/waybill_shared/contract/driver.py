@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from waybill_shared.contract.events import (
+    IgnoredFields,
     LifecycleError,
     Problem,
     SqlGuard,
@@ -109,15 +110,25 @@ ORDERS: Final[TypeAdapter[Order]] = TypeAdapter(Annotated[Order, Field(discrimin
 class DriverEvent(_Message):
     """`run_id` or `check_id` says what it is about; without either it is about the driver itself.
 
-    `blocked` may be said again and again; without `blocked_by` nothing is waited for any more.
+    `blocked` and `ignored` may be said again and again; without `blocked_by` nothing is waited for
+    any more.
     """
 
     kind: Literal[
-        "ready", "checking", "checked", "compiling", "running", "blocked", "failed", "ended"
+        "ready",
+        "checking",
+        "checked",
+        "compiling",
+        "running",
+        "blocked",
+        "ignored",
+        "failed",
+        "ended",
     ]
     run_id: str | None = None
     check_id: str | None = None
     blocked_by: Obstacle | None = None
+    ignored: tuple[IgnoredFields, ...] = ()
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     columns: Mapping[str, Mapping[str, str]] = {}

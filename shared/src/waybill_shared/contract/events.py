@@ -231,6 +231,18 @@ class LifecycleEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredFields:
+    """What a driver has left out of an input since it began: fields that are no columns.
+
+    A batch that is done again counts again.
+    """
+
+    input: str
+    records: int  # that had such a field
+    warnings: tuple[str, ...]  # one for each of the first names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
     """The runner of a pipeline lives; `blocked_by` is what its driver waits for."""
 
@@ -238,6 +250,7 @@ class Beat:
     pipeline_uid: str
     at: int
     blocked_by: str | None = None  # an Obstacle
+    ignored: tuple[IgnoredFields, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from waybill_shared.contract.events import (
     Definition,
+    IgnoredFields,
     LifecycleEvent,
     PartitionOffset,
     StageDefinition,
@@ -83,6 +84,7 @@ class Slot:
     lifecycle: LifecycleEvent | None = None  # the newest transition
     heard_at: int = 0  # when the runner was last heard of, by the tracker's clock
     blocked_by: str | None = None  # what a running driver waits for, by the newest of those
+    ignored: tuple[IgnoredFields, ...] = ()  # by the newest of those too
     former: dict[str, tuple[PartitionOffset, ...]] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
 

@@ -21,6 +21,7 @@ from waybill_spark.commits import CommitEmitter, Identity
 from waybill_spark.driver.blocking import Reading, readings
 from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.pace import set_pause
 from waybill_spark.driver.source import read_topics
 from waybill_spark.driver.topics import TopicSource
@@ -124,6 +125,9 @@ class RunningStage:
 
     def watch(self) -> None:
         self._tracked.watch()
+
+    def ignored(self) -> Ignored:
+        return self._compiled.ignored
 
     def hidden(self) -> bool:
         return self._tracked.hidden()

@@ -19,6 +19,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
 from waybill_spark.driver.decode import DecodedInput, decode, refuse_malformed
+from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.plans import (
@@ -46,6 +47,7 @@ class CompiledStage:
     """By sink name: the names that columns have in the rows of the view, by the sink's own."""
     lists: Allowed
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
+    ignored: Ignored = field(default_factory=Ignored, compare=False)
     _judged: set[str] = field(default_factory=set, compare=False)
 
     def planned(self, stream: DataFrame) -> DataFrame | None:
@@ -102,7 +104,7 @@ class CompiledStage:
 
     def _collected(self, frame: DataFrame, execution: Callable[[], JavaObject]) -> pa.Table:
         table = frame.toArrow()
-        refuse_malformed(execution(), self.inputs, self.sizes)
+        refuse_malformed(execution(), self.inputs, self.sizes, self.ignored)
         return table
 
     def _tables(self, by_view: dict[str, pa.Table]) -> BatchRows:

@@ -2,6 +2,7 @@
 a row of nulls: it is counted in the same pass, and the batch is refused before any sink."""
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS, parse_columns
+from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS, parse_columns, unknown_field
+from waybill_spark.driver.ignored import NAME_CHARACTERS, NAMES_MAX, Ignored
 from waybill_spark.driver.sizes import RecordSizes
 
 PREVIEW_CHARACTERS = 200
@@ -25,7 +27,7 @@ WRAPPED = "struct<record: array<struct<{}>>, whole: boolean>"
 class DecodedInput:
     """How an input is decoded; `own_output` when a stage of this pipeline writes the topic.
 
-    `strict`: a record with a field that is no column is malformed.
+    `strict`: a record with a field that is no column is malformed. If not, it is told.
     """
 
     name: str
@@ -33,6 +35,10 @@ class DecodedInput:
     columns: str
     own_output: bool
     strict: bool = False
+
+    def column_names(self) -> Column:
+        """As an array, for Spark."""
+        return F.array(*(F.lit(column.name) for column in parse_columns(self.columns)))
 
 
 class MalformedRecord(ContractError):
@@ -55,13 +61,15 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     if source.own_output:
         options["allowNonNumericNumbers"] = "true"  # our own sink may have written NaN
     text = F.col("value").cast("string")
-    parsed = F.from_json(
-        F.concat(F.lit(BEFORE), text, F.lit(BEHIND)), WRAPPED.format(source.columns), options
-    )
+    parsed = F.from_json(_wrapped(text), WRAPPED.format(source.columns), options)
     rows = raw.where(F.col("topic") == source.topic).select(
-        "partition", "offset", text.alias("text"), parsed.alias("parsed")
+        "partition",
+        "offset",
+        text.alias("text"),
+        parsed.alias("parsed"),
+        _unknown(source, text).alias("unknown"),
     )
-    observed = rows.observe(observation(source), _seen(_malformed(source)))
+    observed = rows.observe(observation(source), _seen(source))
     return observed.select(_record().alias("row")).select("row.*")
 
 
@@ -70,11 +78,11 @@ def observation(source: DecodedInput) -> str:
 
 
 def refuse_malformed(
-    execution: JavaObject, sources: tuple[DecodedInput, ...], sizes: RecordSizes
+    execution: JavaObject, sources: tuple[DecodedInput, ...], sizes: RecordSizes, ignored: Ignored
 ) -> None:
     """After an execution has run: raise MalformedRecord if one of its inputs held such a record.
 
-    The same pass has seen how large the records are.
+    The same pass has seen how large the records are, and which of their fields are no columns.
     """
     metrics = execution.observedMetrics()
     for source in sources:
@@ -83,10 +91,17 @@ def refuse_malformed(
             seen = json.loads(found.get().getString(0))
             sizes.met(records=seen["records"], largest=seen.get("largest", 0))
             _refuse(source, seen["malformed"], seen.get("first"))
+            if not source.strict:
+                names = (*seen.get("some", ()), *seen.get("others", ()))
+                ignored.met(source.name, seen["ignored"], _warnings(source, names))
 
 
 def _record() -> Column:
     return F.get("parsed.record", F.lit(0))  # null where an index would raise
+
+
+def _wrapped(text: Column) -> Column:
+    return F.concat(F.lit(BEFORE), text, F.lit(BEHIND))
 
 
 def _malformed(source: DecodedInput) -> Column:
@@ -98,18 +113,25 @@ def _malformed(source: DecodedInput) -> Column:
     )
     if source.own_output:
         return malformed  # a stage writes its own columns, and none is NOT NULL
-    columns = parse_columns(source.columns)
-    for column in columns:
+    for column in parse_columns(source.columns):
         if column.required:  # from_json itself takes null for it
             malformed |= _record().getField(column.name).isNull()
     if source.strict:
-        known = F.array(*(F.lit(column.name) for column in columns))
-        unknown = F.array_except(F.json_object_keys("text"), known)
-        malformed |= F.size(unknown) > 0
+        malformed |= F.size("unknown") > 0
     return malformed
 
 
-def _seen(malformed: Column) -> Column:
+def _unknown(source: DecodedInput, text: Column) -> Column:
+    """The names of fields that are no columns."""
+    if source.own_output:
+        return F.lit(None).cast("array<string>")
+    return F.array_except(F.json_object_keys(text), source.column_names())
+
+
+def _seen(source: DecodedInput) -> Column:
+    malformed = _malformed(source)
+    ignored = F.size("unknown") > 0
+    names = F.transform(F.slice("unknown", 1, NAMES_MAX), lambda n: n.substr(1, NAME_CHARACTERS))
     preview = F.coalesce(F.substring("text", 1, PREVIEW_CHARACTERS), F.lit("<null>"))
     position = F.struct("partition", "offset", F.make_valid_utf8(preview).alias("text"))
     seen = F.struct(
@@ -117,8 +139,19 @@ def _seen(malformed: Column) -> Column:
         F.max(F.octet_length("text")).alias("largest"),
         F.count_if(malformed).alias("malformed"),
         F.min(F.when(malformed, position)).alias("first"),
+        F.count_if(ignored).alias("ignored"),
+        F.min(F.when(ignored, names)).alias("some"),  # to gather all is not deterministic
+        F.max(F.when(ignored, names)).alias("others"),
     )
     return F.to_json(seen).alias("seen")
+
+
+def _warnings(source: DecodedInput, names: Iterable[str]) -> Iterator[str]:
+    columns = parse_columns(source.columns)
+    for name in names:
+        warning = unknown_field(columns, {name: None})
+        if warning is not None:
+            yield warning
 
 
 def _refuse(source: DecodedInput, count: int, first: dict[str, Any] | None) -> None:

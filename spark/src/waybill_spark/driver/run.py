@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
+from waybill_shared.contract.events import IgnoredFields
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin
@@ -76,7 +77,8 @@ class PipelineRun:
             self._tell(DriverEvent(kind="running", run_id=self._spec.run_id))
             logger.info("pipeline runs", extra={"pipeline": self._spec.pipeline})
             transactions = OpenTransactions(self._admin)
-            Watcher(stages, transactions, self._tell_blocked, executors).run(stop)
+            tell = (self._tell_blocked, self._tell_ignored)
+            Watcher(stages, transactions, *tell, executors).run(stop)
 
     def _surroundings(self, engine: Engine, emitter: CommitEmitter) -> Surroundings:
         return Surroundings(
@@ -106,6 +108,9 @@ class PipelineRun:
 
     def _tell_blocked(self, blocked_by: Obstacle | None) -> None:
         self._tell(DriverEvent(kind="blocked", run_id=self._spec.run_id, blocked_by=blocked_by))
+
+    def _tell_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
+        self._tell(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))
 
 
 def _executors(engine: Engine, stack: ExitStack) -> Executors | None:

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import IgnoredFields
 from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.app import RunningStage, settle
 from waybill_spark.driver.blocking import OpenTransactions
 from waybill_spark.driver.executors import Executors
 from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.ignored import unite
 from waybill_spark.driver.pace import Pace
 from waybill_spark.stopping import StageStopped
 
@@ -22,21 +24,25 @@ SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another
 
 
 class Watcher:
-    """`tell` is called with what the pipeline waits for, and with None when that is over."""
+    """`tell` is called with what the pipeline waits for, and with None when that is over;
+    `tell_ignored` with the fields that its records have and its inputs have not."""
 
     def __init__(
         self,
         stages: Sequence[RunningStage],
         transactions: OpenTransactions,
         tell: Callable[[Obstacle | None], None],
+        tell_ignored: Callable[[tuple[IgnoredFields, ...]], None],
         executors: Executors | None = None,
     ) -> None:
         self._stages = stages
         self._transactions = transactions
         self._tell = tell
+        self._tell_ignored = tell_ignored
         self._executors = executors
         self._pace = Pace(stages, time.monotonic)
         self._told: Obstacle | None = None
+        self._told_ignored: tuple[IgnoredFields, ...] = ()
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
     def run(self, stop: threading.Event) -> None:
@@ -56,6 +62,7 @@ class Watcher:
                 raise StageFailed(stage.name) from failure
         if due:
             self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
+            self._say_what_is_ignored()
         self._pace.look()
         self._say_what_blocks()
 
@@ -68,6 +75,12 @@ class Watcher:
         if word != self._told:
             self._tell(word)
             self._told = word
+
+    def _say_what_is_ignored(self) -> None:
+        ignored = unite(stage.ignored() for stage in self._stages)
+        if ignored != self._told_ignored:
+            self._tell_ignored(ignored)
+            self._told_ignored = ignored
 
     def _look_at_executors(self) -> Obstacle | None:
         return None if self._executors is None else self._executors.look()

@@ -212,7 +212,7 @@ class DriverPool:
             case "running" | "blocked":
                 self._take(RunBegun(driver_id=driver_id))
                 self._said(event)
-            case "compiling" | "failed":
+            case "compiling" | "ignored" | "failed":
                 self._said(event)
             case _:
                 assert_never(event.kind)

@@ -35,11 +35,7 @@ from waybill_stage_runner.core.moves import (
     Announce,
     Answer,
     BeatNow,
-    DriverBlocked,
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
-    DriverWaits,
+    DriverNews,
     EndFacts,
     Event,
     Move,
@@ -201,12 +197,7 @@ class Runner:
         result = compare(command, found, self._compared_with(command), self._topics)
         return Answer(command=command, state=OperationState.DONE, result=result)
 
-    def hear(
-        self,
-        pipeline_uid: str,
-        epoch: int,
-        event: DriverWaits | DriverRuns | DriverBlocked | DriverFailed | DriverEnded,
-    ) -> None:
+    def hear(self, pipeline_uid: str, epoch: int, event: DriverNews) -> None:
         """Something that the driver of that lease has done; an earlier driver's are old news."""
         if self._epochs.get(pipeline_uid) == epoch:
             self._apply(pipeline_uid, event)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from waybill_shared.contract.events import (
     Command,
+    IgnoredFields,
     LifecycleError,
     PipelineRecord,
     Problem,
@@ -42,6 +43,13 @@ class DriverBlocked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverIgnores:
+    """The driver says which fields of its inputs it leaves out, since it began."""
+
+    fields: tuple[IgnoredFields, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFailed:
     """The driver says why it is about to end."""
 
@@ -61,7 +69,8 @@ class Tick:
     pass
 
 
-Event = Wanted | DriverWaits | DriverRuns | DriverBlocked | DriverFailed | DriverEnded | Tick
+DriverNews = DriverWaits | DriverRuns | DriverBlocked | DriverIgnores | DriverFailed | DriverEnded
+Event = Wanted | DriverNews | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from waybill_shared.contract.events import (
     Command,
+    IgnoredFields,
     LifecycleError,
     LifecycleEvent,
     PipelineRecord,
@@ -52,6 +53,7 @@ class PipelineState:
     reason: str = ""
     actor: str = ITSELF  # who wanted this phase
     blocked_by: Obstacle | None = None
+    ignored: tuple[IgnoredFields, ...] = ()
 
     def event(self, kind: EventKind, phase_from: str | None, said: Saying) -> LifecycleEvent:
         return LifecycleEvent(
@@ -81,10 +83,17 @@ def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision
     if state.phase is phase:
         return state, ()
     blocked_by = state.blocked_by if phase is Phase.RUNNING else None
+    ignored = () if phase is Phase.STARTING else state.ignored
     wanted = () if phase in BY_ITSELF else state.pending
     actor = wanted[-1].actor if wanted else ITSELF
     entered = replace(
-        state, phase=phase, since=now, reason=reason, actor=actor, blocked_by=blocked_by
+        state,
+        phase=phase,
+        since=now,
+        reason=reason,
+        actor=actor,
+        blocked_by=blocked_by,
+        ignored=ignored,
     )
     return entered, (Announce(phase_from=state.phase),)
 

@@ -31,6 +31,7 @@ from waybill_stage_runner.core.moves import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
+    DriverIgnores,
     DriverRuns,
     DriverWaits,
     EndFacts,
@@ -66,6 +67,8 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
             return _runs(state, now)
         case DriverBlocked():
             return _blocked(state, event)
+        case DriverIgnores():
+            return replace(state, ignored=event.fields), ()
         case DriverFailed():
             return replace(state, problems=event.problems, error=event.error), ()
         case DriverEnded():

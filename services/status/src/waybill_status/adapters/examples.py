@@ -85,6 +85,8 @@ PIPELINE: Final[JsonObject] = {
             "topic_id": "bM1xJ0yQRbm2a0Yw3oJm5w",
             "partitions": 2,
             "bases": {"0": 0, "1": 0},
+            "ignored_records": 3,
+            "warnings": ["field 'amout' is no column: did you mean 'amount'?"],
         }
     ],
     "stages": [

@@ -4,7 +4,12 @@ show these values as they are."""
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_shared.contract.events import (
+    IgnoredFields,
+    LifecycleError,
+    PipelineRecord,
+    StageDefinition,
+)
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.moments import Moment
@@ -12,6 +17,8 @@ from waybill_shared.contract.slots import SinkState, Slot, sink_key
 from waybill_status.core.views import SlotReading, silent, usable_slot
 
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
+
+IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver began"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +46,8 @@ class InputDetail:
     topic_id: str
     partitions: int
     bases: dict[str, int]
+    ignored_records: int = field(metadata={"description": IGNORED_RECORDS})
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +126,7 @@ def detail_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineDe
         next_attempt_at=newest.next_at if newest is not None else None,
         error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
-        inputs=tuple(_inputs(record)),
+        inputs=tuple(_inputs(record, () if slot is None else slot.ignored)),
         stages=tuple(_stage(stage, slot) for stage in record.stages),
         graph=graph_of(record.stages),
         manifest=record.manifest,
@@ -130,7 +139,8 @@ def _failure(error: LifecycleError | None) -> Failure | None:
     return Failure(domain=error.domain, message=error.message, hint=error.hint)
 
 
-def _inputs(record: PipelineRecord) -> list[InputDetail]:
+def _inputs(record: PipelineRecord, ignored: tuple[IgnoredFields, ...]) -> list[InputDetail]:
+    by_name = {each.input: each for each in ignored}
     return [
         InputDetail(
             name=source.name,
@@ -138,8 +148,11 @@ def _inputs(record: PipelineRecord) -> list[InputDetail]:
             topic_id=source.topic_id,
             partitions=len(source.bases),
             bases={str(base.partition): base.offset for base in source.bases},
+            ignored_records=found.records if found is not None else 0,
+            warnings=found.warnings if found is not None else (),
         )
         for source in record.root_inputs().values()
+        for found in [by_name.get(source.name)]
     ]
 
 

@@ -50,8 +50,9 @@ def apply_fact(slot: Slot, fact: Fact) -> Applied:
 
 
 def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
-    """The runner lives, and says what blocks the pipeline."""
-    return replace(slot, heard_at=max(slot.heard_at, now_ms), blocked_by=beat.blocked_by)
+    """The runner lives, and says what blocks the pipeline, and what it leaves out."""
+    heard_at = max(slot.heard_at, now_ms)
+    return replace(slot, heard_at=heard_at, blocked_by=beat.blocked_by, ignored=beat.ignored)
 
 
 def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:

@@ -1,0 +1,32 @@
+"""What a driver remembers of fields that are no columns."""
+
+from waybill_shared.contract.events import IgnoredFields
+from waybill_spark.driver.ignored import NAMES_MAX, Ignored, unite
+
+
+def test_records_are_counted_and_each_warning_is_kept_once() -> None:
+    ignored = Ignored()
+    ignored.met("readings", 2, ["a", "b"])
+    ignored.met("readings", 3, ["b", "c"])
+    ignored.met("sites", 0, [])
+    assert ignored.inputs() == (
+        IgnoredFields(input="readings", records=5, warnings=("a", "b", "c")),
+    )
+
+
+def test_records_with_ever_new_fields_fill_no_memory() -> None:
+    ignored = Ignored()
+    for number in range(1_000):
+        ignored.met("readings", 1, [f"field {number}"])
+    (found,) = ignored.inputs()
+    assert found.records == 1_000
+    assert found.warnings == tuple(f"field {number}" for number in range(NAMES_MAX))
+
+
+def test_an_input_that_two_stages_read_counts_once() -> None:
+    ahead, behind = Ignored(), Ignored()
+    ahead.met("readings", 5, ["a"])
+    behind.met("readings", 2, ["a"])
+    behind.met("sites", 1, ["b"])
+    for stages in ([ahead, behind], [behind, ahead]):
+        assert {each.input: each.records for each in unite(stages)} == {"readings": 5, "sites": 1}
