@@ -70,6 +70,24 @@ def test_refused_values_are_those_of_the_table(raw_frame: RawFrame, kind: str) -
         assert [str(case) for case in cases if taken(raw_frame, case)] == []
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_brackets_in_a_record_do_not_hide_what_stands_behind_it(
+    raw_frame: RawFrame, strict: bool
+) -> None:
+    bad = [
+        b'{"c": 1}],"x":[{"c": 2}',
+        b'{"c": 1}],"record":[{"c": 2}',
+        b'{"c": 1}],"end":""}',
+        b'{"c": 1}],"end":"","x":[{"c": 2}',
+        b'],"record":[{"c": 1}',
+    ]
+    good = [b'{"c": "]"}', b' {"c": "],\\"x\\":["} ']
+    source = make_input("c STRING", strict=strict)
+    assert len(values_of(raw_frame, source, good)) == len(good)
+    with pytest.raises(MalformedRecord, match=rf"{len(bad)} record\(s\)"):
+        values_of(raw_frame, source, [*good, *bad])
+
+
 def test_refusal_names_the_first_position_of_its_own_topic(raw_frame: RawFrame) -> None:
     source = make_input("c INT")
     raw = raw_frame(

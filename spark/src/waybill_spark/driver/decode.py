@@ -2,6 +2,7 @@
 a row of nulls: it is counted in the same pass, and the batch is refused before any sink."""
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,12 @@ from waybill_spark.driver.sizes import RecordSizes
 
 PREVIEW_CHARACTERS = 200
 # Spark ignores what stands behind a value. In here, anything behind the record makes it malformed:
-# more text breaks the array, brackets that close it early lose `whole`.
+# more text breaks the array, brackets that close it early lose `end`, or make more than two keys.
+# No record can have the end itself: nobody knows it before a driver starts.
 BEFORE = '{"record":['
-BEHIND = '],"whole":true}'
-WRAPPED = "struct<record: array<struct<{}>>, whole: boolean>"
+END = secrets.token_hex(8)
+BEHIND = f'],"end":"{END}"}}'
+WRAPPED = "struct<record: array<struct<{}>>, end: string>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +109,11 @@ def _wrapped(text: Column) -> Column:
 
 def _malformed(source: DecodedInput) -> Column:
     malformed = (
-        F.col("parsed.whole").isNull()
+        ~F.col("parsed.end").eqNullSafe(END)
         | (F.size("parsed.record") != 1)
         | _record().isNull()
         | ~F.is_valid_utf8(F.col("text"))
+        | (F.col("text").contains("]") & _more_keys(F.json_object_keys(_wrapped(F.col("text")))))
     )
     if source.own_output:
         return malformed  # a stage writes its own columns, and none is NOT NULL
@@ -117,8 +121,12 @@ def _malformed(source: DecodedInput) -> Column:
         if column.required:  # from_json itself takes null for it
             malformed |= _record().getField(column.name).isNull()
     if source.strict:
-        malformed |= F.size("unknown") > 0
+        malformed |= F.coalesce(F.size("unknown") > 0, F.lit(True))
     return malformed
+
+
+def _more_keys(keys: Column) -> Column:
+    return F.coalesce(F.size(keys) != 2, F.lit(True))
 
 
 def _unknown(source: DecodedInput, text: Column) -> Column:
