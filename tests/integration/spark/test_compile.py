@@ -24,6 +24,11 @@ TAKEN = [
 ]
 STATEFUL = {
     "SELECT customer, count(*) AS n FROM orders GROUP BY customer": "GROUP BY",
+    "SELECT customer, amount, count(*) AS n FROM orders GROUP BY customer": "GROUP BY",
+    "SELECT customer, count(*) AS n FROM orders GROUP BY 7": "GROUP BY",
+    "SELECT custmer, count(*) AS n FROM orders GROUP BY custmer": "GROUP BY",
+    "SELECT customer FROM orders GROUP BY customer HAVING max(amount) > amount": "GROUP BY",
+    "SELECT customer, count(*) AS n FROM orders": "aggregate",
     "SELECT max(amount) AS most FROM orders": "aggregate",
     "SELECT DISTINCT customer FROM orders": "DISTINCT",
     "SELECT order_id FROM orders UNION SELECT order_id FROM others": "or UNION without ALL",

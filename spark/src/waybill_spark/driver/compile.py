@@ -27,6 +27,7 @@ from waybill_spark.guard.plans import (
     refuse_executed,
     refuse_parsed,
     refuse_stateful,
+    refuse_stateful_text,
     sql_problem,
 )
 from waybill_spark.sinks.opening import loader_of
@@ -262,6 +263,7 @@ def analyzed(
     try:
         frame = spark.sql(sql)
     except AnalysisException as error:
+        refuse_stateful_text(spark, sql, path)
         raise UserError([sql_problem(error, path, views)]) from error
     refuse_stateful(frame, path)
     refuse_analyzed(frame, path, lists)

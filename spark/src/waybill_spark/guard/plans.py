@@ -102,9 +102,19 @@ def refuse_stateful(frame: DataFrame, path: str) -> None:
     for node in _nodes(frame._jdf.queryExecution().analyzed()):
         name = node.nodeName()
         if name not in STATELESS:
-            what = IN_SQL.get(name, name)
-            message = f"{what} is not taken: a stage looks at one row at a time"
-            raise _problem(message, path, ROWS_HINT, node)
+            raise _problem(_many_rows(IN_SQL.get(name, name)), path, ROWS_HINT, node)
+
+
+def refuse_stateful_text(spark: SparkSession, sql: str, path: str) -> None:
+    """Of a query that is wrong anyway: whoever mends that would only learn of this then."""
+    for node in _nodes(spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)):
+        what = IN_SQL.get(node.nodeName())
+        if what is not None:
+            raise _problem(_many_rows(what), path, ROWS_HINT, node)
+
+
+def _many_rows(what: str) -> str:
+    return f"{what} is not taken: a stage looks at one row at a time"
 
 
 def sql_problem(error: PySparkException, path: str, views: Sequence[str]) -> Problem:
@@ -128,6 +138,8 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
             return f"no view is called {wanted}", hint_of_names(
                 wanted.strip("`"), views, "views here"
             )
+        case "MISSING_GROUP_BY":
+            return _many_rows(IN_SQL["Aggregate"]), ROWS_HINT
         case "PARSE_SYNTAX_ERROR":
             return f"syntax error at or near {named.get('error', '')}", QUERY_HINT
         case "INVALID_SUBQUERY_EXPRESSION":
