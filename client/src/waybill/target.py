@@ -6,9 +6,11 @@ WAYBILL_API_KEY, else none.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from waybill.contexts import CONTEXT_VARIABLE, LOCAL, read_contexts
 from waybill.errors import WaybillError
@@ -23,7 +25,8 @@ STATE_FILE = Path(".waybill") / "state.json"
 class Target:
     """A URL, and where it comes from, so that an error can name what to correct.
 
-    `chosen`: somebody named it, so something should answer there. `guessed`: nothing names it.
+    `chosen`: somebody named it, so something should answer there. `guessed`: nothing names it, or
+    a stack that does not run: another one may have its port by now.
     """
 
     url: str
@@ -57,7 +60,13 @@ def _from_context(environment: Mapping[str, str]) -> Target | None:
 def _around(folder: Path) -> Target:
     state_file = find_state_file(folder)
     if state_file is not None:
-        return Target(url=_url_in(state_file), source=f"from {state_file}", chosen=False)
+        state = _read(state_file)
+        return Target(
+            url=_url_in(state, state_file),
+            source=f"from {state_file}",
+            chosen=False,
+            guessed=_is_over(state),
+        )
     return Target(
         url=DEFAULT_URL,
         source=f"the default: {URL_VARIABLE} is not set, no {STATE_FILE} here or above",
@@ -84,12 +93,39 @@ def find_state_file(folder: Path) -> Path | None:
     return None
 
 
-def _url_in(state_file: Path) -> str:
+def _read(state_file: Path) -> dict[str, Any]:
     try:
         state = json.loads(state_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _damaged(state_file, error) from error
+    return state if isinstance(state, dict) else {}
+
+
+def _url_in(state: Mapping[str, Any], state_file: Path) -> str:
+    try:
         return f"http://127.0.0.1:{int(state['ports']['gateway'])}"
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WaybillError(
-            f"{state_file} names no gateway port ({type(error).__name__}): "
-            f"run `waybill down` and `waybill up`, or set {URL_VARIABLE}"
-        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(state_file, error) from error
+
+
+def _damaged(state_file: Path, error: Exception) -> WaybillError:
+    return WaybillError(
+        f"{state_file} names no gateway port ({type(error).__name__}): "
+        f"run `waybill down` and `waybill up`, or set {URL_VARIABLE}"
+    )
+
+
+def _is_over(state: Mapping[str, Any]) -> bool:
+    """Whether the stack was taken down, or what looks after it is gone."""
+    pid = state.get("supervisor_pid")
+    if state.get("phase") == "stopped":
+        return True
+    if not isinstance(pid, int):
+        return False
+    try:
+        os.kill(pid, 0)  # asks only
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False  # somebody else's
+    return False

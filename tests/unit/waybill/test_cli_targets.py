@@ -39,7 +39,7 @@ def test_without_a_terminal_nothing_is_changed_where_nobody_is_named(
 ) -> None:
     result = command(*asked, environment=NOBODY)
     assert result.exit_code == 2
-    told = f"error: no stack is in this folder or above, but Waybill 1.2.3 answers at {found.url}"
+    told = f"error: no stack runs in this folder or above, but Waybill 1.2.3 answers at {found.url}"
     assert told in result.stderr
     assert f"--url {found.url}" in result.stderr
     assert [request.method for request in found.requests] == ["GET"]

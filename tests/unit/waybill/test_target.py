@@ -1,6 +1,7 @@
 """Which Waybill is talked to: as given, by environment, by the stack around, the default."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,13 @@ import pytest
 from waybill import WaybillError
 from waybill.target import DEFAULT_URL, find_target
 
+PID_OF_NOBODY = 2**30  # more than Linux gives
 
-def make_stack(folder: Path, port: int) -> Path:
+
+def make_stack(folder: Path, port: int, **more: object) -> Path:
     state_file = folder / ".waybill" / "state.json"
     state_file.parent.mkdir()
-    state_file.write_text(json.dumps({"ports": {"gateway": port}}))
+    state_file.write_text(json.dumps({"ports": {"gateway": port}, **more}))
     return state_file
 
 
@@ -35,6 +38,21 @@ def test_the_nearest_stack_above_is_found(tmp_path: Path) -> None:
     (inner / "b" / "c").mkdir(parents=True)
     target = find_target(None, {}, inner / "b" / "c")
     assert (target.url, target.source) == ("http://127.0.0.1:9001", f"from {state_file}")
+
+
+@pytest.mark.parametrize(
+    ("state", "guessed"),
+    [
+        ({"phase": "ready", "supervisor_pid": os.getpid()}, False),
+        ({"phase": "stopped", "supervisor_pid": os.getpid()}, True),
+        ({"phase": "ready", "supervisor_pid": PID_OF_NOBODY}, True),
+    ],
+)
+def test_the_port_of_a_stack_that_does_not_run_is_a_guess(
+    tmp_path: Path, state: dict[str, object], *, guessed: bool
+) -> None:
+    make_stack(tmp_path, 9000, **state)
+    assert find_target(None, {}, tmp_path).guessed is guessed
 
 
 def test_without_any_it_is_the_default(tmp_path: Path) -> None:

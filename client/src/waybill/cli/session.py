@@ -126,7 +126,7 @@ def _ask_for(target: Target) -> None:
 
     with closing(direct(VERSION_TIMEOUT_S)) as connection:
         found = connection.ask(Question(method="GET", path="/version")).text("version")
-    told = f"no stack is in this folder or above, but Waybill {found} answers at {target.url}"
+    told = f"no stack runs in this folder or above, but Waybill {found} answers at {target.url}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         render.complain(
             f"error: {told}",
