@@ -109,6 +109,23 @@ def test_a_check_that_takes_longer_is_waited_for(server: ScriptedServer, client:
     assert client.check(MANIFEST).errors[0].hint == FAULT["hint"]
 
 
+@pytest.mark.parametrize(
+    ("errors", "code", "told"), [((), 0, "orders is ok"), ((FAULT,), 1, "did you mean 'orders'?")]
+)
+def test_wait_tells_what_a_check_has_found(
+    server: ScriptedServer,
+    command: Command,
+    errors: tuple[object, ...],
+    code: int,
+    told: str,
+) -> None:
+    """That the check is done does not say that the manifest is good."""
+    later(server, "done", result=found(*errors))
+    result = command("wait", ID)
+    assert result.exit_code == code
+    assert told in result.output
+
+
 def test_a_check_that_was_not_made_to_its_end_is_no_good_manifest(
     server: ScriptedServer, client: Client
 ) -> None:

@@ -47,7 +47,8 @@ def test_what_does_not_run_in_time_was_accepted(
     change: Change,
 ) -> None:
     pend(server, change)
-    server.answer("GET", PATH, Response(json=IN_LINE))
+    new = problem(404, "there is no pipeline 'orders'")
+    server.answer("GET", PATH, new if change.action == "apply" else Response(json=IN_LINE))
     asked = (*change.arguments, "--timeout", "0")
     result = command(*asked, stdin=MANIFEST)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -57,14 +58,6 @@ def test_what_does_not_run_in_time_was_accepted(
     )
     told = json.loads(command(*asked, "-o", "json", stdin=MANIFEST).stdout)
     assert told["state"] == "pending"
-
-
-def test_a_new_pipeline_that_nobody_knows_yet_was_accepted(
-    server: ScriptedServer, command: Command
-) -> None:
-    accept(server, "PUT", PATH, "apply", make_operation("pending", "apply"))
-    server.answer("GET", PATH, problem(404, "there is no pipeline 'orders'"))
-    assert command("apply", "-f", "-", "--timeout", "0", stdin=MANIFEST).exit_code == 0
 
 
 @pytest.mark.parametrize("seen", [Response(json=PIPELINE), problem(503, "away")])
@@ -77,9 +70,20 @@ def test_what_may_run_as_it_was_before_is_not_done(
 ) -> None:
     """`waybill wait` would end at once, and the change may yet be refused."""
     pend(server, change)
-    asked_first = [Response(json=PIPELINE)] if change.action == "apply" else []
-    server.answer("GET", PATH, *asked_first, seen)
+    then = [Response(json=PIPELINE)] if change.action == "apply" else []  # is it the same?
+    server.answer("GET", PATH, seen, *then)
     result = command(*change.arguments, "--timeout", "0", stdin=MANIFEST)
+    assert (result.exit_code, result.stdout) == (4, "")
+
+
+@pytest.mark.parametrize("phase", ["Stopping", "Stopped", "Recovering", "Starting"])
+def test_a_change_that_goes_on_is_not_done_in_any_phase(
+    server: ScriptedServer, command: Command, phase: str
+) -> None:
+    """What it closes can still be refused, and then the old pipeline runs again."""
+    pend(server, TO_RUN[0])
+    server.answer("GET", PATH, Response(json={**PIPELINE, "phase": phase}))
+    result = command("apply", "-f", "-", "--timeout", "0", stdin=MANIFEST)
     assert (result.exit_code, result.stdout) == (4, "")
 
 

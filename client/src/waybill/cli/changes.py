@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from waybill.cli import render
-from waybill.cli.diff import ask_first, show
+from waybill.cli.check import tell_findings
+from waybill.cli.diff import ask_first, is_known, show
 from waybill.cli.exits import ExitCode
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
@@ -14,11 +15,13 @@ from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
 from waybill.errors import NotFound, ProblemError, WaybillError
+from waybill.findings import found_in
 from waybill.models import Fault, Operation, StartFrom
 
 if TYPE_CHECKING:
     from waybill.client import Client
 
+CHECK = "validate"  # as operations call it
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="end with 4 when it is not done in this time")
 ]
@@ -44,7 +47,7 @@ def apply(  # noqa: PLR0917 - options of a command line
     """Create or change a pipeline from a manifest, and start it.
 
     Waits until it runs. If that takes longer than --timeout, a new pipeline is told as accepted,
-    and goes on. A change of one that runs ends with 4 then, because `waybill wait PIPELINE` would
+    and goes on. A change of one that exists ends with 4 then, because `waybill wait PIPELINE` would
     find the old one running. In both cases the command that follows it is told. What is wrong is
     told as file:line:column with a hint, also what only Spark finds (in SQL, in a sink's table). A
     manifest that is refused changes nothing.
@@ -59,7 +62,7 @@ def apply(  # noqa: PLR0917 - options of a command line
 
     \b
     Exit codes: 0 applied, or accepted · 1 error, or answered with no · 2 usage, or --yes is
-      needed · 4 not done in time: with --wait, or the pipeline already runs
+      needed · 4 not done in time: with --wait, or the pipeline exists already
     """
     text, name = read_manifest(file), name_of(file)
     if dry_run:
@@ -67,12 +70,12 @@ def apply(  # noqa: PLR0917 - options of a command line
             show(client, text, name, output)
         return
 
-    def ask(client: "Client") -> Operation:
-        ask_first(client, text, name, output, yes=yes)
-        return client.apply(text)
-
     try:
-        _change(ask, timeout, output, must_end=wait, file=name)
+        with connect_to_change() as client:
+            known = is_known(client, text)
+            ask_first(client, text, name, output, yes=yes)
+            operation = _settle(client, client.apply(text), timeout, output)
+        _tell(operation, timeout, output, name, must_end=wait or known)
     except ProblemError as problem:
         if not problem.errors:
             raise
@@ -168,12 +171,11 @@ def _change(
     output: Form,
     *,
     must_end: bool = True,
-    file: str | None = None,
 ) -> None:
     with connect_to_change() as client:
         operation = _settle(client, ask(client), timeout, output)
         must_end = must_end or (operation.pending and _runs(client, operation.pipeline))
-    _tell(operation, timeout, output, file, must_end=must_end)
+    _tell(operation, timeout, output, must_end=must_end)
 
 
 def follow(id: str, timeout: float, output: Form) -> None:
@@ -181,7 +183,10 @@ def follow(id: str, timeout: float, output: Form) -> None:
     pipeline = id.split(".")[1]
     with connect() as client, showing_phase(pipeline, f"waiting for {id}", output):
         operation = client.operation(id, wait_s=timeout)
-    _tell(operation, timeout, output)
+    if operation.action == CHECK and not operation.pending:
+        tell_findings(found_in(operation), pipeline, output)
+    else:
+        _tell(operation, timeout, output)
 
 
 def _tell(
