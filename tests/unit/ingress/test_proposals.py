@@ -12,7 +12,6 @@ from waybill_ingress.core.proposals import (
     FIELDS_MAX,
     NOTES_MAX,
     RECORDS_MAX,
-    SCHEMA_CHARACTERS_MAX,
     Window,
     check_topic,
     propose,
@@ -20,6 +19,7 @@ from waybill_ingress.core.proposals import (
 )
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.manifest.columns import parse_columns, refusal
+from waybill_shared.contract.manifest.model import SCHEMA_CHARACTERS_MAX
 
 
 def encoded(*rows: object) -> list[bytes | None]:
@@ -136,7 +136,7 @@ def test_records_that_are_no_objects_are_counted_and_not_looked_into() -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ([], "topic t holds no committed record"),
+        ([], "the newest offsets of topic t hold no committed record"),
         ([b"x", None], "none of the newest 2 records of t is a JSON object"),
         ([b"{}"], "the newest records of t have no field for a column"),
     ],

@@ -63,10 +63,13 @@ class Registry:
         return record
 
     async def known(self, tenant: str, name: str) -> PipelineRecord | None:
-        """The pipeline of that name, as far as it can be known now."""
+        """The pipeline of that name; None only if there is none."""
         record = self._directory.by_name(tenant, name)
-        if record is None and await self._news.catch_up():
+        if record is None:
+            heard = await self._news.catch_up()
             record = self._directory.by_name(tenant, name)
+            if record is None and not heard:
+                raise self._unknown(tenant, name, heard=False)
         return record
 
     async def life_for(self, tenant: str, name: str) -> Life:

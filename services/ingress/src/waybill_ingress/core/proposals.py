@@ -16,12 +16,12 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.checks import own_topic_problem
 from waybill_shared.contract.manifest.columns import DEPTH_MAX, SIMPLE
 from waybill_shared.contract.manifest.fields import IN_WORDS, TOPIC_PATTERN
+from waybill_shared.contract.manifest.model import SCHEMA_CHARACTERS_MAX
 from waybill_shared.contract.problems import Slug
 
 RECORDS_MAX: Final = 100  # that are looked at
 OFFSETS_PER_RECORD: Final = 4  # markers of transactions and compaction leave offsets without one
 FIELDS_MAX: Final = 100  # of a nested object; one with more has keys that are data
-SCHEMA_CHARACTERS_MAX: Final = 32_000  # half of what a manifest may have
 NAME_CHARACTERS_MAX: Final = 128
 SHOWN_CHARACTERS_MAX: Final = 60  # of a name
 NOTES_MAX: Final = 50
@@ -99,7 +99,7 @@ def propose(topic: str, values: Sequence[bytes | None]) -> Proposed:
 
 def _nothing(topic: str, looked_at: int) -> Refusal:
     if not looked_at:
-        message = f"topic {topic} holds no committed record"
+        message = f"the newest offsets of topic {topic} hold no committed record"
         hint = "send some records first, or write the columns yourself"
     else:
         message = f"none of the newest {looked_at} records of {topic} is a JSON object"

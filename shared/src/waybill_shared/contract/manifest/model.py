@@ -19,6 +19,7 @@ from pydantic_core import CoreSchema, InitErrorDetails
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
 from waybill_shared.contract.manifest.sinks import KINDS, SinkSettings
 
+SCHEMA_CHARACTERS_MAX = 20_000  # of the columns of an input
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
 SINK_KEYS = ("name", "from")  # beside its kind
 MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000}
@@ -35,7 +36,7 @@ class Input(Strict):
     name: Name
     kafka: KafkaInput
     format: Literal["json"] = "json"
-    columns: str = Field(alias="schema", min_length=1, max_length=20_000)
+    columns: str = Field(alias="schema", min_length=1, max_length=SCHEMA_CHARACTERS_MAX)
     key: str | None = None
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     on_malformed: Literal["fail"] = "fail"
