@@ -17,6 +17,7 @@ import waybill_status.adapters.pipelines_http as of_pipelines
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.routes import (
+    HOME,
     OPERATIONS,
     ROUTES,
     VARIABLE,
@@ -75,8 +76,11 @@ def test_openapi_names_the_scope_of_every_operation_and_the_table_has_them_all(
         for route in ROUTES
         if route.service == service
     }
-    open_to_all = {("GET", path): None for path, scope in OPERATIONS.items() if scope is None}
-    assert named == in_table | open_to_all
+    of_all = {
+        ("GET", path): [{"api_key": [str(scope)]}] if scope else None
+        for path, scope in {HOME: None, **OPERATIONS}.items()
+    }
+    assert named == in_table | of_all
 
 
 def test_every_route_of_the_table_is_closed_without_a_key(app: FastAPI, service: str) -> None:
@@ -92,7 +96,7 @@ def test_every_route_of_the_table_is_closed_without_a_key(app: FastAPI, service:
 
 def test_what_is_open_is_what_probes_and_readers_of_the_interface_need(app: FastAPI) -> None:
     client = TestClient(app)
-    for path in ("/healthz", "/readyz", "/version", "/openapi.json", "/docs"):
+    for path in (HOME, "/healthz", "/readyz", "/version", "/openapi.json", "/docs"):
         assert client.get(path).status_code == 200, path
 
 

@@ -284,6 +284,7 @@ def test_openapi_holds_the_paths_of_both(client: httpx2.Client) -> None:
     assert {"/v1/tokens", "/v1/tokens/{t}", "/v1/pipelines/{p}"} <= set(document["paths"])
     assert "/readyz" not in document["paths"]
     assert "openapi.json" in client.get("/docs").text
+    assert client.get("/").headers["location"] == "/docs"
 
 
 def test_metrics_of_each_service(client: httpx2.Client) -> None:

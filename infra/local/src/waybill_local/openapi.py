@@ -7,6 +7,12 @@ from waybill_shared.contract.routes import HTTP_SERVICES
 
 TITLE = "Waybill"
 PUBLIC_PREFIX = "/v1/"  # what each service serves for operators is not part of the whole
+ABOUT = (
+    "What the services answer behind one address. For operators, beside it: `/healthz`, `/readyz`"
+    " and `/version` of all, and `/metrics/{service}`. Each error is a problem (RFC 9457): 404"
+    " `not_found` at a path that is not listed here, 405 `method_not_allowed` with another method,"
+    " 502 `service_unreachable` or 504 `service_timeout` while a service does not answer."
+)
 _SCHEMA = "#/components/schemas/"
 
 JsonObject = dict[str, Any]
@@ -28,7 +34,7 @@ def merge(documents: Mapping[str, JsonObject], version: str) -> JsonObject:
         schemes.update(components.get("securitySchemes", {}))
     return {
         "openapi": newest,
-        "info": {"title": TITLE, "version": version},
+        "info": {"title": TITLE, "version": version, "description": ABOUT},
         "paths": dict(sorted(paths.items())),
         "components": {"schemas": schemas, "securitySchemes": schemes},
     }

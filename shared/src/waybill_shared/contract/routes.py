@@ -78,6 +78,9 @@ OPERATIONS: Final[Mapping[str, Scope | None]] = {
 }
 """What every service answers on its own port; None: without a key, for probes."""
 
+HOME: Final = "/"
+"""Where a service has an OpenAPI document, it leads to the page that shows it: without a key."""
+
 
 def route_for(method: str, path: str) -> Route | None:
     """The route of a request; `path` as sent, still percent-encoded and without a query."""
@@ -96,6 +99,8 @@ def methods_of(path: str) -> tuple[str, ...]:
 def scope_for(method: str, template: str) -> Scope | None:
     """What a key needs for a route of a service, which may call the variables of its path as it
     likes. None: nothing. LookupError: no table has it, so nobody may use it."""
+    if template == HOME:
+        return None
     if template in OPERATIONS:
         return OPERATIONS[template]
     return _scopes()[method, VARIABLE.sub("{}", template)]

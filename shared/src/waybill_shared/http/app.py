@@ -8,11 +8,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -22,15 +22,19 @@ from waybill_shared.access.authentication import ANYONE, KeysInForce
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable, UserError
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.routes import scope_for
+from waybill_shared.contract.routes import HOME, scope_for
 from waybill_shared.contract.version import VERSION
 from waybill_shared.http.dialects import refuse
-from waybill_shared.http.openapi import describe_keys
+from waybill_shared.http.openapi import describe
 from waybill_shared.http.plain_routes import serve_plainly
 from waybill_shared.process import metrics
 from waybill_shared.process.health import Health, ready
 
 NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+NOT_READY: Final[dict[str, Any]] = {
+    "description": "something is wrong",
+    "content": {"application/json": {"schema": {"type": "object"}}},
+}
 SLUG_OF: Final = {slug.status: slug for slug in (Slug.NOT_FOUND, Slug.METHOD_NOT_ALLOWED)}
 
 
@@ -53,6 +57,7 @@ def create_app(
         lifespan=lifespan,
         dependencies=[Depends(guard)],
         telemetry=NO_TELEMETRY,
+        redirect_slashes=False,
     )
     if keys:
         health.checks["api_keys"] = keys.check
@@ -60,7 +65,7 @@ def create_app(
         app.include_router(router)
     serve_plainly(app, routers, guard)
     _add_operations(app, service, health)
-    describe_keys(app)
+    describe(app)
     app.add_exception_handler(ContractError, _on_error)
     app.add_exception_handler(HTTPException, _on_error)
     app.add_exception_handler(RequestValidationError, _on_error)
@@ -159,22 +164,31 @@ def _guard(keys: KeysInForce | None) -> Callable[[Request], Awaitable[None]]:
 
 
 def _add_operations(app: FastAPI, service: str, health: Health) -> None:
+    @app.get(HOME, tags=["operations"], status_code=307, response_class=RedirectResponse)
+    async def home() -> str:
+        """Leads to `/docs`, which shows all operations."""
+        return "/docs"
+
     @app.get("/healthz", tags=["operations"])
     async def healthz() -> Response:
+        """Whether the process is alive: it answers."""
         health.beat()  # answering is this loop's beat
         return JSONResponse({"alive": True})
 
-    @app.get("/readyz", tags=["operations"])
+    @app.get("/readyz", tags=["operations"], responses={503: NOT_READY})
     def readyz() -> Response:
+        """Whether all that the service needs is there: each by its name, with what is wrong."""
         readiness = health.readiness()
         return JSONResponse(readiness, status_code=200 if ready(readiness) else 503)
 
     @app.get("/version", tags=["operations"])
     async def version() -> dict[str, str]:
+        """The service and its version."""
         return {"service": service, "version": VERSION}
 
-    @app.get("/metrics", tags=["operations"], include_in_schema=False)
+    @app.get("/metrics", tags=["operations"], response_class=PlainTextResponse)
     def metrics_text() -> Response:
+        """What the service measures, as Prometheus reads it: docs/metrics.md has the names."""
         text = metrics.text_of(service, health.readiness())
         return Response(text, headers={"Content-Type": metrics.CONTENT_TYPE})
 

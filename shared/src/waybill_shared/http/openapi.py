@@ -1,38 +1,126 @@
-"""Says in a service's OpenAPI document which key each route needs, from the route table."""
+"""What a service's OpenAPI document says beside its routes: problems, each with its schema and an
+example, the key that each route needs, and what every operation may answer.
 
-from typing import Any
+A route names the slugs it refuses with (`refusals`); all else follows from the table of problems.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
 
 from fastapi import FastAPI
 
-from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import PROBLEM_JSON, Slug, problem_body
 from waybill_shared.contract.routes import scope_for
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+
+JsonObject = dict[str, Any]
+Responses = dict[int | str, JsonObject]
 
 SCHEME = "api_key"
-DESCRIPTION = (
+KEYS: Final = (
     "A key that `waybill keys new` has made, with the scope that the operation names. Asked for"
     " wherever WAYBILL_API_KEYS_FILE is set; a stack on loopback without it asks for none."
 )
-REFUSALS = {
-    str(status): {
-        "description": "; ".join(f"`{s}`: {s.meaning}" for s in Slug if s.status == status)
-    }
-    for status in (Slug.KEY_REFUSED.status, Slug.SCOPE_MISSING.status)
+ABOUT: Final = (
+    "Each error is a problem (RFC 9457), and `type` ends with a word that never changes. At a path"
+    f" that is not listed here the answer is {Slug.NOT_FOUND.status} `{Slug.NOT_FOUND}`, with"
+    " another method than those listed"
+    f" {Slug.METHOD_NOT_ALLOWED.status} `{Slug.METHOD_NOT_ALLOWED}`."
+)
+PROBLEM: Final = "Problem"
+SCHEMA: Final[JsonObject] = {
+    "title": PROBLEM,
+    "description": "Why a request was refused. Some problems have more members.",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "request_id"],
+    "properties": {
+        "type": {"type": "string", "description": "which problem it is: look at the last word"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "for people; the text may change"},
+        "hint": {"type": "string", "description": "for people: what to do"},
+        "request_id": {"type": "string"},
+    },
 }
+REQUEST_ID: Final = "8f14e45fceea167a5a36dedd4bea2543"
+_ERROR: Final = {"message": "is missing", "path": "pipeline"}
+_REJECTED: Final = {"index": 1, "reason": "amount: DECIMAL(10,2) takes a number"}
+MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
+    Slug.TOPIC_NOT_AN_INPUT: {"known": ["orders.in"]},
+    Slug.POSITION_BEYOND_END: {"partition_end": 41},
+    Slug.SCOPE_MISSING: {"scope": "admin", "scopes": ["read", "write"]},
+    Slug.INPUT_NOT_FOUND: {"known": ["orders"], "hint": "known inputs: orders"},
+    Slug.PIPELINE_NOT_FOUND: {"known": ["orders"], "hint": "known pipelines: orders"},
+    Slug.BODY_TOO_LARGE: {"bytes_max": 10_000_000},
+    Slug.TOO_MANY_RECORDS: {"records_max": 10_000},
+    Slug.TOO_MANY_TOKENS: {"tokens_max": 1_000},
+    Slug.UNSUPPORTED_MEDIA_TYPE: {"taken": ["application/x-ndjson", "application/json"]},
+    Slug.INVALID: {"errors": [_ERROR]},
+    Slug.PLAN_INCOMPATIBLE: {"errors": [_ERROR]},
+    Slug.RECORDS_REFUSED_BY_KAFKA: {"rejected": [_REJECTED]},
+    Slug.RECORDS_REJECTED: {"rejected": [_REJECTED]},
+    Slug.OUTCOME_UNKNOWN: {"outcome": OutcomeKind.UNKNOWN, "reason": UnknownReason.SLOT_MISSING},
+    Slug.PIPELINE_BEHIND: {"generation": 2},
+}
+"""What the example of a problem has beside the members that each has."""
+
+OF_BODIES: Final = (Slug.REQUEST_CUT_OFF, Slug.BODY_TOO_LARGE)
+"""How a request may be refused for its body, whatever that is to hold."""
 
 
-def describe_keys(app: FastAPI) -> None:
-    """Let `app` name the security scheme, and each operation its scope."""
+def refusals(*slugs: Slug, members: Mapping[Slug, Mapping[str, object]] = MEMBERS) -> Responses:
+    """The answers of a route that may refuse with any of `slugs`; `members` are for examples."""
+    found: Responses = {}
+    for status in sorted({slug.status for slug in slugs}):
+        same = [slug for slug in slugs if slug.status == status]
+        found[status] = {
+            "description": "; ".join(f"`{slug}`: {slug.meaning}" for slug in same),
+            "content": {
+                PROBLEM_JSON: {
+                    "schema": {"$ref": f"#/components/schemas/{PROBLEM}"},
+                    "examples": {slug: {"value": _example(slug, members)} for slug in same},
+                }
+            },
+        }
+    return found
+
+
+def describe(app: FastAPI) -> None:
+    """Let `app` describe problems, name the security scheme, and each operation its scope."""
+    app.description = ABOUT
     plain = app.openapi
 
-    def openapi() -> dict[str, Any]:
+    def openapi() -> JsonObject:
         document = plain()  # made once and kept, so this is repeated on the same one
-        schemes = document.setdefault("components", {}).setdefault("securitySchemes", {})
-        schemes[SCHEME] = {"type": "http", "scheme": "bearer", "description": DESCRIPTION}
+        components = document.setdefault("components", {})
+        scheme = {"type": "http", "scheme": "bearer", "description": KEYS}
+        components.setdefault("securitySchemes", {})[SCHEME] = scheme
+        schemas = components.setdefault("schemas", {})
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        schemas[PROBLEM] = SCHEMA
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
-                if scope := scope_for(method.upper(), path):
-                    operation["security"] = [{SCHEME: [str(scope)]}]
-                    operation["responses"].update(REFUSALS)
+                _describe(operation, method.upper(), path)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _describe(operation: JsonObject, method: str, path: str) -> None:
+    answers = operation["responses"]
+    if "application/json" in answers.get("422", {}).get("content", {}):
+        del answers["422"]  # FastAPI's own guess: its form is not ours
+    common = (Slug.INTERNAL,)
+    if scope := scope_for(method, path):
+        operation["security"] = [{SCHEME: [str(scope)]}]
+        common += (Slug.KEY_MISSING, Slug.KEY_REFUSED, Slug.KEY_EXPIRED, Slug.SCOPE_MISSING)
+    for status, answer in refusals(*common).items():
+        answers.setdefault(str(status), answer)
+    operation["responses"] = dict(sorted(answers.items()))
+
+
+def _example(slug: Slug, members: Mapping[Slug, Mapping[str, object]]) -> JsonObject:
+    own = members.get(slug, MEMBERS.get(slug, {}))
+    return problem_body(Refusal(slug, slug.meaning, **own), request_id=REQUEST_ID)

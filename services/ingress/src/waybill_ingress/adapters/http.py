@@ -23,6 +23,7 @@ from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller, read_body, request_id
 from waybill_shared.http.bodies import body_of
+from waybill_shared.http.openapi import OF_BODIES, refusals
 from waybill_shared.http.plain_routes import PlainRoute
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -70,6 +71,41 @@ TOKEN_BODY: Final[dict[str, Any]] = {
         "content": {"application/json": {"schema": TokenRequest.model_json_schema()}},
     },
 }
+OF_PIPELINES: Final = (
+    Slug.BAD_IF_MATCH,
+    Slug.PIPELINE_NOT_FOUND,
+    Slug.INPUT_NOT_FOUND,
+    Slug.INVALID,
+    Slug.PIPELINE_NOT_READY,
+    Slug.PIPELINE_BEHIND,
+    Slug.INPUT_NOT_READY,
+    Slug.TOPIC_RECREATED,
+    Slug.NOT_AVAILABLE_NOW,
+)
+RECORDS_REFUSALS: Final = refusals(
+    *OF_BODIES,
+    *OF_PIPELINES,
+    Slug.TOO_MANY_RECORDS,
+    Slug.UNSUPPORTED_ENCODING,
+    Slug.UNSUPPORTED_MEDIA_TYPE,
+    Slug.BODY_NOT_JSON,
+    Slug.NO_RECORDS,
+    Slug.RECORDS_REJECTED,
+    Slug.RECORDS_REFUSED_BY_KAFKA,
+)
+TOKEN_REFUSALS: Final = refusals(
+    *OF_BODIES,
+    *OF_PIPELINES,
+    Slug.CLUSTER_UNKNOWN,
+    Slug.PARTITION_UNKNOWN,
+    Slug.POSITION_BEYOND_END,
+    Slug.TOPIC_ID_UNKNOWN,
+    Slug.TOPIC_NOT_AN_INPUT,
+    Slug.TOKEN_NOT_FOUND,
+    Slug.TOKEN_EXPIRED,
+    Slug.TOKEN_TOO_LARGE,
+    Slug.TOO_MANY_TOKENS,
+)
 
 
 def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
@@ -79,11 +115,14 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
         "/pipelines/{pipeline}/inputs/{input}/records",
         summary="Send records and get the token that tells when they have arrived",
         response_model=RecordsAnswer,
+        responses=RECORDS_REFUSALS,
         openapi_extra=RECORDS_BODY,
         response_description="the records that fit are kept, and the token is for them; `rejected`"
         " has the others, each with its reason: send those again when they are mended",
     )
     async def post_records(request: Request, pipeline: str, input: str) -> Response:
+        """Each record is checked against the schema of the input. Those that fit are written as
+        they were sent, and the token covers exactly what Kafka has acknowledged."""
         form = _format_of(request)
         body = await read_body(request, bytes_max=body_bytes_max)
         demand = read_demand(request.headers.get("if-match"))
@@ -113,9 +152,12 @@ def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -
         "/tokens",
         summary="Get a token for records that came into Kafka by other ways, or one of many",
         response_model=TokenAnswer,
+        responses=TOKEN_REFUSALS,
         openapi_extra=TOKEN_BODY,
     )
     async def post_token(request: Request) -> Response:
+        """Of what an input holds now (`input`), of records at given `positions`, or of all that
+        other tokens cover (`merge`)."""
         raw = await read_body(request, bytes_max=body_bytes_max)
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from waybill_ingress.adapters.examples import REFUSALS
+from waybill_ingress.adapters.examples import FAILED
 from waybill_ingress.adapters.models import AcceptedAnswer
 from waybill_ingress.app.commands import Beginning, Commands, reason_of
 from waybill_ingress.app.ports import Answers
@@ -16,6 +16,7 @@ from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.http.app import caller, hold, read_body, request_id
+from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 from waybill_shared.http.operations import OperationAnswer
 
 WAIT_S: Final = 1.0  # what needs no driver is done by then
@@ -26,13 +27,24 @@ MANIFEST_BODY: Final[dict[str, Any]] = {
         "content": {"application/yaml": {"schema": {"type": "string"}}},
     }
 }
-RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+OF_COMMANDS: Final = (
+    Slug.SUPERSEDED,
+    Slug.PIPELINE_GONE,
+    Slug.BEGINNING_NEEDED,
+    Slug.PLAN_INCOMPATIBLE,
+    Slug.INVALID,
+    Slug.COMMAND_GIVEN_UP,
+    Slug.PIPELINE_NOT_READY,
+    Slug.NOT_AVAILABLE_NOW,
+)
+APPLY_REFUSALS: Final = refusals(*OF_BODIES, *OF_COMMANDS, members=FAILED)
+ACT_REFUSALS: Final = refusals(Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=FAILED)
+RESPONSES: Final[Responses] = {
     200: {"model": OperationAnswer, "description": "it is done"},
     202: {
         "model": AcceptedAnswer,
         "description": "it was taken, and goes on: `GET /v1/operations/{id}` tells how it went",
     },
-    **REFUSALS,
 }
 StartFrom = Annotated[
     Beginning | None,
@@ -72,9 +84,12 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
         "",
         summary="Create or change a pipeline by its manifest",
         status_code=202,
+        responses=APPLY_REFUSALS,
         openapi_extra=MANIFEST_BODY,
     )
     async def apply(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """The manifest is compiled before anything is written down: one that is refused has
+        changed nothing. The name in it must be that of the path."""
         raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
         try:
             manifest = raw.decode()
@@ -84,31 +99,58 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
         operation = await commands.apply(asking, pipeline, manifest, own)
         return await answer(request, operation, wait)
 
-    def add(action: Action, method: str, path: str, summary: str) -> None:
+    def add(action: Action, method: str, path: str, summary: str, description: str) -> None:
         @router.api_route(
-            path, methods=[method], status_code=202, summary=summary, name=f"{action}_pipeline"
+            path,
+            methods=[method],
+            status_code=202,
+            summary=summary,
+            description=description,
+            responses=ACT_REFUSALS,
+            name=f"{action}_pipeline",
         )
         async def act(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
             asking, own = caller(request), request_id(request)
             operation = await commands.act(asking, pipeline, action, own)
             return await answer(request, operation, wait)
 
-    add(Action.START, "POST", "/start", "Start a stopped pipeline from its checkpoint")
-    add(Action.STOP, "POST", "/stop", "Stop a pipeline; what it has not processed waits")
+    add(
+        Action.START,
+        "POST",
+        "/start",
+        "Start a stopped pipeline from its checkpoint",
+        "It continues behind what its sinks have committed. One that runs stays as it is.",
+    )
+    add(
+        Action.STOP,
+        "POST",
+        "/stop",
+        "Stop a pipeline; what it has not processed waits",
+        "Its tokens stay in progress until it is started again.",
+    )
 
     @router.post(
         "/restart",
         status_code=202,
         summary="Run a pipeline with a new driver, also on topics that were created anew",
+        responses=ACT_REFUSALS,
     )
     async def restart(
         request: Request, pipeline: str, start_from: StartFrom = None, wait: Wait = WAIT_S
     ) -> Response:
+        """It continues behind what its sinks have committed. What was not read of a topic that is
+        no more ends lost."""
         asking, own = caller(request), request_id(request)
         operation = await commands.restart(asking, pipeline, start_from, own)
         return await answer(request, operation, wait)
 
-    add(Action.DELETE, "DELETE", "", "Delete a pipeline; what it has not processed ends lost")
+    add(
+        Action.DELETE,
+        "DELETE",
+        "",
+        "Delete a pipeline; what it has not processed ends lost",
+        "Topics and tables stay as they are. Its name is free again.",
+    )
     return router
 
 

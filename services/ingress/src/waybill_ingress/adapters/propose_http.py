@@ -8,9 +8,10 @@ from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.models import ProposalAnswer, ProposeRequest
 from waybill_ingress.app.proposals import Proposals
-from waybill_shared.contract.problems import PROBLEM_JSON, Slug
+from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import hold, read_body
 from waybill_shared.http.bodies import body_of
+from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 
 BODY_BYTES_MAX: Final = 4_096  # a topic has 249 characters at most
 BODY: Final[dict[str, Any]] = {
@@ -19,20 +20,15 @@ BODY: Final[dict[str, Any]] = {
         "content": {"application/json": {"schema": ProposeRequest.model_json_schema()}},
     }
 }
-
-
-def _refused(*slugs: Slug) -> dict[str, Any]:
-    return {
-        "description": "; ".join(f"`{slug}`: {slug.meaning}" for slug in slugs),
-        "content": {PROBLEM_JSON: {"schema": {"type": "object"}}},
-    }
-
-
-RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+RESPONSES: Final[Responses] = {
     200: {"model": ProposalAnswer, "description": "columns that take each record looked at"},
-    404: _refused(Slug.TOPIC_NOT_FOUND),
-    422: _refused(Slug.NOTHING_TO_PROPOSE, Slug.INVALID),
-    503: _refused(Slug.NOT_AVAILABLE_NOW),
+    **refusals(
+        *OF_BODIES,
+        Slug.TOPIC_NOT_FOUND,
+        Slug.NOTHING_TO_PROPOSE,
+        Slug.INVALID,
+        Slug.NOT_AVAILABLE_NOW,
+    ),
 }
 
 
@@ -46,6 +42,7 @@ def propose_router(proposals: Proposals) -> APIRouter:
         openapi_extra=BODY,
     )
     async def propose(request: Request) -> Response:
+        """The newest committed records are read, 100 at most. Nothing is made or changed."""
         wanted = body_of(ProposeRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
         hold(request)
         found = await proposals.propose(wanted.topic)

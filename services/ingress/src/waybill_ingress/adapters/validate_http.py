@@ -6,7 +6,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from waybill_ingress.adapters.examples import CHECK_REFUSALS
+from waybill_ingress.adapters.examples import NOT_CHECKED
 from waybill_ingress.adapters.models import AcceptedAnswer, FindingsAnswer, ValidateRequest
 from waybill_ingress.adapters.pipelines_http import accept, refusal_of
 from waybill_ingress.app.commands import Commands
@@ -18,6 +18,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_shared.http.app import caller, hold, read_body, request_id
 from waybill_shared.http.bodies import body_of
+from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 
 WAIT_S: Final = 10.0  # a warm check takes 0.3 s; some may wait before it
 BODY_BYTES_MAX: Final = 4 * SIZE_BYTES_MAX  # as JSON writes it, a manifest may be that much longer
@@ -27,13 +28,21 @@ BODY: Final[dict[str, Any]] = {
         "content": {"application/json": {"schema": ValidateRequest.model_json_schema()}},
     }
 }
-RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+RESPONSES: Final[Responses] = {
     200: {"model": FindingsAnswer, "description": "it was checked"},
     202: {
         "model": AcceptedAnswer,
         "description": "it was taken: `result` of `GET /v1/operations/{id}` tells what was found",
     },
-    **CHECK_REFUSALS,
+    **refusals(
+        *OF_BODIES,
+        Slug.INVALID,
+        Slug.TOO_MANY_CHECKS,
+        Slug.INTERNAL,
+        Slug.COMMAND_GIVEN_UP,
+        Slug.NOT_AVAILABLE_NOW,
+        members=NOT_CHECKED,
+    ),
 }
 
 
@@ -47,6 +56,8 @@ def validate_router(commands: Commands, answers: Answers) -> APIRouter:
         openapi_extra=BODY,
     )
     async def validate(request: Request) -> Response:
+        """What is wrong with it is the answer, not a refusal: `errors` is empty if `apply` would
+        take it. Only a text that is no manifest at all is refused."""
         wanted = body_of(ValidateRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
         operation = await _sent(commands, request, wanted)
         hold(request)

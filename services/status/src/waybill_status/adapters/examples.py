@@ -7,13 +7,15 @@ from waybill_shared.contract.words import (
     StateInSink,
     StateInStage,
 )
+from waybill_status.adapters.streams import EVENT_STREAM
 
 JsonObject = dict[str, Any]
 
 
-def shown(example: JsonObject) -> JsonObject:
-    """What a route says of the answer that has an example."""
-    return {"content": {"application/json": {"example": example}}}
+def shown(example: JsonObject, *, streamed: bool = False) -> JsonObject:
+    """What a route says of the answer that has an example; `streamed`: also comes as events."""
+    streams = {EVENT_STREAM: {"schema": {"type": "string"}}} if streamed else {}
+    return {"content": {"application/json": {"example": example}, **streams}}
 
 
 COMPLETE: Final[JsonObject] = {

@@ -20,6 +20,7 @@ from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
 from waybill_shared.contract.words import OperationState, OutcomeKind
 from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
+from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.examples import COMPLETE, shown
@@ -39,12 +40,27 @@ QUERY_BODY: Final[dict[str, Any]] = {
         "content": {"application/json": {"schema": QueryBody.model_json_schema()}},
     }
 }
-OUTCOME_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
-    200: shown(COMPLETE),
-    Slug.OUTCOME_UNKNOWN.status: {
-        "description": "outcome `unknown`: nobody can judge the token now, ask again"
-    },
+OUTCOME_ANSWERS: Final[Responses] = {
+    200: shown(COMPLETE, streamed=True),
+    **refusals(
+        Slug.TOKEN_NOT_FOUND,
+        Slug.TOKEN_EXPIRED,
+        Slug.TOKEN_TOO_LONG,
+        Slug.INVALID,
+        Slug.TOO_MANY_WAITERS,
+        Slug.OUTCOME_UNKNOWN,
+        Slug.NOT_AVAILABLE_NOW,
+    ),
 }
+QUERY_REFUSALS: Final = refusals(
+    *OF_BODIES,
+    Slug.TOO_MANY_TOKENS,
+    Slug.TOKEN_TOO_LONG,
+    Slug.INVALID,
+    Slug.TOO_MANY_WAITERS,
+    Slug.NOT_AVAILABLE_NOW,
+)
+OPERATION_REFUSALS: Final = refusals(Slug.OPERATION_NOT_FOUND, Slug.INVALID, Slug.NOT_AVAILABLE_NOW)
 OUTCOME: Final = TypeAdapter(Outcome)
 
 
@@ -75,6 +91,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         responses=OUTCOME_ANSWERS,
     )
     async def get_token(request: Request, token: str, wait: Wait = 0) -> Response:
+        """`complete` and `lost` are final. With `wait` the answer comes as soon as the outcome is
+        final; with `Accept: text/event-stream` each change is an event, up to the final one."""
         if len(token) > PATH_TOKEN_CHARACTERS_MAX:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
@@ -97,9 +115,12 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         "/query",
         summary="What has become of many tokens, or of long ones; held until all are final",
         response_model=QueryAnswer,
+        responses=QUERY_REFUSALS,
         openapi_extra=QUERY_BODY,
     )
     async def query(request: Request, wait: Wait = 0) -> Response:
+        """The outcomes are in the order of the tokens; in place of one there may be an `error`,
+        which is a problem. Each pipeline is read once."""
         asked = await _read_tokens(request, query_bytes_max)
         opened = [_open(tokens, caller(request), text) for text in asked]
         genuine = [each for each in opened if isinstance(each, Token)]
@@ -113,8 +134,13 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
 def operations_router(replies: Replies) -> APIRouter:
     router = APIRouter(prefix="/v1/operations", tags=["operations"])
 
-    @router.get("/{id}", summary="How a change of a pipeline went, or what a check has found")
+    @router.get(
+        "/{id}",
+        summary="How a change of a pipeline went, or what a check has found",
+        responses=OPERATION_REFUSALS,
+    )
     async def get_operation(request: Request, id: str, wait: Wait = 0) -> OperationAnswer:
+        """It is kept for an hour. With `wait` the answer comes as soon as it is done or failed."""
         asked, asking = read_operation(id), caller(request)
         reply = replies.get(asking, id)
         if asked is None and reply is None:

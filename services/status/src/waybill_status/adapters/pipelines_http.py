@@ -8,8 +8,10 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller
-from waybill_status.adapters.examples import PIPELINE, shown
+from waybill_shared.http.openapi import refusals
+from waybill_status.adapters.examples import EVENTS, PIPELINE, shown
 from waybill_status.adapters.models import (
     EventAnswer,
     EventsAnswer,
@@ -26,14 +28,19 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
 
     @router.get("", summary="All pipelines, and how they are")
     async def get_pipelines(request: Request) -> PipelinesAnswer:
+        """What is wanted of each, and the newest that is known of its phase."""
         return PipelinesAnswer(items=await pipelines.all(caller(request)))
 
     @router.get(
         "/{pipeline}",
         summary="One pipeline: inputs, stages, graph, manifest",
-        responses={200: shown(PIPELINE)},
+        responses={
+            200: shown(PIPELINE),
+            **refusals(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY),
+        },
     )
     async def get_pipeline(request: Request, pipeline: str) -> PipelineDetail:
+        """Also what blocks it, its last batches, and the error that stopped it, if one did."""
         return await pipelines.one(caller(request), pipeline)
 
     return router
@@ -48,8 +55,19 @@ def events_router(
         "/{pipeline}/events",
         summary="What happened to a pipeline in the last day; as a stream, also what happens next",
         response_model=EventsAnswer,
+        responses={
+            200: shown(EVENTS, streamed=True),
+            **refusals(
+                Slug.PIPELINE_NOT_FOUND,
+                Slug.TOO_MANY_WAITERS,
+                Slug.PIPELINE_NOT_READY,
+                Slug.NOT_AVAILABLE_NOW,
+            ),
+        },
     )
     async def get_events(request: Request, pipeline: str) -> Response:
+        """The newest 500. With `Accept: text/event-stream` each is an event, from the one behind
+        `Last-Event-ID` on, and the stream does not end by itself."""
         key = await pipelines.key_of(caller(request), pipeline)
         if not caught_up():
             raise Retryable("what happened is still being read: this process has just started")

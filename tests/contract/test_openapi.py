@@ -1,0 +1,106 @@
+"""The OpenAPI documents of the services: each operation with all its answers, problems as such."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from contract.test_scopes import routers
+from waybill_shared.contract.problems import PROBLEM_JSON, Slug
+from waybill_shared.contract.routes import HTTP_SERVICES
+from waybill_shared.http.app import create_app
+from waybill_shared.http.openapi import refusals
+from waybill_shared.process.health import Health
+
+JsonObject = dict[str, Any]
+OF_NO_OPERATION = {
+    Slug.HTTP_ERROR,
+    Slug.METHOD_NOT_ALLOWED,
+    Slug.NOT_FOUND,
+    Slug.SERVICE_TIMEOUT,
+    Slug.SERVICE_UNREACHABLE,
+}
+"""What is answered where there is no operation, or by a gateway."""
+NO_MEMBER = {"wait", "atomic", "unknown"}
+
+
+def make_app(service: str) -> FastAPI:
+    return create_app(service, routers(service), Health())
+
+
+def operations() -> Iterator[tuple[str, JsonObject]]:
+    for service in HTTP_SERVICES:
+        for path, methods in make_app(service).openapi()["paths"].items():
+            for method, operation in methods.items():
+                yield f"{service}: {method.upper()} {path}", operation
+
+
+OPERATIONS = dict(operations())
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_operation_is_described(name: str) -> None:
+    operation = OPERATIONS[name]
+    assert operation["summary"]
+    assert operation["description"]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_refusal_is_a_problem_with_its_schema_and_examples(name: str) -> None:
+    for status, answer in OPERATIONS[name]["responses"].items():
+        if status < "400" or (name.endswith("/readyz") and status == "503"):
+            assert PROBLEM_JSON not in answer.get("content", {})
+            continue
+        ((kind, content),) = answer["content"].items()
+        assert (kind, content["schema"]) == (PROBLEM_JSON, {"$ref": "#/components/schemas/Problem"})
+        for slug, example in content["examples"].items():
+            assert str(example["value"]["status"]) == status
+            assert example["value"]["type"] == f"urn:waybill:problem:{slug}"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_is_read_may_be_refused(name: str) -> None:
+    operation = OPERATIONS[name]
+    answers = operation["responses"].keys()
+    assert "500" in answers
+    assert ("401" in answers, "403" in answers) == (("security" in operation),) * 2
+    bodies = "requestBody" in operation
+    assert not bodies or {"400", "413", "422"} <= answers
+    assert bodies or not answers & {"413", "415"} or name.endswith("/{token}")
+    asked = any(each["in"] == "query" for each in operation.get("parameters", ()))
+    assert ("422" in answers) == (bodies or asked)
+
+
+def test_each_problem_is_one_of_an_operation() -> None:
+    named = {
+        slug
+        for operation in OPERATIONS.values()
+        for answer in operation["responses"].values()
+        for slug in answer.get("content", {}).get(PROBLEM_JSON, {}).get("examples", {})
+    }
+    assert named == set(Slug) - OF_NO_OPERATION
+
+
+@pytest.mark.parametrize("slug", Slug)
+def test_examples_have_the_members_that_the_meaning_names(slug: Slug) -> None:
+    (answer,) = refusals(slug).values()
+    example = answer["content"][PROBLEM_JSON]["examples"][slug]["value"]
+    members = set(re.findall(r"`([a-z_]+)`", slug.meaning)) - NO_MEMBER
+    assert members <= example.keys()
+
+
+@pytest.mark.parametrize("service", HTTP_SERVICES)
+def test_schemas_are_only_those_that_are_used(service: str) -> None:
+    document = make_app(service).openapi()
+    text = repr(document)
+    for name in document["components"]["schemas"]:
+        assert f"#/components/schemas/{name}'" in text, name
+
+
+@pytest.mark.parametrize("service", HTTP_SERVICES)
+def test_the_root_leads_to_the_documentation(service: str) -> None:
+    answer = TestClient(make_app(service)).get("/", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
