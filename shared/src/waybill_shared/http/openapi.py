@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug, problem_body
@@ -28,6 +29,7 @@ ABOUT: Final = (
     " another method than those listed"
     f" {Slug.METHOD_NOT_ALLOWED.status} `{Slug.METHOD_NOT_ALLOWED}`."
 )
+SCHEMAS: Final = "#/components/schemas/"
 PROBLEM: Final = "Problem"
 SCHEMA: Final[JsonObject] = {
     "title": PROBLEM,
@@ -78,12 +80,18 @@ def refusals(*slugs: Slug, members: Mapping[Slug, Mapping[str, object]] = MEMBER
             "description": "; ".join(f"`{slug}`: {slug.meaning}" for slug in same),
             "content": {
                 PROBLEM_JSON: {
-                    "schema": {"$ref": f"#/components/schemas/{PROBLEM}"},
+                    "schema": {"$ref": f"{SCHEMAS}{PROBLEM}"},
                     "examples": {slug: {"value": _example(slug, members)} for slug in same},
                 }
             },
         }
     return found
+
+
+def body_as(kind: type[BaseModel]) -> JsonObject:
+    """`openapi_extra` of a route that reads its body by itself, as a `kind`."""
+    schema = kind.model_json_schema(ref_template=f"{SCHEMAS}{{model}}")
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def describe(app: FastAPI) -> None:
@@ -103,6 +111,8 @@ def describe(app: FastAPI) -> None:
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
                 _describe(operation, method.upper(), path)
+                for content in operation.get("requestBody", {}).get("content", {}).values():
+                    schemas.update(content["schema"].pop("$defs", {}))
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]

@@ -23,7 +23,7 @@ from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller, read_body, request_id
 from waybill_shared.http.bodies import body_of
-from waybill_shared.http.openapi import OF_BODIES, refusals
+from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
 from waybill_shared.http.plain_routes import PlainRoute
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -62,13 +62,6 @@ RECORDS_BODY: Final[dict[str, Any]] = {
             "application/x-ndjson": {"schema": {"type": "string"}, "example": NDJSON_EXAMPLE},
             "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
         },
-    },
-}
-TOKEN_BODY: Final[dict[str, Any]] = {
-    **IF_MATCH,
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": TokenRequest.model_json_schema()}},
     },
 }
 OF_PIPELINES: Final = (
@@ -153,7 +146,7 @@ def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -
         summary="Get a token for records that came into Kafka by other ways, or one of many",
         response_model=TokenAnswer,
         responses=TOKEN_REFUSALS,
-        openapi_extra=TOKEN_BODY,
+        openapi_extra={**IF_MATCH, **body_as(TokenRequest)},
     )
     async def post_token(request: Request) -> Response:
         """Of what an input holds now (`input`), of records at given `positions`, or of all that

@@ -1,7 +1,7 @@
 """The route that proposes the columns of an input: HTTP in, the columns out."""
 
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -11,15 +11,9 @@ from waybill_ingress.app.proposals import Proposals
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import hold, read_body
 from waybill_shared.http.bodies import body_of
-from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
+from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 
 BODY_BYTES_MAX: Final = 4_096  # a topic has 249 characters at most
-BODY: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": ProposeRequest.model_json_schema()}},
-    }
-}
 RESPONSES: Final[Responses] = {
     200: {"model": ProposalAnswer, "description": "columns that take each record looked at"},
     **refusals(
@@ -39,7 +33,7 @@ def propose_router(proposals: Proposals) -> APIRouter:
         "/propose",
         summary="Propose the columns of an input from the newest records of a topic",
         responses=RESPONSES,
-        openapi_extra=BODY,
+        openapi_extra=body_as(ProposeRequest),
     )
     async def propose(request: Request) -> Response:
         """The newest committed records are read, 100 at most. Nothing is made or changed."""

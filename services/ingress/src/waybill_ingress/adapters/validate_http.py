@@ -1,7 +1,7 @@
 """The route that checks a manifest: HTTP in, a command, and what the check has found."""
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -18,16 +18,10 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_shared.http.app import caller, hold, read_body, request_id
 from waybill_shared.http.bodies import body_of
-from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
+from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 
 WAIT_S: Final = 10.0  # a warm check takes 0.3 s; some may wait before it
 BODY_BYTES_MAX: Final = 4 * SIZE_BYTES_MAX  # as JSON writes it, a manifest may be that much longer
-BODY: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": ValidateRequest.model_json_schema()}},
-    }
-}
 RESPONSES: Final[Responses] = {
     200: {"model": FindingsAnswer, "description": "it was checked"},
     202: {
@@ -53,7 +47,7 @@ def validate_router(commands: Commands, answers: Answers) -> APIRouter:
         "/validate",
         summary="Check a manifest as `apply` does; nothing is made or changed",
         responses=RESPONSES,
-        openapi_extra=BODY,
+        openapi_extra=body_as(ValidateRequest),
     )
     async def validate(request: Request) -> Response:
         """What is wrong with it is the answer, not a refusal: `errors` is empty if `apply` would

@@ -20,7 +20,7 @@ from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
 from waybill_shared.contract.words import OperationState, OutcomeKind
 from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
-from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
+from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.examples import COMPLETE, shown
@@ -34,12 +34,6 @@ from waybill_status.core.outcomes import Outcome
 WAIT_S_MAX = 60
 TOKENS_MAX = 1_000
 PATH_TOKEN_CHARACTERS_MAX = 4_096  # proxies cut longer addresses
-QUERY_BODY: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": QueryBody.model_json_schema()}},
-    }
-}
 OUTCOME_ANSWERS: Final[Responses] = {
     200: shown(COMPLETE, streamed=True),
     **refusals(
@@ -116,7 +110,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         summary="What has become of many tokens, or of long ones; held until all are final",
         response_model=QueryAnswer,
         responses=QUERY_REFUSALS,
-        openapi_extra=QUERY_BODY,
+        openapi_extra=body_as(QueryBody),
     )
     async def query(request: Request, wait: Wait = 0) -> Response:
         """The outcomes are in the order of the tokens; in place of one there may be an `error`,

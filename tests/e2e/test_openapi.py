@@ -1,0 +1,50 @@
+"""Schemathesis reads the OpenAPI document of a service and sends what it allows, and what not.
+
+Streams are not asked for: OpenAPI cannot tell of `Accept`, and without it each route answers once.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import Pipeline, order
+from e2e.openapi_hooks import KNOWN
+from waybill import Client
+from waybill_local.stack import StackState
+from waybill_shared.contract.routes import HTTP_SERVICES
+
+TIMEOUT_S = 120.0
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+
+
+@pytest.mark.parametrize("service", HTTP_SERVICES)
+def test_each_answer_is_one_that_the_document_names(
+    stack: StackState, client: Client, orders: Pipeline, tmp_path: Path, service: str
+) -> None:
+    known = {
+        "PIPELINE": orders.name,
+        "INPUT": "orders",
+        "TOPIC": orders.topic,
+        "TOKEN": client.send(orders.name, "orders", [order(1)]).token,
+        "ID": client.start(orders.name).id,
+    }
+    command = [
+        str(Path(sys.executable).with_name("schemathesis")),
+        f"--config-file={CONFIG}",
+        "--no-color",
+        "run",
+        f"http://127.0.0.1:{stack.ports[service]}/openapi.json",
+    ]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, **{KNOWN + name: value for name, value in known.items()}},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
