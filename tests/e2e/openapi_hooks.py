@@ -15,14 +15,15 @@ CHANGING: Final = ("DELETE", "PUT", "/stop", "/restart")
 
 @schemathesis.hook
 def before_call(context: HookContext, case: Case, kwargs: dict[str, Any]) -> None:
-    if case.method in CHANGING or case.path.endswith(CHANGING):
-        case.path_parameters["pipeline"] += "-unknown"  # it may have learned a name from an answer
-    else:
-        _name(case.path_parameters)
+    path, query = case.path_parameters, case.query
+    if case.method not in CHANGING and not case.path.endswith(CHANGING):
+        _name(path)
         _name(case.body)
-    waits = (case.query or {}).get("wait")
-    if isinstance(waits, int | float) and WAIT_S_MAX < waits <= 60:
-        case.query["wait"] = WAIT_S_MAX
+    elif "pipeline" in path:  # a name that an answer held may be used again
+        path["pipeline"] = f"{path['pipeline']}-unknown"
+    waits = query.get("wait")
+    if isinstance(waits, int | float) and waits > WAIT_S_MAX:
+        query["wait"] = WAIT_S_MAX if waits <= 60 else waits
 
 
 @schemathesis.serializer("application/x-ndjson")

@@ -18,6 +18,7 @@ from waybill_shared.contract.routes import HTTP_SERVICES
 
 TIMEOUT_S = 120.0
 CONFIG = Path(__file__).with_name("schemathesis.toml")
+HOOKS = Path(__file__).with_name("openapi_hooks.py")
 
 
 @pytest.mark.parametrize("service", HTTP_SERVICES)
@@ -31,6 +32,7 @@ def test_each_answer_is_one_that_the_document_names(
         "TOKEN": client.send(orders.name, "orders", [order(1)]).token,
         "ID": client.start(orders.name).id,
     }
+    names = {KNOWN + name: value for name, value in known.items()}
     command = [
         str(Path(sys.executable).with_name("schemathesis")),
         f"--config-file={CONFIG}",
@@ -41,7 +43,7 @@ def test_each_answer_is_one_that_the_document_names(
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env={**os.environ, **{KNOWN + name: value for name, value in known.items()}},
+        env={**os.environ, **names, "SCHEMATHESIS_HOOKS": str(HOOKS)},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
