@@ -1,6 +1,7 @@
 """What Schemathesis is to do in its own process: names that exist, waits that are short."""
 
 import os
+from itertools import count
 from typing import Any, Final
 
 import schemathesis
@@ -12,15 +13,19 @@ WAIT_S_MAX: Final = 0.1
 CHANGING: Final = ("DELETE", "PUT", "/stop", "/restart")
 """What is asked of pipelines that do not exist, and of no other."""
 
+calls = count()
+"""Every second one names what exists."""
+
 
 @schemathesis.hook
-def before_call(context: HookContext, case: Case, kwargs: dict[str, Any]) -> None:
+def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:
     path, query = case.path_parameters, case.query
-    if case.method not in CHANGING and not case.path.endswith(CHANGING):
+    if case.method in CHANGING or case.path.endswith(CHANGING):
+        if "pipeline" in path:  # a name that an answer held may be used again
+            path["pipeline"] = f"{path['pipeline']}-unknown"
+    elif next(calls) % 2:
         _name(path)
         _name(case.body)
-    elif "pipeline" in path:  # a name that an answer held may be used again
-        path["pipeline"] = f"{path['pipeline']}-unknown"
     waits = query.get("wait")
     if isinstance(waits, int | float) and waits > WAIT_S_MAX:
         query["wait"] = WAIT_S_MAX if waits <= 60 else waits
@@ -32,10 +37,8 @@ def ndjson(context: SerializationContext, value: object) -> bytes:
 
 
 def _name(fields: object) -> None:
-    """Every second text becomes the name of what exists."""
     if not isinstance(fields, dict):
         return
     for field, value in fields.items():
-        known = os.environ.get(KNOWN + str(field).upper())
-        if known is not None and isinstance(value, str) and len(value) % 2:
-            fields[field] = known
+        if isinstance(value, str):
+            fields[field] = os.environ.get(KNOWN + str(field).upper(), value)

@@ -122,7 +122,7 @@ def _describe(operation: JsonObject, method: str, path: str) -> None:
     answers = operation["responses"]
     if "application/json" in answers.get("422", {}).get("content", {}):
         del answers["422"]  # FastAPI's own guess: its form is not ours
-    common = (Slug.INTERNAL,)
+    common: tuple[Slug, ...] = (Slug.INTERNAL,)
     if scope := scope_for(method, path):
         operation["security"] = [{SCHEME: [str(scope)]}]
         common += (Slug.KEY_MISSING, Slug.KEY_REFUSED, Slug.KEY_EXPIRED, Slug.SCOPE_MISSING)

@@ -105,6 +105,19 @@ class PositionBody(_Request):
 class TokenRequest(_Request):
     """What an input of a pipeline holds, positions in what a pipeline reads, or other tokens."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"pipeline": "orders", "input": "orders"},
+                {
+                    "pipeline": "orders",
+                    "positions": [{"topic": "orders.in", "partition": 0, "offset": 40}],
+                },
+                {"merge": [TOKEN]},
+            ]
+        }
+    )
+
     pipeline: str | None = None
     input: str | None = None
     positions: list[PositionBody] | None = Field(
