@@ -1,7 +1,7 @@
 """`python -m bench.sizing`: what a running local stack needs: CPU, memory and disk of each process.
 
-Run it in the folder of the stack, with `examples/orders.yaml` applied. It sends the records itself,
-and counts its own CPU time with nobody's. CPU is in percent of one core, from CPU seconds.
+Run it in the folder of the stack, with `examples/orders.yaml` applied. It sends the records itself;
+its own CPU time is not counted. CPU is in percent of one core, from CPU seconds.
 """
 
 import argparse
@@ -28,9 +28,9 @@ def main() -> None:
     ingress = f"http://127.0.0.1:{state.ports['ingress']}"
     for rate in arguments.rates:
         _send_for(arguments.warm_up_s, rate, ingress, arguments.pipelines)
-        before, disk = _cpu_seconds(state), _disk_bytes(state.folder)
+        before, disk = _cpu_ms(state), _disk_bytes(state.folder)
         took = _send_for(arguments.seconds, rate, ingress, arguments.pipelines)
-        after, grown = _cpu_seconds(state), _disk_bytes(state.folder) - disk
+        after, grown = _cpu_ms(state), _disk_bytes(state.folder) - disk
         _print(f"{rate} records/s", after - before, _memory(state), took)
         print(f"  disk grew by {grown / MB:.1f} MB in {took:.0f} s", flush=True)
 
@@ -47,12 +47,12 @@ def processes(state: StackState) -> list[tuple[str, psutil.Process]]:
     return found
 
 
-def _cpu_seconds(state: StackState) -> Counter[str]:
-    seconds: Counter[str] = Counter()
+def _cpu_ms(state: StackState) -> Counter[str]:
+    spent: Counter[str] = Counter()
     for name, process in processes(state):
         times = process.cpu_times()
-        seconds[name] += times.user + times.system
-    return seconds
+        spent[name] += round(1000 * (times.user + times.system))
+    return spent
 
 
 def _memory(state: StackState) -> Counter[str]:
@@ -93,8 +93,8 @@ def _send(url: str, first: int, count: int) -> None:
 def _print(title: str, cpu: Counter[str], memory: Counter[str], seconds: float) -> None:
     print(f"{title}\n  {'':16}{'CPU %':>8}{'MB':>8}")
     for name in sorted(memory):
-        print(f"  {name:16}{100 * cpu[name] / seconds:8.1f}{memory[name] / MB:8.0f}")
-    print(f"  {'all':16}{100 * cpu.total() / seconds:8.1f}{memory.total() / MB:8.0f}")
+        print(f"  {name:16}{cpu[name] / 10 / seconds:8.1f}{memory[name] / MB:8.0f}")
+    print(f"  {'all':16}{cpu.total() / 10 / seconds:8.1f}{memory.total() / MB:8.0f}")
 
 
 def _arguments() -> argparse.Namespace:
