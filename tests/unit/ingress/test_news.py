@@ -69,6 +69,15 @@ def test_what_is_known_asks_nothing() -> None:
     assert world.directory.asked == 0
 
 
+def test_without_news_no_check_takes_a_pipeline_for_a_new_one() -> None:
+    world = World(FakeDirectory())
+    assert asyncio.run(world.registry.known("default", "orders")) is None
+    world.directory.kafka_away = True
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(world.registry.known("default", "orders"))
+    assert refused.value.slug == "pipeline_not_ready"
+
+
 def test_without_news_nothing_is_called_unknown() -> None:
     world = World(FakeDirectory())
     world.directory.kafka_away = True

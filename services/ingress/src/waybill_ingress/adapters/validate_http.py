@@ -34,6 +34,7 @@ RESPONSES: Final[Responses] = {
         Slug.TOO_MANY_CHECKS,
         Slug.INTERNAL,
         Slug.COMMAND_GIVEN_UP,
+        Slug.PIPELINE_NOT_READY,
         Slug.NOT_AVAILABLE_NOW,
         members=NOT_CHECKED,
     ),
