@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from itertools import groupby
 
 import pytest
@@ -151,6 +152,30 @@ def test_fields_that_are_no_columns_are_told_with_what_they_may_mean(raw_frame: 
         "field 'celcius' is no column: did you mean 'celsius'?",
         "field 'Celsius' is no column: did you mean 'celsius'?",
     }
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_field_beside_all_columns_is_found_however_it_is_written(
+    raw_frame: RawFrame, strict: bool
+) -> None:
+    source = make_input("celsius INT, site STRING, on DATE", strict=strict)
+    full = '{"celsius": 5, "site": "a", "on": "2026-01-01"%s}'
+    none = [full % "", full.replace(": ", " : ") % "", full.replace("a", '\\":') % ""]
+    more = [full % f', "x"{space}: 1' for space in ("", " ", "\t", "\n", "\r", "  \n")]
+    more += [full % ', ":": 1', full % ', "": 1', full % r', "\u0078":1']
+    told = [("orders.in", 0, offset, text.encode()) for offset, text in enumerate([*none, *more])]
+    decoded = decode(raw_frame(told), source)
+    decoded.collect()
+    ignored = Ignored()
+    judge = partial(
+        refuse_malformed, decoded._jdf.queryExecution(), (source,), RecordSizes(), ignored
+    )
+    if strict:
+        with pytest.raises(MalformedRecord, match=rf"{len(more)} record\(s\)"):
+            judge()
+    else:
+        judge()
+        assert [found.records for found in ignored.inputs()] == [len(more)]
 
 
 def test_fields_of_any_number_and_length_are_told_in_short(raw_frame: RawFrame) -> None:

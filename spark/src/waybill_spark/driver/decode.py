@@ -5,6 +5,8 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -70,7 +72,6 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
         "offset",
         text.alias("text"),
         parsed.alias("parsed"),
-        _unknown(source, text).alias("unknown"),
     )
     observed = rows.observe(observation(source), _seen(source))
     return observed.select(_record().alias("row")).select("row.*")
@@ -121,7 +122,7 @@ def _malformed(source: DecodedInput) -> Column:
         if column.required:  # from_json itself takes null for it
             malformed |= _record().getField(column.name).isNull()
     if source.strict:
-        malformed |= F.coalesce(F.size("unknown") > 0, F.lit(True))
+        malformed |= F.coalesce(F.size(_unknown(source)) > 0, F.lit(True))
     return malformed
 
 
@@ -129,17 +130,29 @@ def _more_keys(keys: Column) -> Column:
     return F.coalesce(F.size(keys) != 2, F.lit(True))
 
 
-def _unknown(source: DecodedInput, text: Column) -> Column:
+def _unknown(source: DecodedInput) -> Column:
     """The names of fields that are no columns."""
     if source.own_output:
-        return F.lit(None).cast("array<string>")
-    return F.array_except(F.json_object_keys(text), source.column_names())
+        return F.lit([]).cast("array<string>")
+    found = F.array_except(F.json_object_keys("text"), source.column_names())
+    return F.when(_only_columns(source), F.lit([]).cast("array<string>")).otherwise(found)
+
+
+def _only_columns(source: DecodedInput) -> Column:
+    """Whether it is plain without a second look at the text that there is no other field: every
+    column has a value, and there are no more colons than columns. To find them is cheap."""
+    columns = parse_columns(source.columns)
+    has_all = [_record().getField(column.name).isNotNull() for column in columns]
+    before_one_more = F.substring_index("text", ":", len(columns) + 1)
+    no_more = F.octet_length(before_one_more) == F.octet_length("text")
+    return reduce(and_, has_all) & no_more
 
 
 def _seen(source: DecodedInput) -> Column:
     malformed = _malformed(source)
-    ignored = F.size("unknown") > 0
-    names = F.transform(F.slice("unknown", 1, NAMES_MAX), lambda n: n.substr(1, NAME_CHARACTERS))
+    unknown = _unknown(source)
+    ignored = F.size(unknown) > 0
+    names = F.transform(F.slice(unknown, 1, NAMES_MAX), lambda n: n.substr(1, NAME_CHARACTERS))
     preview = F.coalesce(F.substring("text", 1, PREVIEW_CHARACTERS), F.lit("<null>"))
     position = F.struct("partition", "offset", F.make_valid_utf8(preview).alias("text"))
     seen = F.struct(
