@@ -37,7 +37,8 @@ class Stopped:
         self.name = pipeline.name
         self.url = f"{stack.url}/v1/pipelines/{self.name}"
         self.incompatible = self.manifest.replace(pipeline.topic, f"{self.name}.other")
-        self._environment = {**os.environ, "WAYBILL_URL": stack.url}
+        own = {"WAYBILL_URL": stack.url, "XDG_STATE_HOME": str(folder / "state")}
+        self._environment = {**os.environ, **own}
         self._folder = folder
         self.made = client.apply(self.manifest, wait_s=HELD_S)
 

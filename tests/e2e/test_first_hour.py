@@ -103,7 +103,8 @@ def test_an_own_pipeline_is_changed_without_fear(
     with catalog.load_table("raw.hour").update_schema() as update:
         update.add_column("tax", DoubleType())
     assert "column tax added" in run("diff", "-f", "hour.yaml").stdout
-    run("apply", "-f", "hour.yaml")
+    run("apply", "-f", "hour.yaml", "--timeout", "0")
+    run("wait", "hour")  # and not at once, because the old one runs
     sent = run("send", "hour", "web", '{"id": 2, "amount": 10}', *WAIT, "-o", "json")
     taxes = {row["id"]: row["tax"] for row in newest(catalog, sent)}
     assert taxes == {0: None, 1: None, 2: 2.0}

@@ -21,6 +21,7 @@ END = "<the end>"
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("WAYBILL_URL", "NO_COLOR", "FORCE_COLOR", "HTTP_PROXY", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
 
 

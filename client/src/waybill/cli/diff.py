@@ -103,14 +103,6 @@ def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool
         render.talk(*map(str, found.changes))
 
 
-def is_known(client: "Client", text: str) -> bool:
-    """Whether there is such a pipeline, or may be."""
-    try:
-        return _pipeline(client, text) is not None
-    except WaybillError:
-        return True
-
-
 def _pipeline(client: "Client", text: str) -> str | None:
     """The manifest of the pipeline as it is; None if there is no such pipeline."""
     try:

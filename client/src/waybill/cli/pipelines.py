@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from waybill.cli import render
-from waybill.cli.changes import follow
 from waybill.cli.describe import describe_lines
 from waybill.cli.lag import lag_of
+from waybill.cli.operations import follow, follow_accepted
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
 from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
@@ -129,6 +129,10 @@ def wait(
 ) -> None:
     """Wait until a pipeline is Running, or in another phase; or until an operation is done.
 
+    A change that a command of this user only told as accepted comes first: the phase counts once it
+    is done. Changes by another user, or from another machine, are not known here: for those use
+    `waybill wait OPERATION`, as waybill apply tells it.
+
     \b
     Example:
       waybill wait orders
@@ -136,14 +140,17 @@ def wait(
       waybill wait apply.orders.3f9c2d1a
 
     \b
-    Exit codes: 0 it is in the phase, or done · 1 error, also when it came to Failed instead ·
-      4 not when the time was over
+    Exit codes: 0 it is in the phase, or done · 1 error, also when it came to Failed instead, or a
+      change was refused · 4 not when the time was over · 5 what became of a change is not known
+      any more; this is told once
     """
     if "." in name:  # no pipeline is called so
         follow(name, timeout, output)
         return
-    with connect() as client, showing_phase(name, f"waiting for {name} to be {phase}", output):
-        pipeline = client.wait_pipeline(name, phase, timeout)
+    with connect() as client:
+        left_s = follow_accepted(client, name, timeout, output)
+        with showing_phase(name, f"waiting for {name} to be {phase}", output):
+            pipeline = client.wait_pipeline(name, phase, left_s)
     if output is Form.JSON:
         render.as_json(pipeline.raw)
     else:
