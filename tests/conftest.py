@@ -15,6 +15,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from containers import Servers, docker_answers, servers_in_containers
+from postgres import DATABASE_URL, Database, database, postgres_process
 from tiers import BUDGET, ByFile, has_own_stack, needs_stack, place
 from waybill_local import archives, jars
 from waybill_local.java import find_java
@@ -117,6 +118,8 @@ class BackgroundStack:
             gateway_port=0,
             kafka_port=0,
             valkey_port=0,
+            postgres=True,
+            postgres_port=0,
             restart_delay_s_max=RESTART_DELAY_S_MAX,
         )
         try:
@@ -186,12 +189,30 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
         yield Servers(kafka=running.kafka, redis=running.redis)
 
 
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL for integration tests: that of DATABASE_URL, or one of this worker's own."""
+    if (given := os.environ.get(DATABASE_URL)) is not None:
+        yield given
+        return
+    with postgres_process(tmp_path_factory.mktemp("postgres")) as process:
+        yield process.server.url
+
+
+@pytest.fixture
+def postgres(postgres_url: str) -> Iterator[Database]:
+    with database(postgres_url) as made:
+        yield made
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """No test depends on what the caller's shell has set, or on the caller's own contexts."""
+    """No test depends on what the caller's shell has set, or on the caller's own contexts; none
+    writes into the caller's home."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
     for name in os.environ.keys() - without_settings(os.environ):
         monkeypatch.delenv(name)
 

@@ -3,12 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_spark.sinks.contract import (
@@ -69,7 +69,7 @@ class MemoryLoader:
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, lakehouse_folder: Path) -> None:
+    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
         """A shelf takes everything."""
 
 

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 
 from sim.clocks import Clocks
 from sim.files import MemoryPath
+from sim.loads import SimLoads
 from sim.sinks import Storage
 from sim.spark import QueryFailed
 from sim.stages import SimStage, open_sink
@@ -102,6 +103,7 @@ class Driver:
         self._stages: tuple[SimStage, ...] = ()
         self._beginning = False
         self._last: dict[tuple[str, str], Commit] = {}
+        self.loads = SimLoads(world.pick)
 
     @property
     def storage(self) -> Storage:
@@ -144,6 +146,7 @@ class Driver:
             self.world.hear(self, DriverEnded(exit_code=-9))
 
     def edge(self, name: str) -> None:
+        self.loads.interleave()
         self.world.interrupt(str(self), name)
         if self.dead:
             raise Crash

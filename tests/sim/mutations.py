@@ -40,6 +40,12 @@ MUTATIONS: Final = (
         only=("strangers",),
     ),
     Mutation(
+        name="a sink is reported before its load",
+        invariant="I1",
+        instead={"waybill_spark.ledger.Ledger.write": stand_ins.report_before_load},
+        only=("driver",),
+    ),
+    Mutation(
         name="what nobody was told of when its topic went is told later",
         invariant="I1",
         instead={"waybill_spark.stage.TrackedStage._give_up": stand_ins.no_stops},

@@ -16,6 +16,7 @@ from waybill_shared.process.clock import Clock
 from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import Identity
 from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
+from waybill_spark.loads import Loads
 from waybill_spark.pieces import Ranges, in_steps
 from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.rows import BatchRows
@@ -43,6 +44,9 @@ class Host(Protocol):
 
     def emit(self, commit: Commit) -> None: ...
 
+    @property
+    def loads(self) -> Loads: ...
+
 
 class SimStage:
     """As `RunningStage`, with a simulated query; fulfils `waybill_spark.stage.Source`."""
@@ -67,6 +71,7 @@ class SimStage:
             source=self,
             offsets_max=STEP_MAX,
             to_rows=self._rows,
+            loads=host.loads,
             emit=host.emit,
             clock=host.clock,
         )

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from unittest.mock import patch
+
+import pyarrow as pa
 
 from sim.clients import Ingress
 from sim.tracker import Topics
@@ -27,6 +30,7 @@ from waybill_spark.fencing import (
     decide,
 )
 from waybill_spark.ledger import Batch, Ledger
+from waybill_spark.sinks.contract import Written
 from waybill_spark.stopping import StageStopped
 from waybill_stage_runner.core.planning import TopicState, define
 from waybill_status.core.outcomes import Judgement
@@ -34,6 +38,8 @@ from waybill_status.core.views import SlotReading, View, view_of
 from waybill_token_tracker.core.facts import _hop
 
 transact = Topics.transact
+
+_write = Ledger.write
 
 
 def always_write(
@@ -105,6 +111,20 @@ def since_ever(
         replace(stage, sinks=tuple(replace(sink, since=1) for sink in stage.sinks))
         for stage in define(manifest, topics, before)
     )
+
+
+def report_before_load(ledger: Ledger, rows: pa.Table, batch: Batch) -> None:
+    """As if the sink had the rows already."""
+    load = ledger.sink.write
+
+    def report_first(batches: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
+        before, ledger._written = ledger._written, Written(fence=fence, version={})
+        ledger.report()
+        ledger._written = before
+        return load(batches, fence)
+
+    with patch.object(ledger.sink, "write", report_first):
+        _write(ledger, rows, batch)
 
 
 async def stable_ends(ingress: Ingress, topic: str, partitions: list[int]) -> dict[int, int]:

@@ -44,6 +44,12 @@ class SinkProgress:
     detail: str | None = None
 
     @property
+    def postgres_lsn(self) -> str | None:
+        """A standby has the rows when its `pg_last_wal_replay_lsn()` is not smaller."""
+        position = (self.version or {}).get("postgres_lsn")
+        return None if position is None else str(position)
+
+    @property
     def iceberg_snapshot_id(self) -> int | None:
         """The snapshot from which the token's records are visible in this Iceberg table."""
         snapshot = (self.version or {}).get("iceberg_snapshot_id")

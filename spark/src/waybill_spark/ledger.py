@@ -51,7 +51,7 @@ BEFORE_ALL = Batch(batch_id=-1, lineage="", runs=(), started_at=0)
 
 
 class Ledger:
-    """Callers see to it that one thread at a time is in here."""
+    """Callers see to it that one thread at a time is in here; those of a stage share nothing."""
 
     def __init__(
         self,
@@ -130,6 +130,7 @@ class Ledger:
         batches = after.batches + (not batch.alone)
         fence = replace(after, batch_rows=rows.num_rows, batches=batches)
         began = self._clock.now_ms()
+        self._reach("before_load")
         self._written = self.sink.write(rows.to_batches(), fence)
         self._reach("after_commit")
         self.report(began_at=began, committed_at=self._clock.now_ms())

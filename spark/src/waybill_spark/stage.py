@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
 from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ from waybill_spark.ledger import (
     Ledger,
     where_to_begin,
 )
+from waybill_spark.loads import Loads
 from waybill_spark.pieces import Ranges, in_steps
 from waybill_spark.resuming import GoOn, resume
 from waybill_spark.settling import (
@@ -84,6 +86,7 @@ class TrackedStage:
         source: Source,
         offsets_max: int,
         to_rows: Callable[[DataFrame], BatchRows],
+        loads: Loads,
         emit: Callable[[Commit], None],
         clock: Clock,
     ) -> None:
@@ -94,6 +97,7 @@ class TrackedStage:
         self._source = source
         self._offsets_max = offsets_max
         self._to_rows = to_rows
+        self._loads = loads
         self._clock = clock
         self._ledgers = tuple(
             Ledger(
@@ -196,8 +200,12 @@ class TrackedStage:
 
     def _take(self, rows: BatchRows, batch: Batch, ledgers: Iterable[Ledger]) -> None:
         self._check_topics()
-        for ledger in ledgers:
-            ledger.write(rows.by_sink[ledger.sink.name], batch)
+        self._loads.run(
+            {
+                ledger.sink.name: partial(ledger.write, rows.by_sink[ledger.sink.name], batch)
+                for ledger in ledgers
+            }
+        )
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)

@@ -103,7 +103,7 @@ def test_a_fence_of_a_batch_that_was_never_committed_is_none(
 ) -> None:
     sink.write(None, make_fence(sequence=4))
     topic = f"{surroundings.prefix}.fences"
-    killed = sink._producer
+    killed = sink._transactions._producer
     assert killed is not None
     killed.begin_transaction()
     killed.produce(topic, key=key, value=codec.encode(make_fence(sequence=5)))

@@ -112,6 +112,17 @@ def test_the_fence_holds_where_the_rows_stand(target: KafkaSinkTarget, admin: Ka
     assert sum(o.end - o.first for o in written.fence.outputs) == 10
 
 
+def test_every_record_says_which_batch_it_came_with(
+    target: KafkaSinkTarget, admin: KafkaAdmin
+) -> None:
+    fence = make_fence(sequence=0)
+    sink = opened(target, admin)
+    sink.await_visible(sink.write(rows(*range(3)), fence).fence)
+    found = read_to_end(target.kafka, target.topic, range(PARTITIONS))
+    said = [("waybill-batch", f"{fence.lineage}:{fence.batch_id}".encode())]
+    assert [message.headers() for message in found] == [said] * 3
+
+
 def test_outputs_are_cumulative(target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
     sink = opened(target, admin)
     first = sink.write(rows(*range(10)), make_fence(sequence=0)).fence

@@ -10,7 +10,7 @@ import pytest
 from builders import make_fence, make_record
 from memory_sink.kind import MEMORY
 from memory_sink.loader import SHELVES
-from waybill_shared.contract.driver import RunSpec
+from waybill_shared.contract.driver import RunSpec, SinkPlaces
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.sinks import KINDS
@@ -82,7 +82,7 @@ def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
         tenant=record.tenant,
         pipeline_uid=record.pipeline_uid,
         topic_prefix="waybill",
-        lakehouse_folder=Path(),
+        places=SinkPlaces(lakehouse_folder=Path()),
         topic_absent_s=0.0,
     )
     admin = cast(KafkaAdmin, Admin())

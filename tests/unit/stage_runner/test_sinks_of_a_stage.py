@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from builders import make_record
-from waybill_shared.contract.driver import RunSpec
+from waybill_shared.contract.driver import RunSpec, SinkPlaces
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -62,7 +62,7 @@ def fence_key(
         tenant=record.tenant,
         pipeline_uid=record.pipeline_uid,
         topic_prefix=prefix,
-        lakehouse_folder=Path(),
+        places=SinkPlaces(lakehouse_folder=Path()),
         topic_absent_s=0.0,
     )
     (planned,) = join(MANIFEST, [stage])

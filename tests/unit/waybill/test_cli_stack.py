@@ -20,6 +20,7 @@ from waybill_local.reports import (
     Reporter,
     ReportKind,
 )
+from waybill_local.stack import Options
 from waybill_local.state import (
     AlreadyRunning,
     ProcessState,
@@ -143,7 +144,7 @@ def test_a_second_up_shows_the_same_table(arguments: list[str]) -> None:
 def test_an_up_that_comes_second_in_a_race_shows_the_first(
     running: StackState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def taken(*_: object) -> StackState:
+    def taken(*_: object, **__: object) -> StackState:
         raise AlreadyRunning(running)
 
     monkeypatch.setattr("waybill_local.state.read_state", lambda _: None)
@@ -157,7 +158,7 @@ def test_an_up_that_comes_second_in_a_race_shows_the_first(
 def test_up_detached_tells_each_step_and_then_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def start(folder: Path, report: Reporter) -> StackState:
+    def start(folder: Path, report: Reporter, *, options: Options) -> StackState:
         for told in (JARS, JARS, KAFKA, READY):
             report(told)
         return write_state(folder, psutil.Process())
@@ -204,7 +205,7 @@ def test_an_interrupted_start_is_no_success(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_stack_that_cannot_start_says_what_why_and_the_way_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(*_: object) -> StackState:
+    def fail(*_: object, **__: object) -> StackState:
         raise StackError("kafka ended", why="the disk is full", fix="free some space")
 
     monkeypatch.setattr("waybill_local.stack.up", fail)

@@ -72,6 +72,13 @@ def test_a_snapshot_id_told_as_text_reads_the_same() -> None:
     assert outcome.iceberg_snapshots == {"lake": SNAPSHOT}
 
 
+def test_a_postgres_sink_says_how_far_a_standby_must_be() -> None:
+    sink = {"name": "people", "state": "committed", "version": {"postgres_lsn": "0/16B3748"}}
+    stage = {"stage": "load", "state": "done", "sinks": [sink, {**sink, "version": {}}]}
+    (told,) = read({"outcome": "complete", "stages": [stage]}).stages
+    assert [each.postgres_lsn for each in told.sinks] == ["0/16B3748", None]
+
+
 @pytest.mark.parametrize("kind", OutcomeKind)
 def test_only_what_cannot_change_is_final_and_only_complete_is_complete(kind: OutcomeKind) -> None:
     outcome = read({"outcome": kind.value})

@@ -9,6 +9,7 @@ from typing import cast
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from sim.loads import SimLoads
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
 from waybill_spark.checkpoint import Checkpoint
@@ -158,6 +159,7 @@ class Bench:
             source=self,
             offsets_max=self.offsets_max,
             to_rows=self._rows,
+            loads=SimLoads(lambda count: 0),  # one after the other
             emit=self.commits.append,
             clock=self,
         )

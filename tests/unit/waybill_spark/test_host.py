@@ -14,6 +14,7 @@ from waybill_shared.contract.driver import (
     DriverHome,
     EndOrder,
     RunOrder,
+    SinkPlaces,
     SparkPlace,
 )
 from waybill_spark.driver import host
@@ -63,7 +64,7 @@ def serve(folder: Path, orders: Orders, tell: Callable[[DriverEvent], None]) -> 
         spark=place,
         sql_guard="strict",
         topic_prefix="waybill",
-        lakehouse_folder=folder,
+        places=SinkPlaces(lakehouse_folder=folder),
     )
     engine = Engine(session=cast("SparkSession", None), place=place)
     return Host(home, engine, "kafka:9092", orders, tell).serve()

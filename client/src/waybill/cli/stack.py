@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,11 +29,28 @@ if TYPE_CHECKING:
 DetachOption = Annotated[
     bool, typer.Option("--detach", "-d", help="return when it is ready, and leave it running")
 ]
+
+
+class Extra(StrEnum):
+    """What a local stack may have besides."""
+
+    POSTGRES = "postgres"
+
+
+WithOption = Annotated[
+    list[Extra] | None,
+    typer.Option(
+        "--with",
+        case_sensitive=False,
+        help="also a PostgreSQL, as connection `warehouse`; from then on it is part of the stack",
+    ),
+]
 HEADER = ("NAME", "STATE", "ADDRESS", "VERSION", "PID")
 
 
 def up(
     detach: DetachOption = False,  # noqa: FBT002 - a flag of the command line
+    extras: WithOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Start the local stack of this folder: Kafka, Valkey and the services.
@@ -45,6 +63,7 @@ def up(
     Example:
       waybill up --detach
       eval "$(waybill env)"
+      waybill up --detach --with postgres
 
     Exit codes: 0 it runs, or ran until Ctrl-C · 1 error · 2 usage · 130 Ctrl-C before it was ready
     """
@@ -55,7 +74,7 @@ def up(
         running = read_state(folder)
         try:
             if running is None:
-                _start(folder, detach, output)
+                _start(folder, detach, output, extras or [])
         except AlreadyRunning as found:
             running = found.state
             if running is None:
@@ -65,6 +84,12 @@ def up(
         if running is not None:
             if running.phase is StackPhase.STOPPING:
                 raise WaybillError("the stack of this folder is just stopping: try again")
+            missing = [extra for extra in extras or [] if extra not in running.ports]
+            if missing:
+                raise WaybillError(
+                    f"the stack of this folder runs without {missing[0]}: stop it with"
+                    f" `waybill down`, then `waybill up --with {missing[0]}`"
+                )
             render.talk("already running")
             _tell(running, output)
 
@@ -121,14 +146,15 @@ def env(output: OutputOption = Form.TABLE) -> None:
         render.data(f"export {name}={shlex.quote(value)}" for name, value in values.items())
 
 
-def _start(folder: Path, detach: bool, output: Form) -> None:
+def _start(folder: Path, detach: bool, output: Form, extras: list[Extra]) -> None:
     from waybill_local import stack
     from waybill_local.reports import STACK, ReportKind
 
+    options = stack.Options(postgres=Extra.POSTGRES in extras)
     render.talk(f"local stack in {folder / '.waybill'}")
     with Reports("starting") as reports:
         if detach:
-            state = stack.up(folder, reports.show)
+            state = stack.up(folder, reports.show, options=options)
             reports.settle()
             _tell(state, output)
             return
@@ -141,7 +167,7 @@ def _start(folder: Path, detach: bool, output: Form) -> None:
                 render.talk("Ctrl-C stops it")
 
         try:
-            stack.run(folder, stack.Options(), show)
+            stack.run(folder, options, show)
         except KeyboardInterrupt:
             render.talk("stopped before it was ready; nothing of it is left running")
             raise

@@ -43,6 +43,7 @@ class ChildSpec:
     stop_timeout_s: float
     restarts: bool
     fix: str
+    stop_signal: int = signal.SIGTERM
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,7 +147,7 @@ def stop(
     descendants = [process for child in children for process in _descendants(child.process.pid)]
     for child in reversed(children):
         with contextlib.suppress(ProcessLookupError):
-            child.process.terminate()
+            child.process.send_signal(child.spec.stop_signal)
     asked = time.monotonic()
     waiting = list(reversed(children))
     while waiting:

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ from waybill_local import (
     archives,
     broker,
     jars,
+    postgres,
     room,
     services,
     valkey,
@@ -56,12 +57,16 @@ DEFAULT_PORTS = {GATEWAY: 8080, broker.NAME: 9092, valkey.NAME: 6379, "controlle
 class Options:
     """What a start may choose: ports (0 = any, None = the last ones), and the services as data.
 
+    Once there was a `postgres`, it belongs to the stack: what pipelines wrote there is in it.
+
     A service that crashes again and again waits up to `restart_delay_s_max` before it is restarted.
     """
 
     gateway_port: int | None = None
     kafka_port: int | None = None
     valkey_port: int | None = None
+    postgres: bool = False
+    postgres_port: int | None = None
     services: tuple[Service, ...] = SERVICES
     restart_delay_s_max: float = RESTART_DELAY_S_MAX
 
@@ -82,6 +87,8 @@ def run(folder: Path, options: Options, report: Reporter) -> None:
             sweep(before)
         started = time.monotonic()
         java = prepare(report)
+        if (home / postgres.NAME).exists():
+            options = replace(options, postgres=True)
         ports = _pick(wanted_ports(options, before), report)
         with _signals() as signals:
             one = _Run(
@@ -111,12 +118,14 @@ def prepare(report: Reporter) -> Java:
 
 def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:
     """The chosen ones, else those of the last run: addresses that people noted stay good."""
-    names = (*DEFAULT_PORTS, *(service.name for service in options.services))
-    usual = {**dict.fromkeys(names, 0), **DEFAULT_PORTS, **(before.ports if before else {})}
+    usual_ports = DEFAULT_PORTS | ({postgres.NAME: 5432} if options.postgres else {})
+    names = (*usual_ports, *(service.name for service in options.services))
+    usual = {**dict.fromkeys(names, 0), **usual_ports, **(before.ports if before else {})}
     chosen = {
         GATEWAY: options.gateway_port,
         broker.NAME: options.kafka_port,
         valkey.NAME: options.valkey_port,
+        postgres.NAME: options.postgres_port,
     }
     return {name: port if (port := chosen.get(name)) is not None else usual[name] for name in names}
 
@@ -198,12 +207,28 @@ class _Run:
         ensure_key_ring(self.home / services.KEY_RING)
         self.fleet.start(broker.spec(self.kafka))  # first: preparing its folder takes a moment
         self.fleet.start(valkey.spec(self.home / "valkey", self.ports["valkey"]))
-        self.fleet.wait_ready([valkey.NAME, broker.NAME])
+        stores = [valkey.NAME, broker.NAME]
+        if self.options.postgres:
+            self.fleet.start(postgres.spec(self.postgres))
+            stores.append(postgres.NAME)
+        self.fleet.wait_ready(stores)
         self.create_topics()
         environment = services.environment(self.home, self.ports, self.java)
+        if self.options.postgres:
+            environment = self.connected(environment)
         for service in self.options.services:
             self.fleet.start(services.spec(service, self.ports[service.name], environment))
         self.fleet.wait_ready(self.names)
+
+    @property
+    def postgres(self) -> postgres.Server:
+        return postgres.Server(self.home / postgres.NAME, self.ports[postgres.NAME])
+
+    def connected(self, environment: dict[str, str]) -> dict[str, str]:
+        """With a file of connections; that of the caller stays, if there is one."""
+        file = self.home / services.CONNECTIONS
+        file.write_text(postgres.connections(self.postgres), encoding="utf-8")
+        return {services.CONNECTIONS_SETTING: str(file), **environment}
 
     def create_topics(self) -> None:
         from waybill_shared.kafka.topics import (
@@ -222,7 +247,7 @@ class _Run:
         self.phase = StackPhase.STOPPING
         self.save()
         self.fleet.stop(self.names)
-        self.fleet.stop([broker.NAME, valkey.NAME])
+        self.fleet.stop([broker.NAME, valkey.NAME, postgres.NAME])
         kafka = self.fleet.members.get(broker.NAME)
         self.kafka.archive.keep(good=kafka is not None and kafka.ended_well)
         self.phase = StackPhase.STOPPED

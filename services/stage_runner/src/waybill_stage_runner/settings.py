@@ -29,6 +29,10 @@ class Settings(ServiceSettings):
     stage_runner_lakehouse: Path = Field(
         default=Path(".waybill/lakehouse"), description="Iceberg catalog and warehouse"
     )
+    connections_file: Path | None = Field(
+        default=None,
+        description="how sinks reach databases: docs/connections.md; read by drivers too",
+    )
     stage_runner_replication: int = Field(
         default=1, description="of topics that are created for pipelines"
     )
@@ -36,6 +40,9 @@ class Settings(ServiceSettings):
         default=64 << 20,  # a heap of 1 GB holds a piece several times over
         ge=1,
         description="records that a driver takes at once; a larger batch is taken in pieces",
+    )
+    stage_runner_loads_max: int = Field(
+        default=20, ge=1, description="sinks that a driver writes to at the same time"
     )
     stage_runner_spare_drivers: int | None = Field(
         default=None,

@@ -27,6 +27,13 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class SinkPlaces(_Message):
+    """Where on the runner's host sinks find what they write to."""
+
+    lakehouse_folder: Path
+    connections_file: Path | None = None
+
+
 class SparkPlace(_Message):
     """Where Spark runs. All but `master` and `conf_file` count on a cluster only."""
 
@@ -52,7 +59,7 @@ class DriverHome(_Message):
     """None: a driver without Spark, which can only close."""
     sql_guard: SqlGuard
     topic_prefix: str
-    lakehouse_folder: Path
+    places: SinkPlaces
 
     @property
     def scratch(self) -> Path:
@@ -71,9 +78,11 @@ class RunSpec(_Message):
     stages: tuple[StageDefinition, ...]
     topic_prefix: str
     checkpoint_folder: Path
-    lakehouse_folder: Path
+    places: SinkPlaces
     log_file: Path
     batch_bytes_max: int
+    loads_max: int
+    """Sinks that the driver writes to at the same time."""
     topic_absent_s: float
     closing: tuple[StageDefinition, ...] = ()
     """Run no stage: claim these sinks, report what they hold, and end when all is told."""

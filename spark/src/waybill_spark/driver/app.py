@@ -26,6 +26,7 @@ from waybill_spark.driver.pace import set_pause
 from waybill_spark.driver.source import read_topics
 from waybill_spark.driver.topics import TopicSource
 from waybill_spark.fencing import LaterSink, StageInput
+from waybill_spark.loads import Loads
 from waybill_spark.sinks.contract import Sink
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stage import TrackedStage
@@ -47,6 +48,7 @@ class Surroundings:
     checkpoint_folder: Path
     batch_bytes_max: int
     topic_absent_s: float
+    loads: Loads
 
 
 class RunningStage:
@@ -89,6 +91,7 @@ class RunningStage:
             ),
             offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
+            loads=around.loads,
             emit=around.emitter.emit,
             clock=around.clock,
         )

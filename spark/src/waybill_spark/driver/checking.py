@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
+from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest
@@ -14,16 +14,14 @@ from waybill_spark.sinks.opening import loader_of
 logger = logging.getLogger(__name__)
 
 
-def unfit(
-    manifest: Manifest, stages: Iterable[CompiledStage], lakehouse_folder: Path
-) -> list[Problem]:
+def unfit(manifest: Manifest, stages: Iterable[CompiledStage], places: SinkPlaces) -> list[Problem]:
     """What sinks would refuse; one that cannot be asked is the run's to wait for."""
     problems: list[Problem] = []
     for compiled in stages:
         at = f"stages.{manifest.stages.index(compiled.stage)}.sinks"
         for number, sink in enumerate(compiled.stage.sinks):
             try:
-                loader_of(sink.kind).check(sink, compiled.schemas[sink.name], lakehouse_folder)
+                loader_of(sink.kind).check(sink, compiled.schemas[sink.name], places)
             except UserError as error:
                 problems += (replace(p, path=f"{at}.{number}") for p in error.problems)
             except Retryable as error:

@@ -89,6 +89,7 @@ def refuse_before_begun(going: Sequence[Ledger], staying: Sequence[Ledger]) -> N
     for ledger in (*going, *staying):
         ledger.sink.claim()
         ledger.read()
+        ledger.sink.close()
     if any(ledger.fence is not None for ledger in staying):
         return
     waiting = [each.sink.name for each in staying if where_to_begin(each, going) is not None]

@@ -99,7 +99,7 @@ class Host:
             return
         before = self._columns_before(check)
         compiled, problems = self._compiled(check.manifest, manifest)
-        problems = (*problems, *unfit(manifest, compiled, self._home.lakehouse_folder))
+        problems = (*problems, *unfit(manifest, compiled, self._home.places))
         if not problems:
             self._checked = (check.manifest, compiled)
         columns = {stage.stage.name: stage.columns for stage in compiled}

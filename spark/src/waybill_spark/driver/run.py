@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -26,6 +26,7 @@ from waybill_spark.driver.executors import Executors, SparkApplication
 from waybill_spark.driver.planned import join
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.watching import Watcher
+from waybill_spark.loads import ParallelLoads
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ class PipelineRun:
             emitter = CommitEmitter(
                 self._producer, commits_topic(self._spec), self._identity, self._clock
             )
-            around = self._surroundings(engine, stack.enter_context(emitter))
+            loads = stack.enter_context(closing(ParallelLoads(self._spec.loads_max)))
+            around = self._surroundings(engine, stack.enter_context(emitter), loads)
             stages = self._stages(compiled, around, stack)
             executors = _executors(engine, stack)
             if executors is not None:
@@ -80,7 +82,9 @@ class PipelineRun:
             tell = (self._tell_blocked, self._tell_ignored)
             Watcher(stages, transactions, *tell, executors).run(stop)
 
-    def _surroundings(self, engine: Engine, emitter: CommitEmitter) -> Surroundings:
+    def _surroundings(
+        self, engine: Engine, emitter: CommitEmitter, loads: ParallelLoads
+    ) -> Surroundings:
         return Surroundings(
             spark=engine.session,
             kafka=self._kafka,
@@ -91,6 +95,7 @@ class PipelineRun:
             checkpoint_folder=self._spec.checkpoint_folder,
             batch_bytes_max=self._spec.batch_bytes_max,
             topic_absent_s=self._spec.topic_absent_s,
+            loads=loads,
         )
 
     def _stages(

@@ -30,7 +30,7 @@ def open_sinks(
                 schema=schemas.get(defined.name),
                 admin=admin,
                 topic_prefix=spec.topic_prefix,
-                lakehouse_folder=spec.lakehouse_folder,
+                places=spec.places,
                 topic_absent_s=spec.topic_absent_s,
             )
         )

@@ -3,14 +3,14 @@ Spark."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from waybill_shared.contract.errors import ContractError, Retryable
-from waybill_shared.contract.events import Fence, FieldMap
+from waybill_shared.contract.driver import SinkPlaces
+from waybill_shared.contract.errors import ContractError, Retryable, UserError
+from waybill_shared.contract.events import Fence, FieldMap, Problem
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.kafka.admin import KafkaAdmin
 
@@ -25,6 +25,13 @@ class SinkUnreachable(Retryable):
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class RowsRefused(UserError):
+    """The sink answers, and takes none of these rows: they are at fault. Nothing was written."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__([Problem(message=message, hint=hint)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +75,9 @@ class Sink(Protocol):
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         """Write `rows`, if any, and move the fence in one atomic step. They are read once.
 
-        Raises SinkSuperseded if the fence has moved since `last` or the previous `write`. The
-        returned fence holds what only the sink knows (the outputs of a Kafka sink).
+        Raises SinkSuperseded if the fence has moved since `last` or the previous `write`, and
+        RowsRefused if the rows can never go in. The returned fence holds what only the sink knows
+        (the outputs of a Kafka sink).
         """
 
     def await_visible(self, fence: Fence) -> bool:
@@ -94,7 +102,7 @@ class Opening:
     """Of the rows; without one the sink can only be read."""
     admin: KafkaAdmin
     topic_prefix: str
-    lakehouse_folder: Path
+    places: SinkPlaces
     topic_absent_s: float
 
 
@@ -114,7 +122,7 @@ class Loader(Protocol):
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         """What of a view the sink is given, under the names that it knows."""
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, lakehouse_folder: Path) -> None:
+    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
         """UserError if rows of this schema can never go in, as all stands now. Changes nothing.
 
         Retryable if nobody knows.

@@ -21,6 +21,7 @@ from waybill_shared.contract.driver import (
     EndOrder,
     RunOrder,
     RunSpec,
+    SinkPlaces,
     SparkPlace,
     StopOrder,
 )
@@ -323,7 +324,7 @@ class DriverPool:
             spark=_spark_place(settings) if spark else None,
             sql_guard=settings.stage_runner_sql_guard,
             topic_prefix=settings.topic_prefix,
-            lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
+            places=_places(settings),
         )
 
     def _spec(
@@ -343,9 +344,10 @@ class DriverPool:
             stages=record.stages,
             topic_prefix=settings.topic_prefix,
             checkpoint_folder=folder / "checkpoints",
-            lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
+            places=_places(settings),
             log_file=folder / "driver.log",
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
+            loads_max=settings.stage_runner_loads_max,
             topic_absent_s=settings.stage_runner_topic_absent_s,
             closing=closing,
         )
@@ -363,6 +365,14 @@ def _limits(settings: Settings) -> Limits:
     )
     # On a cluster an application is named and counted by what it runs.
     return limits if settings.is_local else replace(limits, runs=1)
+
+
+def _places(settings: Settings) -> SinkPlaces:
+    file = settings.connections_file
+    return SinkPlaces(
+        lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
+        connections_file=None if file is None else file.resolve(),
+    )
 
 
 def _spark_place(settings: Settings) -> SparkPlace:

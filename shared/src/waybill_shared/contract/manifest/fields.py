@@ -8,16 +8,23 @@ from pydantic.alias_generators import to_camel
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
 TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
 TABLE_PATTERN = r"^[a-z][a-z0-9_]{0,127}\.[a-z][a-z0-9_]{0,127}$"  # they become folders
+DATABASE_TABLE_PATTERN = r"^[^.\x00]{1,63}\.[^\x00]{1,63}$"  # longer names are cut in silence
+DATABASE_COLUMN_PATTERN = r"^[^\x00]{1,63}$"
 IN_WORDS = {
     NAME_PATTERN: "lower-case letters, digits, - and _, a letter first, at most 63",
     TOPIC_PATTERN: "letters, digits, ., - and _, at most 249",
     TABLE_PATTERN: "namespace.table, each of at most 128 lower-case letters, digits and _, a letter"
     " first",
+    DATABASE_TABLE_PATTERN: "schema.table, each of at most 63 characters; names are taken as they"
+    " stand here, with capitals and spaces",
+    DATABASE_COLUMN_PATTERN: "the name of a column, at most 63 characters",
 }
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Topic = Annotated[str, Field(pattern=TOPIC_PATTERN)]
 TableName = Annotated[str, Field(pattern=TABLE_PATTERN)]
+DatabaseTable = Annotated[str, Field(pattern=DATABASE_TABLE_PATTERN)]
+DatabaseColumn = Annotated[str, Field(pattern=DATABASE_COLUMN_PATTERN)]
 Partitions = Annotated[int, Field(ge=1, le=1000)]
 
 

@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from waybill_shared.contract.manifest.fields import Partitions, Strict, TableName, Topic
+from pydantic import Field, model_validator
+
+from waybill_shared.contract.manifest.fields import (
+    DatabaseColumn,
+    DatabaseTable,
+    Name,
+    Partitions,
+    Strict,
+    TableName,
+    Topic,
+)
 from waybill_shared.contract.words import Guarantee
 
 
@@ -61,6 +71,39 @@ class IcebergSinkSettings(SinkSettings):
         return f"{self.catalog}.{self.table}"
 
 
+class PostgresSinkSettings(SinkSettings):
+    connection: Name
+    table: DatabaseTable
+    mode: Literal["append", "upsert"] = "append"
+    keys: tuple[DatabaseColumn, ...] = Field(default=(), max_length=32)
+    order_by: DatabaseColumn | None = None
+    delete_where: DatabaseColumn | None = None
+    create: bool = True
+
+    @model_validator(mode="after")
+    def _keys_are_for_upsert(self) -> "PostgresSinkSettings":
+        for name, value in (("orderBy", self.order_by), ("deleteWhere", self.delete_where)):
+            if value is not None and self.mode == "append":
+                raise ValueError(f"{name} needs mode: upsert; append only adds rows")
+        if self.keys and self.mode == "append":
+            raise ValueError("keys need mode: upsert; append only adds rows")
+        if not self.keys and self.mode == "upsert":
+            raise ValueError("mode: upsert needs keys, for example keys: [order_id]")
+        if self.delete_where in self.keys:
+            raise ValueError("deleteWhere is one of the keys; it is a boolean column of its own")
+        return self
+
+    @property
+    def target(self) -> str:
+        return f"{self.connection}.{self.table}"
+
+    @property
+    def columns_named(self) -> Mapping[str, str]:
+        named = {f"keys.{number}": key for number, key in enumerate(self.keys)}
+        others = {"orderBy": self.order_by, "deleteWhere": self.delete_where}
+        return named | {name: column for name, column in others.items() if column is not None}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkKind:
     model: type[SinkSettings]
@@ -70,6 +113,8 @@ class SinkKind:
     modes: tuple[str, ...]
     loader: str
     """The module beside Spark that opens a sink of this kind, as `LOADER` there."""
+    connector: str = ""
+    """The module beside Spark that tries a connection of this kind, as `CONNECTOR` there."""
     interval_ms: int = 0
     """Between batches where the manifest does not say; a shorter one is warned of."""
     when_shorter: str = ""
@@ -91,5 +136,13 @@ KINDS: Final[dict[str, SinkKind]] = {
         loader="waybill_spark.sinks.iceberg.loader",
         interval_ms=10_000,  # each batch is a snapshot with files of its own
         when_shorter="makes many small files; 10 seconds or more is kinder to Iceberg",
+    ),
+    "postgres": SinkKind(
+        model=PostgresSinkSettings,
+        writes="rows of a table, in one transaction per batch",
+        guarantee=Guarantee.ONCE,
+        modes=("append", "upsert"),
+        loader="waybill_spark.sinks.postgres.loader",
+        connector="waybill_spark.sinks.postgres.connection",
     ),
 }

@@ -1,13 +1,13 @@
 """Opens Kafka sinks. Their rows are JSON already, and a key."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import KafkaSinkSettings
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
@@ -37,7 +37,7 @@ class KafkaLoader:
         value = F.to_json(fields, {"timestampFormat": TIMESTAMP_TEXT})
         return {KEY: Taken(KEY + sink.name, key.cast("string")), VALUE: Taken(VALUE, value)}
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, lakehouse_folder: Path) -> None:
+    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
         """JSON takes all that has a schema."""
 
 

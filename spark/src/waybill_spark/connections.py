@@ -1,0 +1,201 @@
+"""The file that says how sinks reach databases. Manifests name a connection, and know no more.
+
+    warehouse:
+      kind: postgres
+      host: db.example
+      …
+
+`python -m waybill_spark.connections check` tries each. A password stands in the environment or in
+a file of its own, and is read when it is used: it is in no message, no log and no other file.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from waybill_shared.contract.errors import ContractError, Retryable, UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.document import Document
+from waybill_shared.contract.manifest.sinks import KINDS
+from waybill_shared.contract.manifest.yaml_source import read_yaml
+from waybill_shared.contract.suggestions import hint_of_names
+
+SETTING: Final = "WAYBILL_CONNECTIONS_FILE"
+PASSWORD_HINT: Final = "see docs/connections.md"
+
+
+class Secret(BaseModel):
+    """Where it is: in a variable of the environment, or in a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    env: str | None = Field(default=None, pattern="^WAYBILL_")
+    """One of ours, because Spark's queries may read every other variable."""
+    file: Path | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_place(cls, raw: object) -> object:
+        if not isinstance(raw, dict) or len(raw) != 1:  # a password that is written here stays out
+            raise ValueError("write {env: NAME} or {file: PATH}; the secret itself stays out of it")
+        return raw
+
+    def read(self, connection: str) -> str:
+        if self.env is not None:
+            value = os.environ.get(self.env)
+            if value is None:
+                raise _no_password(connection, f"the variable {self.env} is not set")
+            return value
+        assert self.file is not None
+        try:
+            return self.file.read_text().rstrip("\r\n")
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise _no_password(connection, f"{self.file}: {why}") from None
+
+
+class ConnectionSettings(BaseModel):
+    """What every kind has. Models of one kind are beside its sinks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    kind: str
+
+
+C = TypeVar("C", bound=ConnectionSettings)
+
+
+class Connector(Protocol):
+    """One kind of connections. `KINDS` in the manifest's contract names the module that has it."""
+
+    def reach(self, name: str, connections: "Connections") -> str:
+        """What answers there, in a line; UserError or Retryable says why nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """All that are known. Their models are checked when one is used."""
+
+    file: Path | None
+    document: Document | None
+
+    def names(self) -> list[str]:
+        return [] if self.document is None else list(self.document.tree)
+
+    def kind_of(self, name: str) -> str:
+        raw = self._raw(name)
+        kind = raw.get("kind") if isinstance(raw, Mapping) else None
+        known = [kind for kind, row in KINDS.items() if row.connector]
+        if kind not in known:
+            message = f"connection {name}: its kind is none that is known"
+            raise self._refusal(message, hint_of_names(str(kind), known, "kinds"), name)
+        return str(kind)
+
+    def find(self, name: str, model: type[C]) -> C:
+        raw = self._raw(name)
+        try:
+            return model.model_validate(_plain(raw))
+        except ValidationError as error:
+            raise UserError([*self._problems(name, model, error)]) from None
+
+    def _raw(self, name: str) -> Any:  # noqa: ANN401 - what a person wrote
+        names = self.names()
+        if self.document is None or name not in names:
+            where = f"{SETTING} of the stage runner" if self.file is None else str(self.file)
+            hint = hint_of_names(name, names, "known") or f"say how to reach it in {where}"
+            message = f"no connection is called {name!r}"
+            raise UserError([Problem(message=message, hint=hint)])
+        return self.document.tree[name]
+
+    def _problems(
+        self, name: str, model: type[ConnectionSettings], error: ValidationError
+    ) -> Iterator[Problem]:
+        known = [field.alias or key for key, field in model.model_fields.items()]
+        for item in error.errors(include_input=False, include_url=False):
+            path = (name, *item["loc"])
+            hint = f"known here: {', '.join(known)}" if item["type"] == "extra_forbidden" else ""
+            said = item["msg"].removeprefix("Value error, ")
+            message = f"connection {'.'.join(map(str, path))}: {said}"
+            yield from self._refusal(message, hint, *path).problems
+
+    def _refusal(self, message: str, hint: str, *path: str | int) -> UserError:
+        """With the place in the file; a manifest has no such place."""
+        assert self.document is not None
+        placed = self.document.place(Problem(message=message, hint=hint), path)
+        at = f"{self.file}:{placed.line}:{placed.column}: "
+        return UserError([Problem(message=at + message, hint=hint or PASSWORD_HINT)])
+
+
+def read_connections(file: Path | None) -> Connections:
+    if file is None:
+        return Connections(None, None)
+    try:
+        return Connections(file, read_yaml(file.read_text()))
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{SETTING}: {file} cannot be read: {getattr(error, 'strerror', error)}"
+        raise UserError([Problem(message=message)]) from None
+    except UserError as error:
+        problems = [
+            replace(p, message=f"{file}:{p.line}:{p.column}: {p.message}", line=None, column=None)
+            for p in error.problems
+        ]
+        raise UserError(problems) from None
+
+
+def _plain(raw: Any) -> Any:  # noqa: ANN401 - what a person wrote
+    return dict(raw) if isinstance(raw, Mapping) else raw
+
+
+def _no_password(connection: str, why: str) -> UserError:
+    message = f"connection {connection}: no password: {why}"
+    return UserError([Problem(message=message, hint=PASSWORD_HINT)])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m waybill_spark.connections",
+        description="Tries every connection of the file, and says what answers.",
+    )
+    parser.add_argument("command", choices=["check"])
+    parser.add_argument(
+        "--file", type=Path, default=os.environ.get(SETTING), help=f"default: ${SETTING}"
+    )
+    arguments = parser.parse_args()
+    if arguments.file is None:
+        parser.error(f"name a file: --file FILE, or {SETTING}=FILE")
+    try:
+        connections = read_connections(arguments.file)
+    except UserError as error:
+        _tell(error)
+        return 1
+    failed = [name for name in connections.names() if not _answers(name, connections)]
+    return int(bool(failed))
+
+
+def _answers(name: str, connections: Connections) -> bool:
+    try:
+        module = import_module(KINDS[connections.kind_of(name)].connector)
+        connector: Connector = module.CONNECTOR
+        print(f"{name}: {connector.reach(name, connections)}")
+    except (UserError, Retryable) as error:
+        _tell(error)
+        return False
+    return True
+
+
+def _tell(error: ContractError) -> None:
+    problems = error.problems if isinstance(error, UserError) else [Problem(message=str(error))]
+    for problem in problems:
+        hint = f"\n  {problem.hint}" if problem.hint else ""
+        print(f"{problem.message}{hint}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

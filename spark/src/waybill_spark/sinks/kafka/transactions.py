@@ -1,0 +1,79 @@
+"""Moves one fence in `waybill.fences`, in a transaction with whatever goes with it.
+
+Claiming is `init_transactions`, which shuts out a paused driver of the same stage and sink.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaException, Producer
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Fence
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import claim_transactions, make_producer
+from waybill_shared.kafka.errors import FENCED, explain
+from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.contract import SinkLife, SinkSuperseded
+from waybill_spark.sinks.kafka.fences import newest_fence
+from waybill_spark.stopping import StageStopped
+
+TIMEOUT_S: Final = 60.0
+T = TypeVar("T")
+
+
+class FenceTransactions:
+    def __init__(self, life: SinkLife, admin: KafkaAdmin, topic_prefix: str) -> None:
+        self._name = life.name
+        self._key = life.fence_key
+        self._id = f"{topic_prefix}/{life.fence_key}"
+        self._topic = f"{topic_prefix}.fences"
+        self._admin = admin
+        self._producer: Producer | None = None
+
+    def claim(self) -> None:
+        self._producer = make_producer(
+            self._admin.cluster,
+            **{"transactional.id": self._id, "transaction.timeout.ms": int(TIMEOUT_S * 1000)},
+        )
+        self._guard(lambda p: claim_transactions(p, TIMEOUT_S))
+
+    def last(self) -> Fence | None:
+        value = newest_fence(self._admin, self._topic, self._key)
+        return None if value is None else codec.decode(Fence, value)
+
+    def move(self, produce: Callable[[Producer], Fence]) -> Fence:
+        """`produce` sends what goes with the fence, and says what that is then."""
+        return self._guard(lambda producer: self._move(producer, produce))
+
+    def close(self) -> None:
+        self._producer = None
+
+    def _move(self, producer: Producer, produce: Callable[[Producer], Fence]) -> Fence:
+        producer.begin_transaction()
+        try:
+            fence = produce(producer)
+            producer.produce(self._topic, key=self._key, value=codec.encode(fence))
+            reach(f"{fence.pipeline_uid}.{self._name}.before_commit")
+            producer.commit_transaction(TIMEOUT_S)
+        except (Retryable, StageStopped):
+            producer.abort_transaction(TIMEOUT_S)
+            raise
+        return fence
+
+    def _guard(self, action: Callable[[Producer], T]) -> T:
+        """Run `action`, telling a newer driver's claim from the world's faults.
+
+        After an error whose effect is not known the producer is dropped: the stage ends, and the
+        next `claim` finds out by reading the fence.
+        """
+        assert self._producer is not None, "claim comes first"
+        try:
+            return action(self._producer)
+        except KafkaException as error:
+            self._producer = None
+            cause = error.args[0]
+            if cause.code() in FENCED:
+                raise SinkSuperseded(f"sink {self._name}: {cause.str()}") from error
+            raise Retryable(f"sink {self._name}: {explain(cause)}") from error

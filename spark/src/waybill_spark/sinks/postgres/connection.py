@@ -1,0 +1,145 @@
+"""How a Postgres is reached, and what its errors mean to a pipeline."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import psycopg
+from psycopg import sql
+from pydantic import Field
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_spark.connections import Connections, ConnectionSettings, Connector, Secret
+from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
+
+CONNECT_TIMEOUT_S: Final = 10
+IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that stands still may hold a lock
+SILENCE_S: Final = 30  # of the network, until a connection counts as lost
+Session = psycopg.Connection[tuple[Any, ...]]
+
+ROWS: Final = ("22", "23")
+AGAIN: Final = ("40",)
+AWAY: Final = ("08", "25", "53", "57", "58")
+"""Classes of SQL states. 25: a server that only reads now, or a session that it ended."""
+REFUSED: Final = re.compile(
+    r"password authentication failed|no pg_hba\.conf entry|does not exist|no password supplied"
+    r"|certificate verify failed|server does not support SSL|permission denied",
+    re.IGNORECASE,
+)
+"""What a server that answers says to who may not come in: libpq hands on no SQL state of that."""
+
+
+class PostgresConnection(ConnectionSettings):
+    kind: Literal["postgres"]
+    host: str = Field(min_length=1)
+    port: int = Field(default=5432, ge=1, le=65_535)
+    database: str = Field(min_length=1)
+    user: str = Field(min_length=1)
+    password: Secret | None = None
+    sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
+    root_certificate: Path | None = Field(default=None, alias="rootCertificate")
+    fences: str = Field(default="public", alias="schema", min_length=1, max_length=63)
+    """The schema that has the fences."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.host}:{self.port}/{self.database}"
+
+
+def connect(name: str, to: PostgresConnection) -> Session:
+    """A session in which nothing is committed before the disk has it."""
+    secret = None if to.password is None else to.password.read(name)
+    try:
+        return psycopg.connect(
+            host=to.host,
+            port=to.port,
+            dbname=to.database,
+            user=to.user,
+            password=secret,
+            sslmode=to.sslmode,
+            sslrootcert=None if to.root_certificate is None else str(to.root_certificate),
+            connect_timeout=CONNECT_TIMEOUT_S,
+            application_name="waybill",
+            keepalives_idle=SILENCE_S // 3,
+            keepalives_interval=SILENCE_S // 3,
+            keepalives_count=2,
+            tcp_user_timeout=SILENCE_S * 1000,
+            options="-c synchronous_commit=on -c client_encoding=UTF8"
+            f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_S}s",
+            autocommit=True,
+        )
+    except psycopg.Error as error:
+        said = _first_line(error)
+        message = f"connection {name}: {to.place} cannot be reached: {said}"
+        if REFUSED.search(said):
+            hint = "mend the connection's file, or the server's users; then start the pipeline"
+            raise UserError([Problem(message=message, hint=hint)]) from None
+        hint = f"see that Postgres answers at {to.place}; it is tried again"
+        raise SinkUnreachable(message, hint=hint) from None
+
+
+@contextmanager
+def told(what: str, place: str) -> Iterator[None]:
+    """Errors of the server as what they mean: the rows are at fault, the world is, or a person."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise meaning(error, what, place) from error
+
+
+def meaning(error: psycopg.Error, what: str, place: str) -> Exception:
+    state = error.sqlstate or "08000"
+    message = f"{what}: {_first_line(error)}"
+    if state.startswith(ROWS):
+        return RowsRefused(message, hint=_detail(error) or "mend the rows, or the table's rules")
+    if state.startswith((*AWAY, *AGAIN)):
+        hint = f"see that Postgres at {place} answers and may be written to; it is tried again"
+        return SinkUnreachable(message, hint=hint)
+    hint = error.diag.message_hint or _detail(error)
+    hint = hint or f"mend the table, or what its user may do, SQL state {state}; then start again"
+    return UserError([Problem(message=message, hint=hint)])
+
+
+def is_conflict(error: psycopg.Error) -> bool:
+    """Whether the same transaction may well pass at once."""
+    return (error.sqlstate or "").startswith(AGAIN)
+
+
+def _first_line(error: psycopg.Error) -> str:
+    said = error.diag.message_primary or str(error).strip() or type(error).__name__
+    return said.splitlines()[0]
+
+
+def _detail(error: psycopg.Error) -> str:
+    return error.diag.message_detail or ""
+
+
+class PostgresConnector:
+    def reach(self, name: str, connections: Connections) -> str:
+        to = connections.find(name, PostgresConnection)
+        with told(f"connection {name}", to.place), connect(name, to) as session:
+            row = session.execute(
+                "SELECT current_setting('server_version'), pg_is_in_recovery(),"
+                " to_regnamespace(quote_ident(%s)) IS NOT NULL",
+                (to.fences,),
+            ).fetchone()
+        assert row is not None
+        version, reads_only, present = row
+        if reads_only:
+            message = f"connection {name}: {to.place} is a standby, which only reads"
+            raise SinkUnreachable(message, hint="name the server that takes writes")
+        if not present:
+            raise no_schema(name, to.fences)
+        return f"PostgreSQL {version} at {to.place}"
+
+
+def no_schema(connection: str, schema: str) -> UserError:
+    message = f"connection {connection}: the database has no schema {schema}"
+    hint = f"make it: {sql.SQL('CREATE SCHEMA {}').format(sql.Identifier(schema)).as_string()}"
+    return UserError([Problem(message=message, hint=hint)])
+
+
+CONNECTOR: Final[Connector] = PostgresConnector()

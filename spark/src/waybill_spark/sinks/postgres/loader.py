@@ -1,0 +1,69 @@
+"""Opens Postgres sinks. What Postgres has no columns for reaches them as text."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
+
+from waybill_shared.contract.driver import SinkPlaces
+from waybill_shared.contract.manifest.model import Sink as SinkManifest
+from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
+from waybill_spark.connections import read_connections
+from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
+from waybill_spark.sinks.postgres.connection import PostgresConnection, connect, told
+from waybill_spark.sinks.postgres.sink import PostgresSink
+from waybill_spark.sinks.postgres.tables import PostgresTarget, find_table, refuse_unfit
+from waybill_spark.sinks.rows import column_of
+
+AS_TEXT: Final = "__waybill_text_"
+JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+
+
+class PostgresLoader:
+    def open(self, opening: Opening) -> Sink:
+        target = _target(opening.sink)
+        connection = _connection(target, opening.places)
+        return PostgresSink(opening.life, target, connection, schema=opening.schema)
+
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+        return {field.name: _taken(field.name, field.dataType) for field in frame.schema}
+
+    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
+        target = _target(sink)
+        connection = _connection(target, places)
+        with (
+            connect(target.settings.connection, connection) as session,
+            told(f"sink {sink.name}", connection.place),
+        ):
+            refuse_unfit(target, find_table(session, target), schema)
+
+
+def _target(sink: SinkManifest) -> PostgresTarget:
+    assert isinstance(sink.settings, PostgresSinkSettings)
+    return PostgresTarget(sink=sink.name, settings=sink.settings)
+
+
+def _connection(target: PostgresTarget, places: SinkPlaces) -> PostgresConnection:
+    known = read_connections(places.connections_file)
+    return known.find(target.settings.connection, PostgresConnection)
+
+
+def _taken(name: str, kind: DataType) -> Taken:
+    text = _as_text(column_of(name), kind)
+    return Taken(name, column_of(name)) if text is None else Taken(AS_TEXT + name, text)
+
+
+def _as_text(column: Column, kind: DataType) -> Column | None:
+    match kind:
+        case BinaryType():
+            return F.concat(F.lit("\\x"), F.hex(column))
+        case StructType() | ArrayType() | MapType() | VariantType():
+            return F.to_json(column, JSON)
+        case _:
+            return None
+
+
+LOADER: Final[Loader] = PostgresLoader()

@@ -1,0 +1,153 @@
+"""The Postgres sink: one transaction per batch holds the rows and the fence."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+import psycopg
+import pyarrow as pa
+
+from waybill_shared.contract.events import Fence, FieldMap
+from waybill_shared.contract.words import StopReason
+from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.contract import RowsRefused, SinkLife, SinkSuperseded, Written
+from waybill_spark.sinks.postgres.connection import (
+    PostgresConnection,
+    Session,
+    connect,
+    is_conflict,
+    meaning,
+    no_schema,
+    told,
+)
+from waybill_spark.sinks.postgres.fences import make_fences, move_fence, read_fence
+from waybill_spark.sinks.postgres.load import copy, make_room, take
+from waybill_spark.sinks.postgres.tables import PostgresTarget, find_table, make_table, refuse_unfit
+from waybill_spark.stopping import StageStopped
+
+TRIES: Final = 5  # of a transaction that another one was in the way of
+T = TypeVar("T")
+
+
+class PostgresSink:
+    def __init__(
+        self,
+        life: SinkLife,
+        target: PostgresTarget,
+        connection: PostgresConnection,
+        *,
+        schema: pa.Schema | None,
+    ) -> None:
+        """Without a schema of its rows it is only closed: no table is made or looked at."""
+        self.name = life.name
+        self.since = life.since
+        self.moved = life.moved
+        self._fence_key = life.fence_key
+        self._target = target
+        self._connection = connection
+        self._schema = schema
+        self._session: Session | None = None
+        self._seen: Fence | None = None
+
+    def claim(self) -> None:
+        """Nothing to shut out: the fence moves only from where it was seen last."""
+        self.close()
+        self._session = connect(self._target.settings.connection, self._connection)
+        self._ask(self._prepare)
+
+    def last(self) -> Written | None:
+        self._seen = self._ask(lambda s: read_fence(s, self._connection.fences, self._fence_key))
+        return None if self._seen is None else Written(fence=self._seen, version=self._version())
+
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
+        batches = [batch for batch in rows or () if batch.num_rows]
+        for left in reversed(range(TRIES)):
+            try:
+                self._commit(batches, fence)
+                break
+            except psycopg.Error as error:
+                if left and is_conflict(error):
+                    continue
+                raise meaning(error, self._what, self._connection.place) from error
+        self._seen = fence
+        return Written(fence=fence, version=self._version())
+
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        def attempt(session: Session) -> None:
+            with session.transaction(force_rollback=True):
+                self._load([*rows])
+
+        try:
+            self._ask(attempt)
+        except RowsRefused as refusal:
+            return str(refusal)
+        return None
+
+    def await_visible(self, fence: Fence) -> bool:
+        """A commit is visible as soon as it is answered."""
+        return True
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+
+    @property
+    def _what(self) -> str:
+        return f"sink {self.name}: table {self._target.settings.table}"
+
+    def _current(self) -> Session:
+        assert self._session is not None, "claim comes first"
+        return self._session
+
+    def _ask(self, question: Callable[[Session], T]) -> T:
+        with told(self._what, self._connection.place):
+            return question(self._current())
+
+    def _prepare(self, session: Session) -> None:
+        schema = self._connection.fences
+        found = session.execute("SELECT to_regnamespace(quote_ident(%s))", (schema,)).fetchone()
+        if found is None or found[0] is None:
+            raise no_schema(self._target.settings.connection, schema)
+        make_fences(session, schema)
+        if self._schema is None:
+            return
+        table = find_table(session, self._target)
+        refuse_unfit(self._target, table, self._schema)
+        if table is None:
+            self._refuse_to_begin_anew(session)
+            session.execute(make_table(self._target, self._schema))
+        make_room(session, self._target, self._schema.names)
+
+    def _refuse_to_begin_anew(self, session: Session) -> None:
+        """A table that was dropped is not made again in silence: it would seem to have all rows."""
+        if read_fence(session, self._connection.fences, self._fence_key) is not None:
+            detail = f"{self._what} is gone, and its fence says that it has rows"
+            hint = "restore the table, or make an empty one; then start the pipeline"
+            raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
+
+    def _commit(self, batches: list[pa.RecordBatch], fence: Fence) -> None:
+        session, schema = self._current(), self._connection.fences
+        with session.transaction():
+            if batches:
+                self._load(batches, fence)
+            if not move_fence(session, schema, self._fence_key, fence, seen=self._seen):
+                raise SinkSuperseded(f"{self._what}: its fence was moved by another")
+            reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
+
+    def _load(self, batches: list[pa.RecordBatch], fence: Fence | None = None) -> None:
+        assert self._schema is not None, "a sink without a schema takes no rows"
+        copy(self._current(), self._target, batches)
+        if fence is not None:
+            reach(f"{fence.pipeline_uid}.{self.name}.after_copy")
+        take(self._current(), self._target, self._schema.names)
+
+    def _version(self) -> FieldMap:
+        """A reader of a replica has the batch when the replica has replayed this far.
+
+        It is only more than the batch needs, because others may have written since.
+        """
+        try:
+            row = self._current().execute("SELECT pg_current_wal_lsn()::text").fetchone()
+        except psycopg.Error:
+            return {}  # the batch is committed; the next one meets what is wrong
+        return {} if row is None else {"postgres_lsn": str(row[0])}
