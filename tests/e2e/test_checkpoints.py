@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from e2e.two_sinks import WAIT_S, TwoSinks
+from e2e.every_sink import WAIT_S, EverySink
 from e2e.waiting import eventually
 from waybill import Client
 from waybill_local.stack import StackState
@@ -15,8 +15,10 @@ from waybill_shared.process.failpoints import REACHED
 
 
 @pytest.fixture(scope="module")
-def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
-    pipeline = TwoSinks(client, stack, kafka, catalog)
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> EverySink:
+    pipeline = EverySink(client, stack, kafka, catalog)
     pipeline.client.wait(pipeline.send(3), timeout_s=WAIT_S)
     return pipeline
 
@@ -47,7 +49,7 @@ def commit_as_another_driver(checkpoint: Path) -> None:
 @pytest.mark.parametrize(
     "harm", [forget_last_batch, damage_last_plan, commit_as_another_driver, shutil.rmtree]
 )
-def test_a_damaged_checkpoint_loses_and_doubles_nothing(pipeline: TwoSinks, harm: object) -> None:
+def test_a_damaged_checkpoint_loses_and_doubles_nothing(pipeline: EverySink, harm: object) -> None:
     assert callable(harm)
     pipeline.client.wait(pipeline.send(2), timeout_s=WAIT_S)
     pipeline.stop()
@@ -58,7 +60,7 @@ def test_a_damaged_checkpoint_loses_and_doubles_nothing(pipeline: TwoSinks, harm
 
 
 def test_a_checkpoint_of_an_earlier_moment_writes_nothing_twice(
-    pipeline: TwoSinks, tmp_path: Path
+    pipeline: EverySink, tmp_path: Path
 ) -> None:
     pipeline.stop()
     earlier, checkpoint = tmp_path / "earlier", pipeline.checkpoint()
@@ -79,7 +81,7 @@ def test_a_checkpoint_of_an_earlier_moment_writes_nothing_twice(
 
 
 def test_sinks_that_a_crash_left_apart_are_levelled_without_a_checkpoint(
-    pipeline: TwoSinks, failpoints: Path
+    pipeline: EverySink, failpoints: Path
 ) -> None:
     point = failpoints / f"{pipeline.uid}.iceberg.before_commit"
     point.touch()
@@ -93,7 +95,7 @@ def test_sinks_that_a_crash_left_apart_are_levelled_without_a_checkpoint(
 def test_a_sink_whose_fence_is_gone_stops_the_stage_and_the_hint_works(
     client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
 ) -> None:
-    pipeline = TwoSinks(client, stack, kafka, catalog)
+    pipeline = EverySink(client, stack, kafka, catalog)
     for _ in range(2):  # after its first batch alone the table might just not have been written yet
         pipeline.client.wait(pipeline.send(3), timeout_s=WAIT_S)
     pipeline.stop()

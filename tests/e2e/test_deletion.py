@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.every_sink import WAIT_S, EverySink
 from e2e.faults import process_of
-from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually, gone
 from waybill import Client, Operation
 from waybill_local.stack import StackState
@@ -16,12 +16,14 @@ from waybill_shared.process.failpoints import REACHED
 
 
 @pytest.fixture
-def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
-    return TwoSinks(client, stack, kafka, catalog)
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> EverySink:
+    return EverySink(client, stack, kafka, catalog)
 
 
 @pytest.fixture
-def held(pipeline: TwoSinks, client: Client, failpoints: Path) -> str:
+def held(pipeline: EverySink, client: Client, failpoints: Path) -> str:
     """The token of a batch that stands in both sinks; the driver is held before it says so."""
     client.wait(pipeline.send(1), timeout_s=WAIT_S)
     point = failpoints / f"{pipeline.uid}.iceberg.after_commit"
@@ -37,22 +39,22 @@ def begin_deletion(client: Client, name: str) -> Operation:
     return deletion
 
 
-def kill_driver(pipeline: TwoSinks, stack: StackState) -> None:
+def kill_driver(pipeline: EverySink, stack: StackState) -> None:
     pipeline.kill_driver()
 
 
-def kill_runner(pipeline: TwoSinks, stack: StackState) -> None:
+def kill_runner(pipeline: EverySink, stack: StackState) -> None:
     """Its drivers die with it; the next runner finds a record of a deletion that is not over."""
     process_of(stack, "stage_runner").kill()
 
 
 @pytest.mark.parametrize("kill", [kill_driver, kill_runner])
 def test_a_deletion_tells_what_a_killed_driver_did_not(
-    pipeline: TwoSinks,
+    pipeline: EverySink,
     held: str,
     client: Client,
     stack: StackState,
-    kill: Callable[[TwoSinks, StackState], None],
+    kill: Callable[[EverySink, StackState], None],
 ) -> None:
     deletion = begin_deletion(client, pipeline.name)
     kill(pipeline, stack)

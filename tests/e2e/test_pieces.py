@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import order
-from e2e.two_sinks import WAIT_S, TwoSinks
+from e2e.every_sink import WAIT_S, EverySink
 from e2e.waiting import eventually
 from waybill import Client
 from waybill_local.stack import StackState
@@ -24,14 +24,14 @@ PIECES = 5  # two, one, the one that is larger than the limit, two, one
 @pytest.fixture
 def pipeline(
     client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
-) -> Iterator[TwoSinks]:
+) -> Iterator[EverySink]:
     limits = f"maxBytesPerTrigger: {LIMIT}"
-    pipeline = TwoSinks(client, stack, kafka, catalog, limits=limits)
+    pipeline = EverySink(client, stack, kafka, catalog, limits=limits)
     yield pipeline
     client.delete(pipeline.name)
 
 
-def produce(stack: StackState, pipeline: TwoSinks) -> str:
+def produce(stack: StackState, pipeline: EverySink) -> str:
     """What one batch will hold; a token for all of it."""
     producer = make_producer(stack.kafka)
     for size in SIZES:
@@ -45,7 +45,7 @@ def produce(stack: StackState, pipeline: TwoSinks) -> str:
 
 @pytest.mark.parametrize("sink", ["kafka", "iceberg"])
 def test_a_driver_killed_between_two_pieces_writes_every_row_once(
-    pipeline: TwoSinks, stack: StackState, catalog: SqlCatalog, failpoints: Path, sink: str
+    pipeline: EverySink, stack: StackState, catalog: SqlCatalog, failpoints: Path, sink: str
 ) -> None:
     pipeline.stop()
     token = produce(stack, pipeline)

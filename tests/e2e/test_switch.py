@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.every_sink import WAIT_S, EverySink
 from e2e.faults import await_ready, holding, kill, process_of
-from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import eventually
 from waybill import Client
 from waybill_local.services import topic_prefix
@@ -25,8 +25,10 @@ paces = (f"{pace} milliseconds" for pace in count(101))
 
 
 @pytest.fixture(scope="module")
-def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
-    return TwoSinks(client, stack, kafka, catalog)
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> EverySink:
+    return EverySink(client, stack, kafka, catalog)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlC
 def test_a_runner_killed_while_a_pipeline_changes_makes_one_change_of_it(
     client: Client,
     stack: StackState,
-    pipeline: TwoSinks,
+    pipeline: EverySink,
     failpoints: Path,
     topic: str,
     run_ends: bool,

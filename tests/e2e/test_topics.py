@@ -9,9 +9,9 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import Apply, order
+from e2e.every_sink import WAIT_S, EverySink
 from e2e.reading import committed_orders, rows_of
 from e2e.topics import produce_orders, recreate, remove_records
-from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually
 from waybill import Client, Position, ProblemError, WaybillError
 from waybill.outcomes import Outcome
@@ -21,8 +21,10 @@ from waybill_shared.process.failpoints import REACHED
 
 
 @pytest.fixture
-def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
-    return TwoSinks(client, stack, kafka, catalog)
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> EverySink:
+    return EverySink(client, stack, kafka, catalog)
 
 
 def assert_lost(outcome: Outcome, reason: str, count: int) -> None:
@@ -35,7 +37,7 @@ def assert_lost(outcome: Outcome, reason: str, count: int) -> None:
 
 
 def test_a_topic_created_anew_and_grown_past_the_old_offset_is_not_read_on(
-    pipeline: TwoSinks, client: Client, stack: StackState, kafka: KafkaAdmin
+    pipeline: EverySink, client: Client, stack: StackState, kafka: KafkaAdmin
 ) -> None:
     """Spark alone goes on at the old offset: of 80 new records it sees 30, in silence."""
     first = pipeline.send(50)
@@ -62,7 +64,7 @@ def test_a_topic_created_anew_and_grown_past_the_old_offset_is_not_read_on(
 
 
 def test_a_restart_at_the_latest_record_of_a_new_topic_says_what_it_left_out(
-    pipeline: TwoSinks, client: Client, stack: StackState, kafka: KafkaAdmin
+    pipeline: EverySink, client: Client, stack: StackState, kafka: KafkaAdmin
 ) -> None:
     client.wait(pipeline.send(5), timeout_s=WAIT_S)
     recreate(kafka, pipeline.topic)
@@ -79,7 +81,7 @@ def test_a_restart_at_the_latest_record_of_a_new_topic_says_what_it_left_out(
 
 
 def test_a_topic_created_anew_between_the_check_and_the_read_gives_no_row(
-    pipeline: TwoSinks, client: Client, stack: StackState, kafka: KafkaAdmin, failpoints: Path
+    pipeline: EverySink, client: Client, stack: StackState, kafka: KafkaAdmin, failpoints: Path
 ) -> None:
     client.wait(pipeline.send(10), timeout_s=WAIT_S)
     point = failpoints / f"{pipeline.uid}.both.before_read"
@@ -101,7 +103,7 @@ def test_a_topic_created_anew_between_the_check_and_the_read_gives_no_row(
 
 
 def test_records_that_retention_removed_unread_are_lost_and_the_next_start_goes_on(
-    pipeline: TwoSinks, client: Client, kafka: KafkaAdmin
+    pipeline: EverySink, client: Client, kafka: KafkaAdmin
 ) -> None:
     client.wait(pipeline.send(4), timeout_s=WAIT_S)
     pipeline.stop()
@@ -126,7 +128,7 @@ def test_records_that_retention_removed_unread_are_lost_and_the_next_start_goes_
 class Load:
     """Sends two orders at a time over HTTP until the block ends, whatever is answered."""
 
-    def __init__(self, pipeline: TwoSinks) -> None:
+    def __init__(self, pipeline: EverySink) -> None:
         self.tokens: dict[str, list[int]] = {}
         self.refused: list[str] = []
         self._pipeline = pipeline
@@ -153,7 +155,7 @@ class Load:
 
 
 def test_a_topic_created_anew_while_ingress_produces_gives_no_false_answer(
-    pipeline: TwoSinks, client: Client, stack: StackState, kafka: KafkaAdmin
+    pipeline: EverySink, client: Client, stack: StackState, kafka: KafkaAdmin
 ) -> None:
     """Every token that was given ends: complete, and its rows are there, or lost."""
     with Load(pipeline) as load:

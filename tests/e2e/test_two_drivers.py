@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e import waiting
-from e2e.two_sinks import START_TIMEOUT_S, WAIT_S, TwoSinks
+from e2e.every_sink import START_TIMEOUT_S, WAIT_S, EverySink
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
 from waybill_local.stack import StackState, read_state
@@ -25,8 +25,10 @@ STOP_TIMEOUT_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
-    return TwoSinks(client, stack, kafka, catalog)
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> EverySink:
+    return EverySink(client, stack, kafka, catalog)
 
 
 class SecondDriver:
@@ -72,7 +74,7 @@ class SecondDriver:
 
 
 @contextmanager
-def second_driver(stack: StackState, pipeline: TwoSinks, folder: Path) -> Iterator[SecondDriver]:
+def second_driver(stack: StackState, pipeline: EverySink, folder: Path) -> Iterator[SecondDriver]:
     spec = stack.folder / "stage_runner" / pipeline.uid / "spec.json"
     homes = (stack.folder / "stage_runner" / "drivers").glob("*/home.json")
     second = SecondDriver(next(homes), spec, runner_of(stack).environ(), folder)
@@ -94,7 +96,7 @@ def paused(group: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("edge", ["kafka.before_commit", "iceberg.before_commit"])
 def test_a_driver_that_was_paused_in_a_batch_finds_its_place_taken(
-    stack: StackState, pipeline: TwoSinks, failpoints: Path, tmp_path: Path, edge: str
+    stack: StackState, pipeline: EverySink, failpoints: Path, tmp_path: Path, edge: str
 ) -> None:
     pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
     point = failpoints / f"{pipeline.uid}.{edge}"
@@ -117,7 +119,7 @@ def test_a_driver_that_was_paused_in_a_batch_finds_its_place_taken(
 
 
 def test_a_driver_that_was_paused_between_batches_writes_nothing_that_another_wrote(
-    stack: StackState, pipeline: TwoSinks, tmp_path: Path
+    stack: StackState, pipeline: EverySink, tmp_path: Path
 ) -> None:
     """The other one still runs when the runner starts its next, and loses its place to that."""
     pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
@@ -149,7 +151,7 @@ def test_a_driver_that_was_cut_off_writes_nothing_into_a_pipeline_that_was_delet
     tmp_path: Path,
 ) -> None:
     """Its stage has never written into that table: it is the deletion that leaves a fence there."""
-    pipeline = TwoSinks(client, stack, kafka, catalog)
+    pipeline = EverySink(client, stack, kafka, catalog)
     pipeline.stop()
     with second_driver(stack, pipeline, tmp_path) as second:
         eventually(second.runs, within_s=START_TIMEOUT_S)
@@ -170,7 +172,7 @@ def test_a_driver_that_was_cut_off_writes_nothing_into_a_pipeline_that_was_delet
 
 
 def test_the_driver_of_a_killed_runner_is_gone_before_the_next_one_starts(
-    stack: StackState, pipeline: TwoSinks, failpoints: Path
+    stack: StackState, pipeline: EverySink, failpoints: Path
 ) -> None:
     """All of it, also a JVM that was stopped and so cannot notice anything."""
     pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
@@ -195,7 +197,7 @@ def test_the_driver_of_a_killed_runner_is_gone_before_the_next_one_starts(
 
 
 def watch_hand_over(
-    old: list[psutil.Process], stack: StackState, pipeline: TwoSinks
+    old: list[psutil.Process], stack: StackState, pipeline: EverySink
 ) -> set[tuple[int, int]]:
     """How many processes of the old driver, and how many new leaders, were there together."""
     seen: set[tuple[int, int]] = set()
@@ -223,7 +225,7 @@ def runner_of(stack: StackState) -> psutil.Process:
     return psutil.Process(pid)
 
 
-def group_of(stack: StackState, pipeline: TwoSinks) -> int:
+def group_of(stack: StackState, pipeline: EverySink) -> int:
     """Of the runner's own driver: its leader's id."""
     group = waiting.group_of(stack, pipeline.uid)
     assert group is not None, "it runs"

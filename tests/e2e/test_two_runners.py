@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.every_sink import WAIT_S, EverySink
 from e2e.faults import BACK_TIMEOUT_S, await_ready, holding, paused, process_of
-from e2e.two_sinks import WAIT_S, TwoSinks
 from e2e.waiting import drivers_of, eventually, gone
 from integration.conftest import free_port
 from waybill import Client
@@ -26,8 +26,10 @@ TAKEOVER_TIMEOUT_S = 180.0  # until the group misses the first, and the second h
 
 
 @pytest.fixture
-def pipeline(client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog) -> TwoSinks:
-    return TwoSinks(client, stack, kafka, catalog)
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> EverySink:
+    return EverySink(client, stack, kafka, catalog)
 
 
 @contextmanager
@@ -57,7 +59,7 @@ def newest_record(stack: StackState, topic: str, uid: str) -> PipelineRecord:
 
 
 def test_nothing_of_a_runner_that_was_cut_off_takes_effect_after_its_successor(
-    client: Client, stack: StackState, pipeline: TwoSinks, failpoints: Path, tmp_path: Path
+    client: Client, stack: StackState, pipeline: EverySink, failpoints: Path, tmp_path: Path
 ) -> None:
     """It had carried out a change, whose record was on its way. The other one carries it out
     too, then deletes the pipeline; and only now does the first one come back."""

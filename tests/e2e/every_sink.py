@@ -1,4 +1,4 @@
-"""A pipeline of one stage with a Kafka and an Iceberg sink, and every order that it was given."""
+"""A pipeline of one stage with a sink of every kind, and every order that it was given."""
 
 import signal
 import uuid
@@ -11,6 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import order
 from e2e.reading import committed_orders
 from e2e.waiting import drivers_of
+from postgres import Database
 from waybill import Client, PipelineFailed
 from waybill.models import Fault, StartFrom
 from waybill.pipelines import PipelineFailure
@@ -34,10 +35,11 @@ stages:
     sinks:
       - {{name: kafka, kafka: {{topic: {name}.out, key: order_id, partitions: 1}}}}
       - {{name: iceberg, iceberg: {{table: raw.{table}}}}}
+      - {{name: postgres, postgres: {{connection: warehouse, table: public.{table}}}}}
 """
 
 
-class TwoSinks:
+class EverySink:
     def __init__(
         self,
         client: Client,
@@ -53,7 +55,7 @@ class TwoSinks:
         self._stack = stack
         self._kafka = kafka
         self._catalog = catalog
-        self.name = f"two-{uuid.uuid4().hex[:8]}"
+        self.name = f"every-{uuid.uuid4().hex[:8]}"
         self.topic = f"{self.name}.in"
         self.table = f"raw.{self.name.replace('-', '_')}"
         self.numbers = count()
@@ -119,6 +121,17 @@ class TwoSinks:
         assert outcome.kind == "complete"
         found = committed_orders(self._stack, self._kafka, f"{self.name}.out")
         assert found == self.sent, f"{found} instead of {self.sent}"
+        (stage,) = outcome.stages
+        assert any(sink.postgres_lsn for sink in stage.sinks)
         snapshot_id = outcome.iceberg_snapshots["iceberg"]
         rows = self._catalog.load_table(self.table).scan(snapshot_id=snapshot_id).to_arrow()
         assert sorted(rows.column("order_id").to_pylist()) == sorted(self.sent)
+        assert sorted(self.in_postgres()) == sorted(self.sent)
+
+    @property
+    def postgres_table(self) -> str:
+        return self.table.replace("raw.", "public.")
+
+    def in_postgres(self) -> list[int]:
+        table = self.postgres_table
+        return [row[0] for row in Database.of(self._stack).ask(f"SELECT order_id FROM {table}")]

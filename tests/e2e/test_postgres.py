@@ -1,0 +1,125 @@
+"""A pipeline whose Postgres fails: what is told, and that every row is there once in the end."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from e2e.every_sink import WAIT_S, EverySink
+from e2e.waiting import eventually
+from postgres import Database
+from waybill import Client, PipelineFailed
+from waybill.errors import ProblemError
+from waybill.models import Fault
+from waybill_local import postgres
+from waybill_local.stack import StackState, read_state
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import REACHED
+
+REFUSED = """
+version: 1
+name: refused
+inputs:
+  - {{name: orders, kafka: {{topic: refused.in}}, schema: "order_id BIGINT, customer STRING"}}
+stages:
+  - name: load
+    inputs: [orders]
+    sinks:
+      - name: people
+        postgres: {postgres}
+"""
+
+
+@pytest.fixture(scope="module")
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> Iterator[EverySink]:
+    made = EverySink(client, stack, kafka, catalog)
+    yield made
+    client.delete(made.name)
+
+
+def refused(client: Client, manifest: str) -> Sequence[Fault]:
+    """Why it is refused, whether that is known at once or a moment later."""
+    try:
+        done = client.operation(client.apply(manifest).id, wait_s=WAIT_S)
+    except ProblemError as error:
+        return error.errors
+    assert done.state == "failed"
+    return done.errors
+
+
+def server(stack: StackState) -> psutil.Process:
+    state = read_state(stack.folder)
+    assert state is not None
+    (process,) = (each for each in state.processes if each.name == postgres.NAME)
+    return psutil.Process(process.pid)
+
+
+def test_a_server_that_is_killed_in_a_batch_costs_only_time(
+    pipeline: EverySink, stack: StackState, failpoints: Path
+) -> None:
+    point = failpoints / f"{pipeline.uid}.postgres.after_copy"
+    point.touch()
+    token = pipeline.send(5)
+    reached = point.with_name(point.name + REACHED)
+    eventually(reached.exists, within_s=WAIT_S)
+    server(stack).send_signal(signal.SIGKILL)
+    reached.unlink()
+    pipeline.assert_once(token)
+
+
+def test_a_table_that_is_dropped_is_named_and_the_other_sinks_are_not_written_again(
+    pipeline: EverySink, client: Client, stack: StackState
+) -> None:
+    client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
+    database, table = Database.of(stack), pipeline.postgres_table
+    database.ask(f"ALTER TABLE {table} RENAME TO dropped")
+    token = pipeline.send(3)
+    with pytest.raises(PipelineFailed) as failed:
+        client.wait_pipeline(pipeline.name, phase="Stopped", timeout_s=WAIT_S)
+    error = failed.value.pipeline.error
+    assert error is not None
+    assert "sink postgres" in error.message
+    assert error.domain == "user"
+    (stage,) = client.outcome(token).stages
+    states = {sink.name: sink.state for sink in stage.sinks}
+    assert states == {"kafka": "committed", "iceberg": "committed", "postgres": "waiting"}
+    database.ask(f"ALTER TABLE dropped RENAME TO {table.removeprefix('public.')}")
+    pipeline.start()
+    pipeline.assert_once(token)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message", "hint"),
+    [
+        (
+            "{connection: warehose, table: public.refused}",
+            "no connection is called 'warehose'",
+            "did you mean 'warehouse'?",
+        ),
+        (
+            "{connection: warehouse, table: public.refused_before}",
+            "its column order_id is text, the query gives bigint",
+            "ALTER COLUMN",
+        ),
+        (
+            "{connection: warehouse, table: public.refused, mode: upsert, keys: [id]}",
+            "keys.0 'id' is not a column",
+            "columns: order_id, customer",
+        ),
+    ],
+)
+def test_a_sink_that_cannot_work_is_refused_before_anything_is_made(
+    client: Client, stack: StackState, settings: str, message: str, hint: str
+) -> None:
+    database = Database.of(stack)
+    database.ask("CREATE TABLE IF NOT EXISTS public.refused_before (order_id text, customer text)")
+    (problem,) = refused(client, REFUSED.format(postgres=settings))
+    assert message in problem.message
+    assert hint in str(problem.hint)
+    assert problem.line is not None
+    assert database.ask("SELECT to_regclass('public.refused')") == [(None,)]
