@@ -8,6 +8,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.every_sink import WAIT_S, EverySink
 from e2e.waiting import eventually
+from postgres import Database
 from waybill import Client
 from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -112,5 +113,6 @@ def test_a_sink_whose_fence_is_gone_stops_the_stage_and_the_hint_works(
     done = client.operation(client.delete(pipeline.name).id, wait_s=WAIT_S)
     assert done.state == "done"
     kafka.client.delete_topics([f"{pipeline.name}.out"])[f"{pipeline.name}.out"].result()
+    Database.of(stack).ask(f"TRUNCATE {pipeline.postgres_table}")
     pipeline.apply()
     pipeline.assert_once(pipeline.send(2))
