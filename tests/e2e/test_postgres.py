@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ from postgres import Database
 from waybill import Client, PipelineFailed
 from waybill.errors import ProblemError
 from waybill.models import Fault
+from waybill.outcomes import SinkProgress
 from waybill_local import postgres
 from waybill_local.stack import StackState, read_state
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -59,6 +61,19 @@ def server(stack: StackState) -> psutil.Process:
     return psutil.Process(process.pid)
 
 
+@contextmanager
+def stood_still(stack: StackState) -> Iterator[None]:
+    """The server and all its sessions."""
+    processes = [server(stack), *server(stack).children(recursive=True)]
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+
+
 def test_a_server_that_is_killed_in_a_batch_costs_only_time(
     pipeline: EverySink, stack: StackState, failpoints: Path
 ) -> None:
@@ -69,6 +84,54 @@ def test_a_server_that_is_killed_in_a_batch_costs_only_time(
     eventually(reached.exists, within_s=WAIT_S)
     server(stack).send_signal(signal.SIGKILL)
     reached.unlink()
+    pipeline.assert_once(token)
+
+
+def sinks_of(client: Client, token: str) -> dict[str, SinkProgress]:
+    (stage,) = client.outcome(token).stages
+    return {sink.name: sink for sink in stage.sinks}
+
+
+def test_a_server_that_stands_still_is_told_and_keeps_no_other_sink_waiting(
+    pipeline: EverySink, client: Client, stack: StackState, failpoints: Path
+) -> None:
+    client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
+    point = failpoints / f"{pipeline.uid}.postgres.before_load"
+    point.touch()
+    token = pipeline.send(4)
+    reached = point.with_name(point.name + REACHED)
+    eventually(reached.exists, within_s=WAIT_S)
+    with stood_still(stack):
+        reached.unlink()
+        eventually(
+            lambda: sinks_of(client, token)["postgres"].blocked_by == "batch_running",
+            within_s=WAIT_S,
+        )
+        found = {name: sink.state for name, sink in sinks_of(client, token).items()}
+        assert found == {"kafka": "committed", "iceberg": "committed", "postgres": "waiting"}
+    pipeline.assert_once(token)
+
+
+def test_a_server_that_is_away_is_told_in_its_own_words(
+    pipeline: EverySink, client: Client, stack: StackState
+) -> None:
+    client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
+    Database.of(stack).ask("ALTER SYSTEM SET default_transaction_read_only = on")
+    Database.of(stack).ask("SELECT pg_reload_conf()")
+    try:
+        token = pipeline.send(4)
+        eventually(
+            lambda: sinks_of(client, token)["postgres"].blocked_by == "sink_retrying",
+            within_s=WAIT_S,
+        )
+        found = sinks_of(client, token)
+        assert "read-only transaction" in str(found["postgres"].message)
+        assert [found[name].state for name in ("kafka", "iceberg")] == ["committed"] * 2
+        (stage,) = client.pipeline(pipeline.name).stages
+        assert [sink.blocked_by for sink in stage.sinks] == [None, None, "sink_retrying"]
+    finally:
+        Database.of(stack).ask("ALTER SYSTEM RESET default_transaction_read_only")
+        Database.of(stack).ask("SELECT pg_reload_conf()")
     pipeline.assert_once(token)
 
 

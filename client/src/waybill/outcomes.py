@@ -42,6 +42,9 @@ class SinkProgress:
     behind: int | None
     version: Mapping[str, object] | None
     detail: str | None = None
+    blocked_by: str | None = None
+    message: str | None = None
+    """What the sink said, if it takes nothing now."""
 
     @property
     def postgres_lsn(self) -> str | None:
@@ -64,6 +67,8 @@ class SinkProgress:
             behind=fields.whole_or_none("behind"),
             version=fields.mapping_or_none("version"),
             detail=fields.text_or_none("detail"),
+            blocked_by=fields.text_or_none("blocked_by"),
+            message=fields.text_or_none("message"),
         )
 
 

@@ -63,12 +63,15 @@ class PipelineInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSink:
-    """Where a stage writes; a terminal sink is one that tokens wait for."""
+    """Where a stage writes; a terminal sink is one that tokens wait for. `blocked_by` and what it
+    said (`message`) are there while it keeps its stage waiting."""
 
     name: str
     kind: str
     target: str | None
     terminal: bool
+    blocked_by: str | None = None
+    message: str | None = None
 
     @classmethod
     def read(cls, fields: Fields) -> "PipelineSink":
@@ -77,6 +80,8 @@ class PipelineSink:
             kind=fields.text("kind"),
             target=fields.text_or_none("target"),
             terminal=fields.flag("terminal"),
+            blocked_by=fields.text_or_none("blocked_by"),
+            message=fields.text_or_none("message"),
         )
 
 

@@ -1,10 +1,12 @@
 """What one sink of a stage holds, as its fence says, and the one way to move and report it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import (
     Commit,
     Fence,
@@ -77,10 +79,17 @@ class Ledger:
         """Whether readers cannot see yet, and so nobody was told, what stands in the sink."""
         self._gone = False
         """Whether the topic of the sink is no more, so that nothing there will ever be seen."""
+        self.loading_since: int | None = None
+        """Since when it has been taking a batch."""
 
     @property
     def fence(self) -> Fence | None:
         return self._written.fence if self._written is not None else None
+
+    def claim(self) -> None:
+        """Shut out every earlier driver from the sink."""
+        with self._in_sink():
+            self.sink.claim()
 
     def read(self) -> None:
         """Take the newest fence from the sink, after every sink of the stage was claimed.
@@ -88,7 +97,8 @@ class Ledger:
         Raises SinkSuperseded if a driver of a later claim has moved it: this one was started too
         late, as by a runner that was cut off, and what it would go on with may be closed.
         """
-        self._written = self.sink.last()
+        with self._in_sink():
+            self._written = self.sink.last()
         if self._late():
             raise SinkSuperseded(f"sink {self.sink.name}: its fence is of a later claim")
 
@@ -118,7 +128,7 @@ class Ledger:
         }
         fence = self._next(begin, replace(BEFORE_ALL, started_at=self._clock.now_ms()))
         aside = left_out(self._inputs, self._bases, begin)
-        self._written = self.sink.write(None, replace(fence, set_aside=aside))
+        self._move(None, replace(fence, set_aside=aside))
 
     def decide(self, batch: Batch) -> Write | AlreadyDone | Diverged:
         return decide(self.fence, batch.runs, self._bases)
@@ -129,9 +139,12 @@ class Ledger:
         after = self._next(ends, batch)
         batches = after.batches + (not batch.alone)
         fence = replace(after, batch_rows=rows.num_rows, batches=batches)
-        began = self._clock.now_ms()
-        self._reach("before_load")
-        self._written = self.sink.write(rows.to_batches(), fence)
+        began = self.loading_since = self._clock.now_ms()
+        try:
+            self._reach("before_load")
+            self._move(rows.to_batches(), fence)
+        finally:
+            self.loading_since = None
         self._reach("after_commit")
         self.report(began_at=began, committed_at=self._clock.now_ms())
         self._reach("after_event")
@@ -155,9 +168,7 @@ class Ledger:
         )
         moved = self._next(ends, last)
         kept = moved.generation if generation is None else generation
-        self._written = self.sink.write(
-            None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found))
-        )
+        self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
         self.report(committed_at=last.started_at)
 
     @property
@@ -192,7 +203,8 @@ class Ledger:
             return
         fence = self._written.fence
         committed_at = fence.at if committed_at is None else committed_at
-        self.hidden = not (self._gone or self.sink.await_visible(fence))
+        with self._in_sink():
+            self.hidden = not (self._gone or self.sink.await_visible(fence))
         if self.hidden:
             return
         self._emit(
@@ -215,6 +227,19 @@ class Ledger:
                 set_aside=fence.set_aside,
             )
         )
+
+    def _move(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> None:
+        with self._in_sink():
+            self._written = self.sink.write(rows, fence)
+
+    @contextmanager
+    def _in_sink(self) -> Iterator[None]:
+        """What fails in here, the sink has said."""
+        try:
+            yield
+        except ContractError as error:
+            error.sink = self.sink.name
+            raise
 
     def _late(self) -> bool:
         """Whether the claim of this driver is older than that of the one that moved the fence."""

@@ -15,9 +15,9 @@ from typing import Final, Protocol
 from pyspark.sql import DataFrame
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Commit
+from waybill_shared.contract.events import Commit, SinkWait
 from waybill_shared.contract.vectors import TopicPartition
-from waybill_shared.contract.words import StopReason
+from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
@@ -118,7 +118,7 @@ class TrackedStage:
         """Shut out earlier drivers from every sink, and only then read the fences."""
         with self._busy:
             for ledger in self._ledgers:
-                ledger.sink.claim()
+                ledger.claim()
             for ledger in self._ledgers:
                 ledger.read()
             self._begin_later_sinks()
@@ -172,6 +172,17 @@ class TrackedStage:
     def held(self) -> list[Mapping[TopicPartition, int]]:
         """How far each sink has come."""
         return [ledger.held() for ledger in self._ledgers]
+
+    def waits(self, longer_than_ms: int) -> tuple[SinkWait, ...]:
+        """The sinks that have been taking one batch for longer than that."""
+        latest = self._clock.now_ms() - longer_than_ms
+        by = Obstacle.BATCH_RUNNING
+        return tuple(
+            SinkWait(stage=self.name, sink=ledger.sink.name, blocked_by=by)
+            for ledger in self._ledgers
+            for since in [ledger.loading_since]
+            if since is not None and since < latest
+        )
 
     def process(self, frame: DataFrame, batch_id: int) -> None:
         with self._busy:

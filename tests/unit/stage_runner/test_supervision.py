@@ -6,7 +6,12 @@ import pytest
 
 from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
-from waybill_shared.contract.events import IgnoredFields, LifecycleError, PipelineRecord
+from waybill_shared.contract.events import (
+    IgnoredFields,
+    LifecycleError,
+    PipelineRecord,
+    SinkWait,
+)
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.attempts import CRASHES_MAX
@@ -334,6 +339,43 @@ def test_what_a_driver_waits_for_is_told_at_once_and_once(running: Pipeline) -> 
     assert running.on(TRANSACTION) == ()
     assert running.on(DriverBlocked(blocked_by=None)) == (BeatNow(),)
     assert running.state.blocked_by is None
+
+
+def test_a_sink_that_is_away_is_waited_for_until_a_driver_has_opened_it(running: Pipeline) -> None:
+    error = replace(EXTERNAL_ERROR, stage="load", sink="lake", message="no answer\nfrom lake")
+    running.on(DriverFailed(problems=(), error=error), CRASH)
+    wait = SinkWait(stage="load", sink="lake", blocked_by="sink_retrying", message="no answer")
+    assert list(running.state.waits) == [wait]
+    running.after(500)
+    assert running.state.phase is Phase.STARTING
+    assert list(running.state.waits) == [wait]
+    running.on(DriverRuns())
+    assert list(running.state.waits) == []
+
+
+def test_a_sink_that_is_told_not_to_be_away_is_not_waited_for(running: Pipeline) -> None:
+    error = replace(EXTERNAL_ERROR, domain="internal", stage="load", sink="lake")
+    running.on(DriverFailed(problems=(), error=error), CRASH)
+    assert list(running.state.waits) == []
+
+
+def test_a_sink_is_not_tried_again_before_it_has_asked_for_it(running: Pipeline) -> None:
+    error = replace(EXTERNAL_ERROR, retry_after_ms=7_000)
+    running.on(DriverFailed(problems=(), error=error), CRASH)
+    assert running.after(6_999) == ()
+    assert running.after(1)[-1] == StartDriver()
+
+
+def test_a_slow_sink_is_told_while_it_is_slow(running: Pipeline) -> None:
+    wait = SinkWait(stage="load", sink="lake", blocked_by="batch_running")
+    slow = DriverBlocked(blocked_by=None, waits=(wait,))
+    assert running.on(slow) == (BeatNow(),)
+    assert running.on(slow) == ()
+    assert list(running.state.waits) == [wait]
+    assert running.on(DriverBlocked(blocked_by=None)) == (BeatNow(),)
+    assert list(running.state.waits) == []
+    running.on(slow, CRASH)
+    assert list(running.state.waits) == []
 
 
 def test_what_a_driver_leaves_out_is_told_until_another_one_starts(running: Pipeline) -> None:

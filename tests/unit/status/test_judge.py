@@ -19,7 +19,12 @@ from unit.status.fakes import (
     span,
     view,
 )
-from waybill_shared.contract.events import PartitionOffset, SinkDefinition, StageDefinition
+from waybill_shared.contract.events import (
+    PartitionOffset,
+    SinkDefinition,
+    SinkWait,
+    StageDefinition,
+)
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from waybill_shared.contract.vectors import Span
@@ -181,6 +186,36 @@ def test_what_a_driver_waits_for_is_told_while_there_is_one(
     waiting = replace(content, blocked_by="blocked_by_open_transaction")
     judgement = judge(claim(span(0, 5)), view(waiting))
     assert [stage.blocked_by for stage in judgement.stages] == [expected] * 2
+
+
+LAKE_WAITS = SinkWait(stage="load", sink="lake", blocked_by="sink_retrying", message="no answer")
+
+
+@pytest.mark.parametrize(
+    ("phase", "heard_at", "expected"),
+    [
+        ("Running", NOW, "sink_retrying"),
+        ("Recovering", NOW, "sink_retrying"),
+        ("Starting", NOW, "sink_retrying"),
+        ("Stopped", NOW, "stage_stopped"),
+        ("Recovering", LONG_AGO, "runner_silent"),
+    ],
+)
+def test_a_sink_that_is_waited_for_is_named(phase: str, heard_at: int, expected: str) -> None:
+    content = slot(lifecycle=life(phase), heard_at=heard_at)
+    judgement = judge(claim(span(0, 5)), view(replace(content, waits=(LAKE_WAITS,))))
+    enrich, load = judgement.stages
+    assert enrich.blocked_by != "sink_retrying"
+    assert load.blocked_by == expected
+    waited = [sink.wait for sink in load.sinks]
+    assert waited == [LAKE_WAITS if expected == "sink_retrying" else None]
+
+
+def test_a_sink_that_has_all_of_the_token_is_not_waited_for() -> None:
+    content = slot(copy=(5,), lake=(5,), lifecycle=life("Recovering"), heard_at=NOW)
+    judgement = judge(claim(span(0, 5)), view(replace(content, waits=(LAKE_WAITS,))))
+    assert judgement.kind == OutcomeKind.COMPLETE
+    assert [sink.wait for stage in judgement.stages for sink in stage.sinks] == [None] * 3
 
 
 ends = st.tuples(st.integers(0, 12), st.integers(0, 12))

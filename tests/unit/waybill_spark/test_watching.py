@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from waybill_shared.contract.events import IgnoredFields
+from waybill_shared.contract.events import IgnoredFields, SinkWait
 from waybill_spark.driver import pace, watching
 from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.blocking import OpenTransactions
@@ -33,6 +33,9 @@ class Stage:
     def readings(self) -> tuple[()]:
         return ()
 
+    def waits(self) -> tuple[SinkWait, ...]:
+        return ()
+
     def batches(self) -> int:
         return 0
 
@@ -55,7 +58,7 @@ class NoTransactions:
 def watch(stage: Stage, stop: threading.Event, told: list[tuple[IgnoredFields, ...]]) -> None:
     stages = [cast(RunningStage, stage)]
     transactions = cast(OpenTransactions, NoTransactions())
-    Watcher(stages, transactions, lambda word: None, told.append).run(stop)
+    Watcher(stages, transactions, lambda word, waits: None, told.append).run(stop)
 
 
 def test_stage_without_a_batch_asks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,7 @@ def _stage(stage: PipelineStage, lag: Lag) -> list[tuple[str, str, str]]:
         behind = lag.get((stage.name, sink.name))
         more = [f"{render.count(behind, 'offset')} behind"] if behind is not None else []
         more += ["tokens wait for it"] if sink.terminal else []
+        more += [f"blocked by {sink.blocked_by}"] if sink.blocked_by else []
         told = f"{sink.name}: {sink.kind} {sink.target or ''}".rstrip()
         rows.append(("", told, ", ".join(more)))
     return rows

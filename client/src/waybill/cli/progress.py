@@ -77,9 +77,18 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
         facts.extend(f"{render.spell(name)} {value}" for name, value in sink.version.items())
     if sink is not None and sink.detail:
         facts.append(sink.detail)
-    if stage.blocked_by:
-        facts.append(f"blocked by {stage.blocked_by}")
+    if blocked_by := _blocked_by(stage, sink):
+        facts.append(f"blocked by {blocked_by}")
     return ", ".join(facts)
+
+
+def _blocked_by(stage: StageProgress, sink: SinkProgress | None) -> str | None:
+    """Where one sink of the stage is waited for, the others are not blocked."""
+    if not any(each.blocked_by for each in stage.sinks):
+        return stage.blocked_by
+    if sink is None or not sink.blocked_by:
+        return None
+    return f"{sink.blocked_by}: {sink.message}" if sink.message else sink.blocked_by
 
 
 def _block(rows: list[_Row]) -> "Text":

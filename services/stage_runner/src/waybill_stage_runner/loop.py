@@ -172,7 +172,7 @@ def _as_said(event: DriverEvent) -> DriverNews | None:
         case "running":
             return DriverRuns()
         case "blocked":
-            return DriverBlocked(blocked_by=event.blocked_by)
+            return DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
         case "ignored":
             return DriverIgnores(fields=event.ignored)
         case "failed":

@@ -15,6 +15,7 @@ from waybill_shared.contract.events import (
     IgnoredFields,
     LifecycleError,
     Problem,
+    SinkWait,
     SqlGuard,
     StageDefinition,
 )
@@ -119,8 +120,8 @@ ORDERS: Final[TypeAdapter[Order]] = TypeAdapter(Annotated[Order, Field(discrimin
 class DriverEvent(_Message):
     """`run_id` or `check_id` says what it is about; without either it is about the driver itself.
 
-    `blocked` and `ignored` may be said again and again; without `blocked_by` nothing is waited for
-    any more.
+    `blocked` and `ignored` may be said again and again; without `blocked_by` and `waits` nothing is
+    waited for any more.
     """
 
     kind: Literal[
@@ -137,6 +138,7 @@ class DriverEvent(_Message):
     run_id: str | None = None
     check_id: str | None = None
     blocked_by: Obstacle | None = None
+    waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None

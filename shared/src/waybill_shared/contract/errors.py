@@ -27,6 +27,9 @@ UNKNOWN_HINT = "give all of it, to the Waybill that made it: it may be cut short
 class ContractError(Exception):
     """The root of what callers may catch."""
 
+    sink: str | None = None
+    """In which sink of a stage it happened, where that is known."""
+
 
 class InvalidMessage(ContractError):
     """A message that its reader cannot take; the offset advances past it."""

@@ -208,6 +208,18 @@ class LifecycleError:
     hint: str
     stage: str | None
     retryable: bool
+    sink: str | None = None
+    retry_after_ms: int = 0  # the sink has asked not to be tried again before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkWait:
+    """What a stage waits for in one of its sinks, while the others go on."""
+
+    stage: str
+    sink: str
+    blocked_by: str  # an Obstacle
+    message: str | None = None  # what the sink said, in one line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +239,7 @@ class LifecycleEvent:
     next_at: int | None
     at: int
     blocked_by: str | None = None  # an Obstacle
+    waits: tuple[SinkWait, ...] = ()
     sql_guard: SqlGuard = "strict"
 
 
@@ -244,12 +257,14 @@ class IgnoredFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """The runner of a pipeline lives; `blocked_by` is what its driver waits for."""
+    """The runner of a pipeline lives; `blocked_by` is what its driver waits for, `waits` what it
+    waits for in single sinks."""
 
     tenant: str
     pipeline_uid: str
     at: int
     blocked_by: str | None = None  # an Obstacle
+    waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
 
 

@@ -14,6 +14,7 @@ from waybill_shared.contract.events import (
     IgnoredFields,
     LifecycleEvent,
     PartitionOffset,
+    SinkWait,
     StageDefinition,
 )
 from waybill_shared.contract.vectors import Span
@@ -84,6 +85,7 @@ class Slot:
     lifecycle: LifecycleEvent | None = None  # the newest transition
     heard_at: int = 0  # when the runner was last heard of, by the tracker's clock
     blocked_by: str | None = None  # what a running driver waits for, by the newest of those
+    waits: tuple[SinkWait, ...] = ()  # what it waits for in single sinks, by the same
     ignored: tuple[IgnoredFields, ...] = ()  # by the newest of those too
     former: dict[str, tuple[PartitionOffset, ...]] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()

@@ -128,6 +128,8 @@ class Obstacle(Word):
         "a producer has left a transaction open in a topic that it reads",
     )
     NO_SPARK_EXECUTOR = "no_spark_executor", "the Spark cluster gives its driver no executor"
+    SINK_RETRYING = "sink_retrying", "a sink takes nothing now; its driver tries it again"
+    BATCH_RUNNING = "batch_running", "a sink has been taking one batch for more than two seconds"
 
 
 class StateInStage(Word):

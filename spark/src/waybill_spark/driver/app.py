@@ -6,12 +6,13 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from waybill_shared.contract.events import StageDefinition, to_vector
+from waybill_shared.contract.events import SinkWait, StageDefinition, to_vector
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
@@ -33,6 +34,8 @@ from waybill_spark.stage import TrackedStage
 from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
+
+SLOW_LOAD_MS: Final = 2_000  # a batch that a sink takes longer for is told of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,9 @@ class RunningStage:
 
     def hidden(self) -> bool:
         return self._tracked.hidden()
+
+    def waits(self) -> tuple[SinkWait, ...]:
+        return self._tracked.waits(SLOW_LOAD_MS)
 
     def readings(self) -> tuple[Reading, ...]:
         return readings(self.name, self._inputs, self._tracked.held())

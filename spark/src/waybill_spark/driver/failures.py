@@ -1,6 +1,7 @@
 """What a driver's failure means: who must act, and what to do."""
 
 import re
+from dataclasses import replace
 from typing import Final, Literal
 
 from pyspark.errors import PySparkException
@@ -44,7 +45,12 @@ def for_the_log(cause: BaseException) -> dict[str, object]:
 
 
 def describe(failure: BaseException, stage: str | None) -> LifecycleError:
-    """Who must act, what happened, and what to do."""
+    """Who must act, what happened, where, and what to do."""
+    sink = failure.sink if isinstance(failure, ContractError) else None
+    return replace(_describe(failure, stage), sink=sink)
+
+
+def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
     match failure:
         case MalformedRecord():
             hint = "mend the producer; a stage cannot skip a record yet, so it ends here"
@@ -66,7 +72,10 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
         case SinkSuperseded():
             hint = "another driver has taken over this stage"
             return _error("internal", str(failure), hint, stage, retryable=True)
-        case SinkUnreachable() | ClusterUnavailable():
+        case SinkUnreachable():
+            said_of = _error("external", str(failure), failure.hint, stage, retryable=True)
+            return replace(said_of, retry_after_ms=int(failure.retry_after_s * 1000))
+        case ClusterUnavailable():
             return _error("external", str(failure), failure.hint, stage, retryable=True)
         case Retryable():
             hint = f"it is tried again; if it goes on, see {LOG}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
-from waybill_shared.contract.events import IgnoredFields
+from waybill_shared.contract.events import IgnoredFields, SinkWait
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin
@@ -111,8 +111,9 @@ class PipelineRun:
             stack.callback(stages[-1].stop)
         return stages
 
-    def _tell_blocked(self, blocked_by: Obstacle | None) -> None:
-        self._tell(DriverEvent(kind="blocked", run_id=self._spec.run_id, blocked_by=blocked_by))
+    def _tell_blocked(self, by: Obstacle | None, waits: tuple[SinkWait, ...] = ()) -> None:
+        run_id = self._spec.run_id
+        self._tell(DriverEvent(kind="blocked", run_id=run_id, blocked_by=by, waits=waits))
 
     def _tell_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
         self._tell(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import IgnoredFields
+from waybill_shared.contract.events import IgnoredFields, SinkWait
 from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.app import RunningStage, settle
 from waybill_spark.driver.blocking import OpenTransactions
@@ -24,14 +24,15 @@ SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another
 
 
 class Watcher:
-    """`tell` is called with what the pipeline waits for, and with None when that is over;
-    `tell_ignored` with the fields that its records have and its inputs have not."""
+    """`tell` is called with what the pipeline waits for, as a whole and in single sinks, and once
+    more when that is over; `tell_ignored` with the fields that its records have and its inputs have
+    not."""
 
     def __init__(
         self,
         stages: Sequence[RunningStage],
         transactions: OpenTransactions,
-        tell: Callable[[Obstacle | None], None],
+        tell: Callable[[Obstacle | None, tuple[SinkWait, ...]], None],
         tell_ignored: Callable[[tuple[IgnoredFields, ...]], None],
         executors: Executors | None = None,
     ) -> None:
@@ -41,7 +42,7 @@ class Watcher:
         self._tell_ignored = tell_ignored
         self._executors = executors
         self._pace = Pace(stages, time.monotonic)
-        self._told: Obstacle | None = None
+        self._told: tuple[Obstacle | None, tuple[SinkWait, ...]] = (None, ())
         self._told_ignored: tuple[IgnoredFields, ...] = ()
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
@@ -72,9 +73,10 @@ class Watcher:
         )
         if word is None and any(stage.hidden() for stage in self._stages):
             word = Obstacle.BLOCKED_BY_OPEN_TRANSACTION
-        if word != self._told:
-            self._tell(word)
-            self._told = word
+        blocked = word, tuple(wait for stage in self._stages for wait in stage.waits())
+        if blocked != self._told:
+            self._tell(*blocked)
+            self._told = blocked
 
     def _say_what_is_ignored(self) -> None:
         ignored = unite(stage.ignored() for stage in self._stages)

@@ -20,11 +20,13 @@ class SinkSuperseded(ContractError):
 
 
 class SinkUnreachable(Retryable):
-    """It does not answer, or cannot be written to; the `hint` says where to look."""
+    """It does not answer, or cannot be written to; the `hint` says where to look. It is tried again
+    after `retry_after_s`, or later."""
 
-    def __init__(self, message: str, *, hint: str) -> None:
+    def __init__(self, message: str, *, hint: str, retry_after_s: float = 0) -> None:
         super().__init__(message)
         self.hint = hint
+        self.retry_after_s = retry_after_s
 
 
 class RowsRefused(UserError):

@@ -83,6 +83,7 @@ class KafkaPublisher:
                 pipeline_uid=state.record.pipeline_uid,
                 at=now,
                 blocked_by=state.blocked_by,
+                waits=state.waits,
                 ignored=state.ignored,
             )
             for state in states

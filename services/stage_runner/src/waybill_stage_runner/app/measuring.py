@@ -18,8 +18,13 @@ def show(states: Iterable[PipelineState]) -> None:
     metrics.show("waybill_driver_attempts", {(s.record.name,): s.attempt for s in held})
     metrics.show(
         "waybill_pipeline_blocked",
-        {(s.record.name, s.blocked_by): 1 for s in held if s.blocked_by is not None},
+        {(s.record.name, word): 1 for s in held for word in _obstacles(s)},
     )
+
+
+def _obstacles(state: PipelineState) -> set[str]:
+    waits = {wait.blocked_by for wait in state.waits}
+    return waits if state.blocked_by is None else {state.blocked_by, *waits}
 
 
 def show_drivers(drivers: Iterable[Driver]) -> None:

@@ -40,6 +40,7 @@ def worth_another(state: PipelineState, error: LifecycleError) -> bool:
 
 def later(state: PipelineState, error: LifecycleError, now: int) -> PipelineState:
     wait = min(BACKOFF_MS_FIRST * 2 ** min(state.attempt, DOUBLINGS_MAX), BACKOFF_MS_MAX)
+    wait = max(wait, min(error.retry_after_ms, BACKOFF_MS_MAX))
     return replace(
         state,
         attempt=state.attempt + 1,

@@ -8,6 +8,7 @@ from waybill_shared.contract.events import (
     LifecycleError,
     PipelineRecord,
     Problem,
+    SinkWait,
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
@@ -37,9 +38,10 @@ class DriverRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverBlocked:
-    """The driver says what it waits for; None: for nothing any more."""
+    """The driver says what it waits for; without either: for nothing any more."""
 
     blocked_by: Obstacle | None
+    waits: tuple[SinkWait, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from waybill_shared.contract.events import (
     LifecycleEvent,
     PipelineRecord,
     Problem,
+    SinkWait,
     SqlGuard,
 )
 from waybill_shared.contract.lifecycle import Phase
@@ -22,6 +23,8 @@ from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.moves import Announce, Answer, Move
 
 ITSELF: Final = "stage_runner"
+UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
+"""A sink that has failed is waited for until a driver has opened it again."""
 BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # nobody asks for these
 EventKind = Literal["claim", "transition", "heartbeat"]
 
@@ -53,6 +56,7 @@ class PipelineState:
     reason: str = ""
     actor: str = ITSELF  # who wanted this phase
     blocked_by: Obstacle | None = None
+    waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
 
     def event(self, kind: EventKind, phase_from: str | None, said: Saying) -> LifecycleEvent:
@@ -71,6 +75,7 @@ class PipelineState:
             attempt=self.attempt,
             next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
             blocked_by=self.blocked_by,
+            waits=self.waits,
             at=said.at,
             sql_guard=said.sql_guard,
         )
@@ -83,6 +88,7 @@ def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision
     if state.phase is phase:
         return state, ()
     blocked_by = state.blocked_by if phase is Phase.RUNNING else None
+    waits = state.waits if phase in UNTIL_IT_RUNS else ()
     ignored = () if phase is Phase.STARTING else state.ignored
     wanted = () if phase in BY_ITSELF else state.pending
     actor = wanted[-1].actor if wanted else ITSELF
@@ -93,6 +99,7 @@ def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision
         reason=reason,
         actor=actor,
         blocked_by=blocked_by,
+        waits=waits,
         ignored=ignored,
     )
     return entered, (Announce(phase_from=state.phase),)

@@ -13,10 +13,11 @@ from waybill_shared.contract.events import (
     LifecycleError,
     PipelineRecord,
     Problem,
+    SinkWait,
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action, OperationState
+from waybill_shared.contract.words import Action, Obstacle, OperationState
 from waybill_stage_runner.core.attempts import (
     PROBLEM_OF,
     anew,
@@ -51,6 +52,7 @@ from waybill_stage_runner.core.states import (
     enter,
 )
 
+SAID_CHARACTERS: Final = 300  # of a sink's own words
 HEALTHY_MS: Final = 120_000  # running this long means the fault is over: attempts begin anew
 STARTING_MS_MAX: Final = 180_000  # a cold JVM on a loaded machine takes 20 s
 STOPPING_MS_MAX: Final = 60_000  # a running batch may finish
@@ -180,9 +182,8 @@ def _runs(state: PipelineState, now: int) -> Decision:
 
 def _blocked(state: PipelineState, event: DriverBlocked) -> Decision:
     going_on = state.phase in (Phase.STARTING, Phase.RUNNING)
-    if not going_on or state.blocked_by == event.blocked_by:
-        return state, ()
-    return replace(state, blocked_by=event.blocked_by), (BeatNow(),)
+    after = replace(state, blocked_by=event.blocked_by, waits=event.waits)
+    return (after, (BeatNow(),)) if going_on and after != state else (state, ())
 
 
 def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
@@ -193,12 +194,21 @@ def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
     error = state.error or crash(event)
     state = replace(state, error=error)
     if worth_another(state, error):
-        return enter(later(state, error, now), Phase.RECOVERING, now, error.message)
+        waiting = replace(later(state, error, now), waits=_waits_for_sink(error))
+        return enter(waiting, Phase.RECOVERING, now, error.message)
     failed, actions = enter(state, Phase.FAILED, now, error.message)
     errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
     failed = replace(failed, problems=())
     answered, answers = answer_all(failed, OperationState.FAILED, errors, problem)
     return answered, actions + answers
+
+
+def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:
+    if error.stage is None or error.sink is None or error.domain != "external":
+        return ()
+    said = error.message.split("\n", 1)[0][:SAID_CHARACTERS]
+    by = Obstacle.SINK_RETRYING
+    return (SinkWait(stage=error.stage, sink=error.sink, blocked_by=by, message=said),)
 
 
 def _closing_ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:

@@ -258,12 +258,14 @@ def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[Sta
     """Every stage on the way, with those sinks that are not younger than the token."""
     for stage in definition.stages:
         sinks = tuple(
-            _sink(wanted, sink_key(stage.name, sink.name, sink.since), sink, view, definition)
+            _sink(wanted, stage.name, sink, view, definition)
             for sink in stage.sinks
             if stage_key(stage) in wanted.stages and sink.since <= wanted.generation
         )
         if sinks:
-            yield StageJudgement(name=stage.name, blocked_by=view.blocked_by, sinks=sinks)
+            waits = (sink.wait for sink in sinks if sink.wait is not None)
+            by = next((wait.blocked_by for wait in waits), view.blocked_by)
+            yield StageJudgement(name=stage.name, blocked_by=by, sinks=sinks)
 
 
 def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool:
@@ -277,18 +279,21 @@ def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool
 
 
 def _sink(
-    wanted: _Wanted, key: str, sink: SinkDefinition, view: View, definition: Definition
+    wanted: _Wanted, stage: str, sink: SinkDefinition, view: View, definition: Definition
 ) -> SinkJudgement:
     """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
+    key = sink_key(stage, sink.name, sink.since)
     reached, lost = view.reached.get(key, {}), view.losses_of(key)
     goal = ends(wanted.spans)
+    covered = passes(reached, goal)
     return SinkJudgement(
         key=key,
         name=sink.name,
         required=_last(sink, wanted.generation, definition),
         wanted=goal,
-        covered=passes(reached, goal),
+        covered=covered,
         vacuous=covers(wanted.bases, goal),
         lost=any(misses(span, reached, lost) for span in wanted.spans),
         coming=tuple(left for span in wanted.spans for left in left_of(span, reached, lost)),
+        wait=None if covered else view.wait_of(stage, sink.name),
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from waybill_shared.contract.events import SinkWait
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
@@ -64,6 +65,7 @@ class SinkJudgement:
     lost: bool = False
     removed: bool = False
     coming: tuple[Span, ...] = ()
+    wait: SinkWait | None = None
 
     @property
     def behind(self) -> int:
@@ -112,6 +114,10 @@ class SinkOutcome:
         metadata={"description": "from which the data is visible"}
     )
     detail: BatchDetail | None = field(metadata={"exclude_if": _silent})
+    blocked_by: str | None = field(metadata={"exclude_if": _silent})
+    message: str | None = field(
+        metadata={"description": "what the sink said", "exclude_if": _silent}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,4 +266,6 @@ def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
         behind=sink.behind,
         version=(batch.version or None) if batch is not None else None,
         detail=BatchDetail.EXPIRED if sink.brought and batch is None else None,
+        blocked_by=None if sink.wait is None else sink.wait.blocked_by,
+        message=None if sink.wait is None else sink.wait.message,
     )

@@ -8,13 +8,15 @@ from waybill_shared.contract.events import (
     IgnoredFields,
     LifecycleError,
     PipelineRecord,
+    SinkDefinition,
+    SinkWait,
     StageDefinition,
 )
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
-from waybill_status.core.views import SlotReading, silent, usable_slot
+from waybill_status.core.views import SlotReading, silent, usable_slot, waits_of
 
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
 
@@ -56,6 +58,8 @@ class SinkDetail:
     kind: str
     target: str
     terminal: bool
+    blocked_by: str | None = field(metadata={"description": "what it keeps its stage waiting with"})
+    message: str | None = field(metadata={"description": "what the sink said"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +123,7 @@ def detail_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineDe
     slot = usable_slot(reading)
     heard = slot is not None and reading is not None and not silent(slot, reading.stamp.now_ms)
     newest = slot.lifecycle if slot is not None else None
+    waits = waits_of(slot, reading.stamp.now_ms) if slot is not None and reading is not None else ()
     return PipelineDetail(
         **asdict(summary_of(record, reading)),
         blocked_by=slot.blocked_by if slot is not None and heard else None,
@@ -127,7 +132,7 @@ def detail_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineDe
         error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
         inputs=tuple(_inputs(record, () if slot is None else slot.ignored)),
-        stages=tuple(_stage(stage, slot) for stage in record.stages),
+        stages=tuple(_stage(stage, slot, waits) for stage in record.stages),
         graph=graph_of(record.stages),
         manifest=record.manifest,
     )
@@ -156,18 +161,27 @@ def _inputs(record: PipelineRecord, ignored: tuple[IgnoredFields, ...]) -> list[
     ]
 
 
-def _stage(stage: StageDefinition, slot: Slot | None) -> StageDetail:
+def _stage(stage: StageDefinition, slot: Slot | None, waits: tuple[SinkWait, ...]) -> StageDetail:
+    by_sink = {wait.sink: wait for wait in waits if wait.stage == stage.name}
     states = {} if slot is None else slot.sinks
     mine = [states.get(sink_key(stage.name, sink.name, sink.since)) for sink in stage.sinks]
     done = [state for state in mine if state is not None and state.batch_id >= 0]
     return StageDetail(
         name=stage.name,
         inputs=tuple(source.name for source in stage.inputs),
-        sinks=tuple(
-            SinkDetail(name=k.name, kind=k.kind, target=k.target, terminal=k.terminal)
-            for k in stage.sinks
-        ),
+        sinks=tuple(_sink(sink, by_sink.get(sink.name)) for sink in stage.sinks),
         last_batch=_last_batch(max(done, key=lambda state: state.committed_at)) if done else None,
+    )
+
+
+def _sink(sink: SinkDefinition, wait: SinkWait | None) -> SinkDetail:
+    return SinkDetail(
+        name=sink.name,
+        kind=sink.kind,
+        target=sink.target,
+        terminal=sink.terminal,
+        blocked_by=None if wait is None else wait.blocked_by,
+        message=None if wait is None else wait.message,
     )
 
 

@@ -60,5 +60,6 @@ def _sink(sinks: Sequence[SinkJudgement]) -> SinkJudgement:
             vacuous=first.vacuous and sink.vacuous,
             lost=first.lost or sink.lost,
             coming=merge_spans((*first.coming, *sink.coming)),
+            wait=first.wait or sink.wait,
         )
     return first

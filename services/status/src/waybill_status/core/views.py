@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from waybill_shared.contract.events import Definition, to_vector
+from waybill_shared.contract.events import Definition, SinkWait, to_vector
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
 from waybill_shared.contract.slots import (
     NON_FINAL_AGE_MS_MAX,
@@ -120,7 +120,12 @@ class View:
     former: Mapping[str, Vector]
     removals: tuple[Removal, ...]
     blocked_by: str | None
+    waits: tuple[SinkWait, ...]
     version: int = field(compare=False)
+
+    def wait_of(self, stage: str, sink: str) -> SinkWait | None:
+        same = (wait for wait in self.waits if (wait.stage, wait.sink) == (stage, sink))
+        return next(same, None)
 
     def losses_of(self, key: str) -> SinkLosses:
         return self.losses.get(key, NOTHING)
@@ -156,6 +161,7 @@ def view_of(reading: SlotReading | None) -> View:
         former=reading.former,
         removals=reading.removals,
         blocked_by=_blocked_by(slot, stamp.now_ms),
+        waits=waits_of(slot, stamp.now_ms),
         version=stamp.version,
     )
 
@@ -172,6 +178,14 @@ def silent(slot: Slot, now_ms: int) -> bool:
     return now_ms - slot.heard_at > HEARTBEAT_AGE_MS_MAX
 
 
+def waits_of(slot: Slot, now_ms: int) -> tuple[SinkWait, ...]:
+    """Without a driver, and without news of one, no sink is waited for."""
+    event = slot.lifecycle
+    if event is None or event.phase in BLOCKED_BY_PHASE or silent(slot, now_ms):
+        return ()
+    return slot.waits
+
+
 def _no_view(fault: UnknownReason, *, version: int) -> View:
     return View(
         fault=fault,
@@ -183,6 +197,7 @@ def _no_view(fault: UnknownReason, *, version: int) -> View:
         former={},
         removals=(),
         blocked_by=None,
+        waits=(),
         version=version,
     )
 

@@ -52,7 +52,8 @@ def apply_fact(slot: Slot, fact: Fact) -> Applied:
 def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
     """The runner lives, and says what blocks the pipeline, and what it leaves out."""
     heard_at = max(slot.heard_at, now_ms)
-    return replace(slot, heard_at=heard_at, blocked_by=beat.blocked_by, ignored=beat.ignored)
+    slot = replace(slot, heard_at=heard_at, ignored=beat.ignored)
+    return replace(slot, blocked_by=beat.blocked_by, waits=beat.waits)
 
 
 def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
@@ -70,7 +71,7 @@ def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
         said = event
     elif said.phase == event.phase:
         said = replace(said, reason=event.reason)
-    return replace(slot, lifecycle=said, blocked_by=event.blocked_by)
+    return replace(slot, lifecycle=said, blocked_by=event.blocked_by, waits=event.waits)
 
 
 def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Slot:
