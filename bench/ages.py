@@ -41,7 +41,7 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_consumer, make_producer, produce_and_wait
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.kafka.partitioner import partition_of
-from waybill_spark.sinks.kafka.fences import newest_fence
+from waybill_spark.fence_topic.reading import Fences
 from waybill_token_tracker.adapters.journal import STAMPED, stamp
 from waybill_token_tracker.core.snapshots import HISTORY_MAX, TAIL_MAX, pack
 
@@ -72,7 +72,7 @@ def fences(around: Surroundings) -> None:
     partition = partition_of(key, PARTITIONS)
     none = next(k for k in map(str, range(99)) if partition_of(k, PARTITIONS) == partition)
     for what, asked in (("the newest", key), ("a key that has none", none)):
-        took = timed(lambda asked=asked: newest_fence(admin, topic, asked))  # type: ignore[misc]
+        took = timed(lambda asked=asked: Fences(admin, PREFIX).newest(asked))  # type: ignore[misc]
         print(f"{FENCES:,} fences of {len(value)} B, {what}: {took:.2f} s")
 
 

@@ -34,6 +34,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, position_of, read_to_end
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.driver.topics import TopicSource
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import BatchRows
@@ -334,14 +335,12 @@ def empty(admin: KafkaAdmin, topic: str) -> bool:
 
 def sink_in(admin: KafkaAdmin, topic: str, topic_id: str) -> KafkaSink:
     target = KafkaSinkTarget(
-        kafka=admin.cluster,
-        topic_prefix=PREFIX,
         topic=topic,
         topic_id=topic_id,
         absent_s=OTHER_ID_S,
     )
     life = SinkLife(name="out", since=1, fence_key=f"default/{topic}/copy/out@1")
-    return KafkaSink(life, target, admin)
+    return KafkaSink(life, target, Fences(admin, PREFIX))
 
 
 def opened(admin: KafkaAdmin, topic: str) -> KafkaSink:

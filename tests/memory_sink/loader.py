@@ -52,6 +52,9 @@ class MemorySink:
         self._seen = self._shelf.fences[self._key] = fence
         return self._written(fence)
 
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        return None
+
     def await_visible(self, fence: Fence) -> bool:
         return True
 

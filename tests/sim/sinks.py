@@ -124,6 +124,9 @@ class TableSink:
             self._table.rows.setdefault(self._key, []).extend(rows.rows)
         self._table.fences[self._key] = fence
 
+    def refused(self, rows: object) -> str | None:
+        return None
+
     def await_visible(self, fence: Fence) -> bool:
         return True
 
@@ -178,6 +181,9 @@ class KafkaSink:
         self._storage.witness.moved(self._key, before, complete, batch)
         self._edge(f"{self.name}.answer_lost")
         return Written(fence=complete, version={})
+
+    def refused(self, rows: object) -> str | None:
+        return None
 
     def await_visible(self, fence: Fence) -> bool:
         self._storage.cluster.write_markers()

@@ -16,8 +16,9 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, read_ranges
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.partitioner import partition_of
+from waybill_spark.fence_topic import reading
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkLife, Written
-from waybill_spark.sinks.kafka import fences
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 
 PARTITIONS = 8
@@ -42,13 +43,13 @@ def sink(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
 def claimed(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
     """Its topic is of no concern here: only its fences are written."""
     target = KafkaSinkTarget(
-        kafka=surroundings.kafka,
-        topic_prefix=surroundings.prefix,
         topic="out",
         topic_id="A",
         absent_s=0.0,
     )
-    sink = KafkaSink(SinkLife(name="out", since=1, fence_key=key), target, admin)
+    sink = KafkaSink(
+        SinkLife(name="out", since=1, fence_key=key), target, Fences(admin, surroundings.prefix)
+    )
     sink.claim()
     return sink
 
@@ -138,11 +139,45 @@ def test_of_a_long_history_little_is_read_and_one_fence_decoded(
             yield message
 
     monkeypatch.setattr(codec, "decode", decode_counted)
-    monkeypatch.setattr(fences, "read_ranges", read_counted)
+    monkeypatch.setattr(reading, "read_ranges", read_counted)
 
     assert sequence(sink.last()) == 7
     assert len(decoded) == 1
-    assert len(read) <= fences.FIRST_STEP
+    assert len(read) <= reading.FIRST_STEP
+
+
+def test_the_sinks_of_a_driver_read_a_partition_once_and_then_what_is_new(
+    surroundings: Surroundings, admin: KafkaAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [f"default/{uuid.uuid4()}/copy/out" for _ in range(60)]
+    partition = partition_of(keys[0], PARTITIONS)
+    one, other, *_ = (key for key in keys if partition_of(key, PARTITIONS) == partition)
+    written = {key: claimed(surroundings, admin, key) for key in (one, other)}
+    for sink in written.values():
+        sink.write(None, make_fence(sequence=4))
+    read: list[Message] = []
+
+    def read_counted(
+        kafka: Kafka, topic: str, ranges: Mapping[int, tuple[int, int]], *, committed: bool
+    ) -> Iterator[Message]:
+        for message in read_ranges(kafka, topic, ranges, committed=committed):
+            read.append(message)
+            yield message
+
+    monkeypatch.setattr(reading, "read_ranges", read_counted)
+    fences = Fences(admin, surroundings.prefix)
+    fences.expect(other)
+    assert in_fence(fences.newest(one)) == 4
+    assert len(read) >= 2
+    read.clear()
+    written[other].write(None, make_fence(sequence=5))
+    assert in_fence(fences.newest(other)) == 5
+    assert in_fence(fences.newest(one)) == 4
+    assert [message.key() for message in read] == [other.encode()]
+
+
+def in_fence(value: bytes | None) -> int | None:
+    return None if value is None else codec.decode(Fence, value).sequence
 
 
 def write_many(surroundings: Surroundings, topic: str, key: str) -> None:

@@ -17,6 +17,7 @@ from waybill_shared.contract.events import Fence, Gap
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, read_to_end
 from waybill_shared.kafka.topics import create_missing
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Sink, SinkLife
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.stopping import StageStopped
@@ -31,13 +32,16 @@ def admin(surroundings: Surroundings) -> KafkaAdmin:
 
 
 @pytest.fixture
-def target(surroundings: Surroundings, admin: KafkaAdmin) -> KafkaSinkTarget:
+def fences(surroundings: Surroundings, admin: KafkaAdmin) -> Fences:
+    return Fences(admin, surroundings.prefix)
+
+
+@pytest.fixture
+def target(admin: KafkaAdmin) -> KafkaSinkTarget:
     topic = f"out-{uuid.uuid4().hex[:8]}"
     create_missing(admin, [NewTopic(topic, PARTITIONS, 1)])
     eventually(lambda: _topic_id(admin, topic))
     return KafkaSinkTarget(
-        kafka=surroundings.kafka,
-        topic_prefix=surroundings.prefix,
         topic=topic,
         topic_id=_topic_id(admin, topic),
         absent_s=OTHER_ID_S,
@@ -58,8 +62,8 @@ def life_in(target: KafkaSinkTarget) -> SinkLife:
     return SinkLife(name="out", since=1, fence_key=f"default/{target.topic}/copy/out@1")
 
 
-def opened(target: KafkaSinkTarget, admin: KafkaAdmin) -> KafkaSink:
-    sink = KafkaSink(life_in(target), target, admin)
+def opened(target: KafkaSinkTarget, fences: Fences) -> KafkaSink:
+    sink = KafkaSink(life_in(target), target, fences)
     sink.claim()
     return sink
 
@@ -72,59 +76,59 @@ def rows(*numbers: int) -> Iterable[pa.RecordBatch]:
     return batches
 
 
-def committed(target: KafkaSinkTarget) -> list[int]:
-    found = read_to_end(target.kafka, target.topic, range(PARTITIONS))
+def committed(target: KafkaSinkTarget, fences: Fences) -> list[int]:
+    found = read_to_end(fences.admin.cluster, target.topic, range(PARTITIONS))
     return sorted(json.loads(message.value() or b"")["order_id"] for message in found)
 
 
 class TopicPlace:
-    def __init__(self, target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
+    def __init__(self, target: KafkaSinkTarget, fences: Fences) -> None:
         self._target = target
-        self._admin = admin
+        self._fences = fences
 
     def sink(self, since: int = 1) -> Sink:
         key = f"default/{self._target.topic}/copy/out@{since}"
         life = SinkLife(name="out", since=since, fence_key=key)
-        return KafkaSink(life, self._target, self._admin)
+        return KafkaSink(life, self._target, self._fences)
 
     def rows(self, *numbers: int) -> Iterable[pa.RecordBatch]:
         return rows(*numbers)
 
     def read(self) -> list[int]:
-        return committed(self._target)
+        return committed(self._target, self._fences)
 
 
 class TestKafkaSink(SinkContract):
     @pytest.fixture
-    def place(self, target: KafkaSinkTarget, admin: KafkaAdmin) -> TopicPlace:
-        return TopicPlace(target, admin)
+    def place(self, target: KafkaSinkTarget, fences: Fences) -> TopicPlace:
+        return TopicPlace(target, fences)
 
 
-def test_the_fence_holds_where_the_rows_stand(target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
-    sink = opened(target, admin)
+def test_the_fence_holds_where_the_rows_stand(target: KafkaSinkTarget, fences: Fences) -> None:
+    sink = opened(target, fences)
 
     written = sink.write(rows(*range(10)), make_fence(sequence=0))
     sink.await_visible(written.fence)
 
-    ends = admin.stable_ends(target.topic, range(PARTITIONS))
-    assert committed(target) == list(range(10))
+    ends = fences.admin.stable_ends(target.topic, range(PARTITIONS))
+    assert committed(target, fences) == list(range(10))
     assert all(output.end <= ends[output.partition] for output in written.fence.outputs)
     assert sum(o.end - o.first for o in written.fence.outputs) == 10
 
 
 def test_every_record_says_which_batch_it_came_with(
-    target: KafkaSinkTarget, admin: KafkaAdmin
+    target: KafkaSinkTarget, fences: Fences
 ) -> None:
     fence = make_fence(sequence=0)
-    sink = opened(target, admin)
+    sink = opened(target, fences)
     sink.await_visible(sink.write(rows(*range(3)), fence).fence)
-    found = read_to_end(target.kafka, target.topic, range(PARTITIONS))
+    found = read_to_end(fences.admin.cluster, target.topic, range(PARTITIONS))
     said = [("waybill-batch", f"{fence.lineage}:{fence.batch_id}".encode())]
     assert [message.headers() for message in found] == [said] * 3
 
 
-def test_outputs_are_cumulative(target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
-    sink = opened(target, admin)
+def test_outputs_are_cumulative(target: KafkaSinkTarget, fences: Fences) -> None:
+    sink = opened(target, fences)
     first = sink.write(rows(*range(10)), make_fence(sequence=0)).fence
 
     second = sink.write(rows(1), after(first)).fence
@@ -136,15 +140,15 @@ def test_outputs_are_cumulative(target: KafkaSinkTarget, admin: KafkaAdmin) -> N
 
 
 def test_markers_and_what_others_write_between_batches_are_gaps(
-    target: KafkaSinkTarget, admin: KafkaAdmin
+    target: KafkaSinkTarget, fences: Fences
 ) -> None:
-    sink = opened(target, admin)
+    sink = opened(target, fences)
     first = sink.write(rows(1), make_fence(sequence=0)).fence
     second = sink.write(rows(1), after(first)).fence
     (output,) = second.outputs
     assert (output.first, output.end, output.gaps) == (2, 3, (Gap(start=1, end=2),))
 
-    stranger = make_producer(target.kafka)
+    stranger = make_producer(fences.admin.cluster)
     stranger.produce(target.topic, value=b'{"order_id": 2}', partition=output.partition)
     assert stranger.flush(10.0) == 0
     (output,) = sink.write(rows(1), after(second)).fence.outputs
@@ -153,17 +157,17 @@ def test_markers_and_what_others_write_between_batches_are_gaps(
 
 
 def test_nothing_is_written_into_a_topic_of_another_identity(
-    target: KafkaSinkTarget, admin: KafkaAdmin
+    target: KafkaSinkTarget, fences: Fences
 ) -> None:
     sink = KafkaSink(
         life_in(target),
         replace(target, topic_id="AAAAAAAAAAAAAAAAAAAAAA"),
-        admin,
+        fences,
     )
     sink.claim()
 
     with pytest.raises(StageStopped, match="topic_recreated"):
         sink.write(rows(1), make_fence(sequence=0))
 
-    assert committed(target) == []
+    assert committed(target, fences) == []
     assert sink.last() is None

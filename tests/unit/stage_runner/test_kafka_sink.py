@@ -10,8 +10,8 @@ from builders import make_fence
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Output
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
-from waybill_shared.kafka.cluster import KafkaCluster
 from waybill_spark import topic_ids
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.stopping import StageStopped
@@ -80,12 +80,9 @@ def broker() -> Broker:
 
 @pytest.fixture
 def sink(broker: Broker) -> KafkaSink:
-    kafka = cast(KafkaCluster, None)
-    target = KafkaSinkTarget(
-        kafka=kafka, topic_prefix="waybill", topic="t", topic_id="old", absent_s=ABSENT_S
-    )
+    target = KafkaSinkTarget(topic="t", topic_id="old", absent_s=ABSENT_S)
     life = SinkLife(name="out", since=1, fence_key="key")
-    return KafkaSink(life, target, cast(KafkaAdmin, broker))
+    return KafkaSink(life, target, Fences(cast(KafkaAdmin, broker), "waybill"))
 
 
 def test_what_every_reader_can_see_is_visible(sink: KafkaSink) -> None:

@@ -19,6 +19,7 @@ from waybill_shared.tools import sink_kinds
 from waybill_shared.tools.manifest_schema import manifest_schema
 from waybill_spark.driver.planned import join
 from waybill_spark.driver.sinks import open_sinks
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_stage_runner.core.planning import TopicState, define, topics_of
 
@@ -85,9 +86,9 @@ def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
         places=SinkPlaces(lakehouse_folder=Path()),
         topic_absent_s=0.0,
     )
-    admin = cast(KafkaAdmin, Admin())
+    fences = Fences(cast(KafkaAdmin, Admin()), "waybill")
     (planned,) = join(manifest, [definition])
-    paused, newer = (open_sinks(spec, admin, planned, schemas={})[0] for _ in range(2))
+    paused, newer = (open_sinks(spec, fences, planned, schemas={})[0] for _ in range(2))
     for sink in (paused, newer):
         sink.claim()
     newer.write(ROWS, make_fence(sequence=0))

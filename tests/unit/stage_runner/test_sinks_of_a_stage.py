@@ -13,6 +13,7 @@ from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import sinks
 from waybill_spark.driver.planned import join
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Opening, SinkLife
 from waybill_stage_runner.core.planning import TopicState, define
 
@@ -66,7 +67,8 @@ def fence_key(
         topic_absent_s=0.0,
     )
     (planned,) = join(MANIFEST, [stage])
-    sinks.open_sinks(spec, cast(KafkaAdmin, Admin(cluster)), planned, schemas={})
+    fences = Fences(cast(KafkaAdmin, Admin(cluster)), prefix)
+    sinks.open_sinks(spec, fences, planned, schemas={})
     return lives[-1].fence_key
 
 

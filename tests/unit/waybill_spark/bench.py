@@ -54,6 +54,9 @@ class ListSink:
             self.numbers += batch.column("n").to_pylist()
         return Written(fence=fence, version={"v": str(len(self.fences))})
 
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        return None
+
     def await_visible(self, fence: Fence) -> bool:
         if self.gone is not None:
             raise self.gone
@@ -99,6 +102,9 @@ class ListWriter:
         written = self.sink.write(rows, fence)
         self.seen += 1
         return written
+
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        return None
 
     def await_visible(self, fence: Fence) -> bool:
         return self.sink.await_visible(fence)

@@ -21,6 +21,7 @@ from waybill_spark.commits import Identity, message_of
 from waybill_spark.driver.app import later_sinks, stage_inputs
 from waybill_spark.driver.planned import PlannedStage, join
 from waybill_spark.driver.sinks import open_sinks
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.ledger import Ledger, where_to_begin
 from waybill_spark.stopping import StageStopped
 
@@ -56,16 +57,17 @@ def report_last(
                 emit=emit,
                 clock=clock,
             )
-            for sink in open_sinks(spec, admin, planned, schemas={})
+            for sink in open_sinks(spec, fences, planned, schemas={})
         ]
 
+    fences = Fences(admin, spec.topic_prefix)
     closing = join(parse_manifest(spec.manifest), spec.closing)
     for going in closing:
         stays = replace(going, definition=staying(going.definition, spec.stages))
         refuse_before_begun(ledgers(going), ledgers(stays))
     for going in closing:
         for ledger in ledgers(going):
-            ledger.sink.claim()
+            ledger.claim()
             ledger.read()
             _report(ledger)
             ledger.sink.close()

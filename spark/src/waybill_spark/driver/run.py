@@ -26,6 +26,7 @@ from waybill_spark.driver.executors import Executors, SparkApplication
 from waybill_spark.driver.planned import join
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.watching import Watcher
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.loads import ParallelLoads
 
 logger = logging.getLogger(__name__)
@@ -103,10 +104,10 @@ class PipelineRun:
     ) -> list[RunningStage]:
         manifest = parse_manifest(self._spec.manifest)
         planned = {each.stage.name: each for each in join(manifest, self._spec.stages)}
-        stages = []
+        stages, fences = [], Fences(self._admin, self._spec.topic_prefix)
         for each in compiled:
             going = planned[each.stage.name]
-            sinks = open_sinks(self._spec, self._admin, going, each.schemas)
+            sinks = open_sinks(self._spec, fences, going, each.schemas)
             stages.append(RunningStage(each, going.definition, sinks, around))
             stack.callback(stages[-1].stop)
         return stages

@@ -7,20 +7,20 @@ import pyarrow as pa
 from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.events import SinkDefinition
 from waybill_shared.contract.slots import sink_key
-from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver.planned import PlannedStage
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Opening, Sink, SinkLife
 from waybill_spark.sinks.opening import loader_of
 
 
 def open_sinks(
     spec: RunSpec,
-    admin: KafkaAdmin,
+    fences: Fences,
     planned: PlannedStage,
     schemas: Mapping[str, pa.Schema],
 ) -> tuple[Sink, ...]:
     """By sink name, `schemas` says what is written; a sink without one can only be read."""
-    environment = f"{admin.cluster_id()}/{spec.topic_prefix}"
+    environment = f"{fences.admin.cluster_id()}/{spec.topic_prefix}"
     return tuple(
         loader_of(defined.kind).open(
             Opening(
@@ -28,8 +28,7 @@ def open_sinks(
                 sink=planned.sink(defined.name),
                 topic_id=defined.topic_id,
                 schema=schemas.get(defined.name),
-                admin=admin,
-                topic_prefix=spec.topic_prefix,
+                fences=fences,
                 places=spec.places,
                 topic_absent_s=spec.topic_absent_s,
             )

@@ -12,7 +12,7 @@ from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import Fence, FieldMap, Problem
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_spark.fence_topic.reading import Fences
 
 
 class SinkSuperseded(ContractError):
@@ -82,6 +82,12 @@ class Sink(Protocol):
         (the outputs of a Kafka sink).
         """
 
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        """What these rows are guilty of, by a write that is taken back; None if they could go in.
+
+        A sink that takes whatever has its schema says None without a try.
+        """
+
     def await_visible(self, fence: Fence) -> bool:
         """Whether every reader can see what `fence` covers, now or a moment later.
 
@@ -102,8 +108,8 @@ class Opening:
     """Of a sink that feeds a topic."""
     schema: pa.Schema | None
     """Of the rows; without one the sink can only be read."""
-    admin: KafkaAdmin
-    topic_prefix: str
+    fences: Fences
+    """Of sinks that keep none themselves, and the way to Kafka."""
     places: SinkPlaces
     topic_absent_s: float
 

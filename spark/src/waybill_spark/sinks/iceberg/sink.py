@@ -116,6 +116,9 @@ class IcebergSink:
         snapshot = table.current_snapshot()
         return Written(fence=fence, version=_version(snapshot.snapshot_id if snapshot else None))
 
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        return None
+
     def await_visible(self, fence: Fence) -> bool:
         """A snapshot is visible as soon as it is committed."""
         return True

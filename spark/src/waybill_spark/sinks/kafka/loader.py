@@ -21,13 +21,11 @@ class KafkaLoader:
     def open(self, opening: Opening) -> Sink:
         assert opening.topic_id is not None
         target = KafkaSinkTarget(
-            kafka=opening.admin.cluster,
-            topic_prefix=opening.topic_prefix,
             topic=opening.sink.settings.target,
             topic_id=opening.topic_id,
             absent_s=opening.topic_absent_s,
         )
-        return KafkaSink(opening.life, target, opening.admin)
+        return KafkaSink(opening.life, target, opening.fences)
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         settings = sink.settings

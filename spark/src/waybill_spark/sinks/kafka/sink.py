@@ -11,13 +11,12 @@ from confluent_kafka import KafkaError, Message, Producer
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
-from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of
-from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import explain
+from waybill_spark.fence_topic.moving import FenceTransactions
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.outputs import SinkTopic, outputs_after
 from waybill_spark.sinks.contract import SinkLife, Written
-from waybill_spark.sinks.kafka.transactions import FenceTransactions
 from waybill_spark.stopping import StageStopped
 from waybill_spark.topic_ids import sure_ids
 
@@ -33,22 +32,20 @@ VISIBLE_POLL_S_MAX: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSinkTarget:
-    kafka: Kafka
-    topic_prefix: str
     topic: str
     topic_id: str
     absent_s: float  # so long the topic must be unknown until it counts as gone
 
 
 class KafkaSink:
-    def __init__(self, life: SinkLife, target: KafkaSinkTarget, admin: KafkaAdmin) -> None:
+    def __init__(self, life: SinkLife, target: KafkaSinkTarget, fences: Fences) -> None:
         self.name = life.name
         self.since = life.since
         self.moved = life.moved
         self._target = target
         self._to = SinkTopic(topic=target.topic, topic_id=target.topic_id)
-        self._transactions = FenceTransactions(life, admin, target.topic_prefix)
-        self._admin = admin
+        self._transactions = FenceTransactions(life, fences)
+        self._admin = fences.admin
 
     def claim(self) -> None:
         self._transactions.claim()
@@ -60,6 +57,9 @@ class KafkaSink:
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         moved = self._transactions.move(lambda producer: self._produce(producer, rows, fence))
         return Written(fence=moved, version={})
+
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        return None
 
     def await_visible(self, fence: Fence) -> bool:
         """Our markers take a moment; a stranger's open transaction takes as long as it likes."""

@@ -1,4 +1,4 @@
-"""Moves one fence in `waybill.fences`, in a transaction with whatever goes with it.
+"""Moves one fence, in a transaction with whatever goes with it.
 
 Claiming is `init_transactions`, which shuts out a paused driver of the same stage and sink.
 """
@@ -11,12 +11,11 @@ from confluent_kafka import KafkaException, Producer
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
-from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.errors import FENCED, explain
 from waybill_shared.process.failpoints import reach
+from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkLife, SinkSuperseded
-from waybill_spark.sinks.kafka.fences import newest_fence
 from waybill_spark.stopping import StageStopped
 
 TIMEOUT_S: Final = 60.0
@@ -24,23 +23,23 @@ T = TypeVar("T")
 
 
 class FenceTransactions:
-    def __init__(self, life: SinkLife, admin: KafkaAdmin, topic_prefix: str) -> None:
+    def __init__(self, life: SinkLife, fences: Fences) -> None:
         self._name = life.name
         self._key = life.fence_key
-        self._id = f"{topic_prefix}/{life.fence_key}"
-        self._topic = f"{topic_prefix}.fences"
-        self._admin = admin
+        self._id = f"{fences.prefix}/{life.fence_key}"
+        self._fences = fences
+        self._fences.expect(self._key)
         self._producer: Producer | None = None
 
     def claim(self) -> None:
         self._producer = make_producer(
-            self._admin.cluster,
+            self._fences.admin.cluster,
             **{"transactional.id": self._id, "transaction.timeout.ms": int(TIMEOUT_S * 1000)},
         )
         self._guard(lambda p: claim_transactions(p, TIMEOUT_S))
 
     def last(self) -> Fence | None:
-        value = newest_fence(self._admin, self._topic, self._key)
+        value = self._fences.newest(self._key)
         return None if value is None else codec.decode(Fence, value)
 
     def move(self, produce: Callable[[Producer], Fence]) -> Fence:
@@ -54,7 +53,7 @@ class FenceTransactions:
         producer.begin_transaction()
         try:
             fence = produce(producer)
-            producer.produce(self._topic, key=self._key, value=codec.encode(fence))
+            producer.produce(self._fences.topic, key=self._key, value=codec.encode(fence))
             reach(f"{fence.pipeline_uid}.{self._name}.before_commit")
             producer.commit_transaction(TIMEOUT_S)
         except (Retryable, StageStopped):

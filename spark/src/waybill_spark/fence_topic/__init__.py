@@ -1,0 +1,1 @@
+"""`waybill.fences`: the fences of sinks that cannot keep one themselves."""
