@@ -162,7 +162,7 @@ def test_bad_duration_is_named() -> None:
 
 def test_sink_names_exactly_one_target() -> None:
     both = problem_with("iceberg: {catalog", "kafka: {topic: t}, iceberg: {catalog")
-    assert both.message == "a sink names exactly one of kafka, iceberg, postgres"
+    assert both.message == "a sink names exactly one of kafka, iceberg, postgres, console"
     assert both.path == "stages.1.sinks.0"
 
 

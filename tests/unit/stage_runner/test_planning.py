@@ -7,7 +7,13 @@ import pytest
 
 from builders import make_record
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import PartitionOffset, StageDefinition
+from waybill_shared.contract.events import (
+    NEVER,
+    PartitionOffset,
+    PipelineRecord,
+    SinkDefinition,
+    StageDefinition,
+)
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_stage_runner.core.compatibility import refuse_incompatible, refuse_recreated
@@ -223,7 +229,7 @@ def test_stage_that_would_lose_all_its_sinks_is_refused(
 
 def test_sink_that_would_move_is_refused(defined: tuple[StageDefinition, ...]) -> None:
     moved = replace(defined[1], sinks=(replace(defined[1].sinks[0], target="lakehouse.raw.b"),))
-    with pytest.raises(UserError, match=r"now sink lake would write lakehouse\.raw\.b"):
+    with pytest.raises(UserError, match=r"now sink lake would write iceberg lakehouse\.raw\.b"):
         refuse_incompatible(make_record(stages=defined), (defined[0], moved))
 
 
@@ -304,3 +310,52 @@ def test_sink_whose_topic_was_created_anew_says_since_when(
         again = define(each, anew, make_record(stages=stages, generation=5))
         assert again[0].sinks[0].moved == 5
     assert define(manifest, TOPICS, make_record(stages=defined))[0].sinks[0].moved == 0
+
+
+LOOKING = """
+version: 1
+name: orders
+inputs: [{name: orders, kafka: {topic: orders.in}, schema: "id BIGINT"}]
+stages:
+  - name: look
+    inputs: [orders]
+    sinks:
+      - {name: seen, console: {rows: 5}}
+"""
+BESIDE = LOOKING + "      - {name: out, kafka: {topic: orders.enriched}}\n"
+
+
+def look(manifest: str, *before: str) -> tuple[SinkDefinition, ...]:
+    """The sinks of the last of these manifests, which were applied one after the other."""
+    record: PipelineRecord | None = None
+    for generation, text in enumerate((*before, manifest), start=1):
+        stages = define(parse_manifest(text), TOPICS, record)
+        record = make_record(stages=stages, generation=generation)
+    return stages[0].sinks
+
+
+def test_tokens_do_not_wait_for_what_is_only_looked_at() -> None:
+    seen, out = look(BESIDE)
+    assert (seen.awaited_since, seen.terminal) == (NEVER, False)
+    assert (out.awaited_since, out.terminal) == (0, True)
+
+
+def test_tokens_wait_for_the_only_sink_of_a_stage() -> None:
+    (seen,) = look(LOOKING)
+    assert (seen.awaited_since, seen.terminal) == (1, True)
+
+
+def test_what_becomes_the_only_sink_is_waited_for_by_later_tokens_and_then_for_good() -> None:
+    (alone,) = look(LOOKING, BESIDE)
+    assert (alone.since, alone.awaited_since, alone.terminal) == (1, 2, True)
+    seen, _ = look(BESIDE, BESIDE, LOOKING)
+    assert (seen.since, seen.awaited_since, seen.terminal) == (1, 2, True)
+
+
+def test_a_sink_of_another_kind_is_another_sink() -> None:
+    """Though what people call its place is the same."""
+    text = LOOKING.replace("seen, console: {rows: 5}", "kept, iceberg: {table: raw.orders}")
+    other = text.replace("iceberg: {", "postgres: {connection: lakehouse, ")
+    (was,), (now,) = look(text), look(other, text)
+    assert was.target == now.target
+    assert (was.since, now.since) == (1, 2)

@@ -188,6 +188,25 @@ def test_what_a_driver_waits_for_is_told_while_there_is_one(
     assert [stage.blocked_by for stage in judgement.stages] == [expected] * 2
 
 
+@pytest.mark.parametrize(
+    ("awaited_since", "expected"), [(0, "in_progress"), (1, "in_progress"), (2, "complete")]
+)
+def test_a_token_waits_for_sinks_that_are_awaited_since_it_was_born(
+    awaited_since: int, expected: str
+) -> None:
+    """As a console is, once it is the only sink of its stage."""
+    content = slot(copy=(4,), lake=(5,))
+    assert content.definition is not None
+    enrich, load = content.definition.stages
+    sinks = tuple(
+        replace(sink, awaited_since=awaited_since) if sink.name == "copy" else sink
+        for sink in enrich.sinks
+    )
+    definition = replace(content.definition, stages=(replace(enrich, sinks=sinks), load))
+    judgement = judge(claim(span(3, 5)), view(replace(content, definition=definition)))
+    assert judgement.kind == expected
+
+
 LAKE_WAITS = SinkWait(stage="load", sink="lake", blocked_by="sink_retrying", message="no answer")
 
 

@@ -15,6 +15,8 @@ FieldMap = dict[str, str]
 SqlGuard = Literal["strict", "trusted"]
 """Whether queries are judged by the lists of what is allowed; commands are refused by both."""
 
+NEVER: Final = 2**31 - 1
+"""A generation that no pipeline comes to."""
 MARKER: Final = 1
 """So many offsets behind the rows of a batch are taken by the end of its transaction, at least."""
 
@@ -111,6 +113,7 @@ class SinkDefinition:
     bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
     retired: tuple[str, ...] = ()  # ids that its topic had before
     moved: int = 0  # the generation with which its topic was created anew, the last time
+    awaited_since: int = 0  # tokens of earlier generations do not wait for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
+from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_shared.contract.manifest.model import Input, Manifest, Sink, Stage
 from waybill_shared.contract.words import LossReason
@@ -217,9 +217,14 @@ def _sinks(old: StageDefinition, now: StageDefinition) -> Iterator[Change]:
             yield Change(kind="add_sink", path=path, message=f"+ {told}")
     for sink in old.sinks:
         if sink.name not in kept:
-            told = f"{_called(now.name, sink)}, {LOST}; what it wrote stays"
-            path = _sink_path(now.name, sink.name)
-            yield Change(kind="remove_sink", path=path, message=f"- {told}", effect="loses")
+            waits = sink.awaited_since != NEVER
+            told = f"{_called(now.name, sink)}, {LOST if waits else 'no token waits for it'}"
+            yield Change(
+                kind="remove_sink",
+                path=_sink_path(now.name, sink.name),
+                message=f"- {told}; what it wrote stays",
+                effect="loses" if waits else "",
+            )
 
 
 def _called(stage: str, sink: SinkDefinition) -> str:

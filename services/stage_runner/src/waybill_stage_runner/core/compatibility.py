@@ -156,7 +156,7 @@ def _topics(stage: StageDefinition) -> set[tuple[str, str]]:
 
 
 def _target(sink: SinkDefinition) -> tuple[str, str]:
-    return (sink.target, sink.topic_id or "")
+    return (f"{sink.kind} {sink.target}", sink.topic_id or "")
 
 
 def _list_names(places: set[tuple[str, str]]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from waybill_shared.contract.events import (
+    NEVER,
     InputDefinition,
     PartitionOffset,
     PipelineRecord,
@@ -105,7 +106,9 @@ def define(
 
     def sink_definition(stage: Stage, sink: Sink) -> SinkDefinition:
         mine = begun[stage.name].sinks if stage.name in begun else ()
-        same = [s for s in mine if (s.name, s.target) == (sink.name, sink.settings.target)]
+        what = (sink.name, sink.kind, sink.settings.target)
+        same = [s for s in mine if (s.name, s.kind, s.target) == what]
+        awaited = sink.settings.awaited or len(stage.sinks) == 1
         ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
         topic = topic_of.get(sink.name)
         new = SinkDefinition(
@@ -113,11 +116,13 @@ def define(
             kind=sink.kind,
             target=sink.settings.target,
             topic_id=None if topic is None else topics[topic].topic_id,
-            terminal=topic not in read,
+            terminal=False,
             since=generation,
             bases=ends,
+            awaited_since=0 if sink.settings.awaited else generation if awaited else NEVER,
         )
-        return _going_on(same[0], new) if same else new
+        kept = _going_on(same[0], new) if same else new
+        return replace(kept, terminal=topic not in read and kept.awaited_since != NEVER)
 
     stages = tuple(
         StageDefinition(
@@ -164,7 +169,10 @@ def _with_whole(
 
 
 def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
-    """A sink that was there before, perhaps in another topic of that name than there is `now`."""
+    """A sink that was there before, perhaps in another topic of that name than there is `now`.
+
+    What tokens once waited for, later ones wait for too.
+    """
     gone = () if before.topic_id in (None, now.topic_id) else (before.topic_id,)
     return replace(
         now,
@@ -172,6 +180,7 @@ def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
         bases=before.bases,
         retired=(*before.retired, *gone),
         moved=now.since if gone else before.moved,
+        awaited_since=min(before.awaited_since, now.awaited_since),
     )
 
 

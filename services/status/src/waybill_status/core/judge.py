@@ -289,7 +289,8 @@ def _sink(
     return SinkJudgement(
         key=key,
         name=sink.name,
-        required=_last(sink, wanted.generation, definition),
+        required=sink.awaited_since <= wanted.generation
+        and _last(sink, wanted.generation, definition),
         wanted=goal,
         covered=covered,
         vacuous=covers(wanted.bases, goal),

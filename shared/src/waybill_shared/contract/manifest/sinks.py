@@ -41,6 +41,11 @@ class SinkSettings(Strict):
         """Columns that the view must have, by the key that names each."""
         return {}
 
+    @property
+    def awaited(self) -> bool:
+        """Whether tokens wait for it though its stage has other sinks."""
+        return True
+
 
 class KafkaSinkSettings(SinkSettings):
     topic: Topic
@@ -104,6 +109,18 @@ class PostgresSinkSettings(SinkSettings):
         return named | {name: column for name, column in others.items() if column is not None}
 
 
+class ConsoleSinkSettings(SinkSettings):
+    rows: int = Field(default=20, ge=1, le=1_000)
+
+    @property
+    def target(self) -> str:
+        return "log"
+
+    @property
+    def awaited(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkKind:
     model: type[SinkSettings]
@@ -144,5 +161,12 @@ KINDS: Final[dict[str, SinkKind]] = {
         modes=("append", "upsert"),
         loader="waybill_spark.sinks.postgres.loader",
         connector="waybill_spark.sinks.postgres.connection",
+    ),
+    "console": SinkKind(
+        model=ConsoleSinkSettings,
+        writes="the first rows of each batch, as a table in the log of the pipeline",
+        guarantee=Guarantee.AT_LEAST_ONCE,
+        modes=("append",),
+        loader="waybill_spark.sinks.console.loader",
     ),
 }

@@ -1,0 +1,30 @@
+"""Opens console sinks. They are given the rows as they are."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from waybill_shared.contract.driver import SinkPlaces
+from waybill_shared.contract.manifest.model import Sink as SinkManifest
+from waybill_shared.contract.manifest.sinks import ConsoleSinkSettings
+from waybill_spark.sinks.console.sink import ConsoleSink
+from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
+from waybill_spark.sinks.rows import all_columns
+
+
+class ConsoleLoader:
+    def open(self, opening: Opening) -> Sink:
+        settings = opening.sink.settings
+        assert isinstance(settings, ConsoleSinkSettings)
+        return ConsoleSink(opening.life, opening.fences, rows_max=settings.rows)
+
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+        return all_columns(frame)
+
+    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
+        """A log takes everything."""
+
+
+LOADER: Final[Loader] = ConsoleLoader()
