@@ -36,8 +36,9 @@ class Database:
     @staticmethod
     def of(stack: StackState) -> "Database":
         """That of a local stack."""
-        port = stack.ports[postgres.NAME]
-        return Database(postgres.Server(stack.folder / postgres.NAME, port).url, "public")
+        server = stack.postgres
+        assert server is not None, "the stack of the tests has one"
+        return Database(server.url, "public")
 
     def ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as session:

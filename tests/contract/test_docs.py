@@ -14,7 +14,14 @@ SOURCES = [ROOT / f"{member}/src" for member in ("shared", "spark", "client", "i
 SOURCES += sorted((ROOT / "services").glob("*/src"))
 PACKAGES = {package.name: package for source in SOURCES for package in source.iterdir()}
 TOPICS = {f"waybill.{path.stem}" for path in (ROOT / "schemas/topics").glob("*.yaml")}
-MADE = {"state.json", "keys.json", "spec.json", "metadata.json", "connections.yaml"}
+MADE = {
+    "state.json",
+    "keys.json",
+    "spec.json",
+    "metadata.json",
+    "connections.yaml",
+    ".waybill/connections.yaml",
+}
 """By a running stack."""
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

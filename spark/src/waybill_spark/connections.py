@@ -13,7 +13,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -43,7 +43,8 @@ class Secret(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _is_a_place(cls, raw: object) -> object:
-        if not isinstance(raw, dict) or len(raw) != 1:  # a password that is written here stays out
+        if not isinstance(raw, dict) or raw.keys() not in ({"env"}, {"file"}):
+            # a password that is written here stays out of the message
             raise ValueError("write {env: NAME} or {file: PATH}; the secret itself stays out of it")
         return raw
 
@@ -52,13 +53,13 @@ class Secret(BaseModel):
             value = os.environ.get(self.env)
             if value is None:
                 raise _no_password(connection, f"the variable {self.env} is not set")
-            return value
+            return _as_text(value, connection, f"the variable {self.env}")
         assert self.file is not None
         try:
-            return self.file.read_text().rstrip("\r\n")
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise _no_password(connection, f"{self.file}: {why}") from None
+            value = self.file.read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            raise _no_password(connection, f"{self.file}: {error.strerror}") from None
+        return _as_text(value.rstrip("\r\n"), connection, str(self.file))
 
 
 class ConnectionSettings(BaseModel):
@@ -111,7 +112,7 @@ class Connections:
             where = f"{SETTING} of the stage runner" if self.file is None else str(self.file)
             hint = hint_of_names(name, names, "known") or f"say how to reach it in {where}"
             message = f"no connection is called {name!r}"
-            raise UserError([Problem(message=message, hint=hint)])
+            raise UserError([Problem(message=message, path="connection", hint=hint)])
         return self.document.tree[name]
 
     def _problems(
@@ -142,11 +143,22 @@ def read_connections(file: Path | None) -> Connections:
         message = f"{SETTING}: {file} cannot be read: {getattr(error, 'strerror', error)}"
         raise UserError([Problem(message=message)]) from None
     except UserError as error:
-        problems = [
-            replace(p, message=f"{file}:{p.line}:{p.column}: {p.message}", line=None, column=None)
-            for p in error.problems
-        ]
-        raise UserError(problems) from None
+        # Hints of YAML quote the line, and a password may stand in it.
+        raise UserError(
+            [
+                Problem(message=f"{file}:{p.line}:{p.column}: {p.message}", hint=PASSWORD_HINT)
+                for p in error.problems
+            ]
+        ) from None
+
+
+def _as_text(secret: str, connection: str, where: str) -> str:
+    """What cannot be sent would stand in the error that says so."""
+    try:
+        secret.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _no_password(connection, f"{where}: it is not text") from None
+    return secret
 
 
 def _plain(raw: Any) -> Any:  # noqa: ANN401 - what a person wrote
@@ -191,7 +203,9 @@ def _answers(name: str, connections: Connections) -> bool:
 
 
 def _tell(error: ContractError) -> None:
-    problems = error.problems if isinstance(error, UserError) else [Problem(message=str(error))]
+    hint = getattr(error, "hint", "")  # of a sink that is away
+    other = [Problem(message=str(error), hint=hint)]
+    problems = error.problems if isinstance(error, UserError) else other
     for problem in problems:
         hint = f"\n  {problem.hint}" if problem.hint else ""
         print(f"{problem.message}{hint}", file=sys.stderr)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final, Protocol
 
+from waybill_shared.contract.errors import Retryable
+
 logger = logging.getLogger(__name__)
 
 AT_ONCE: Final = 20
@@ -12,7 +14,8 @@ AT_ONCE: Final = 20
 
 class Loads(Protocol):
     def run(self, loads: Mapping[str, Callable[[], None]]) -> None:
-        """Carry out one for each sink; when all have ended, raise what failed first, if any did."""
+        """Carry out one for each sink; when all have ended, raise what failed, if any did: first
+        what no other try would mend."""
 
 
 class ParallelLoads:
@@ -27,15 +30,17 @@ class ParallelLoads:
                 load()
             return
         running = {self._pool.submit(load): sink for sink, load in loads.items()}
-        first: BaseException | None = None
-        for ended in as_completed(running):
-            failure = ended.exception()
-            if first is not None and failure is not None:
-                told = {"sink": running[ended], "reason": str(failure)}
-                logger.warning("another sink of the batch failed too", extra=told)
-            first = first or failure
-        if first is not None:
-            raise first
+        failed = [
+            (failure, running[ended])
+            for ended in as_completed(running)
+            if (failure := ended.exception()) is not None
+        ]
+        failed.sort(key=lambda each: isinstance(each[0], Retryable))
+        for failure, sink in failed[1:]:
+            told = {"sink": sink, "reason": str(failure)}
+            logger.warning("another sink of the batch failed too", extra=told)
+        if failed:
+            raise failed[0][0]
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -1,6 +1,7 @@
 """The Postgres sink on a real server: rows and fence in one transaction, nobody writes twice."""
 
 import socket
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -9,6 +10,7 @@ from decimal import Decimal
 from select import select
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -173,6 +175,10 @@ def test_with_an_order_the_greatest_wins_whenever_it_comes(postgres: Database) -
     assert read(postgres) == [(1, 5), (2, 1)]
     sink.write(batch((1, 4), (2, 2)), make_fence(sequence=1))
     assert read(postgres) == [(1, 5), (2, 2)]
+    sink.write(batch((1, None), (2, None), (3, None)), make_fence(sequence=2))
+    assert read(postgres) == [(1, 5), (2, 2), (3, None)], "no value is the smallest"
+    sink.write(batch((3, 0)), make_fence(sequence=3))
+    assert read(postgres)[2] == (3, 0)
 
 
 def test_a_row_whose_flag_is_true_deletes_its_key(postgres: Database) -> None:
@@ -190,6 +196,21 @@ def test_a_row_whose_flag_is_true_deletes_its_key(postgres: Database) -> None:
         make_fence(sequence=1),
     )
     assert read(postgres) == [(2, "ada")]  # the flag is no column of the table
+
+
+def test_with_an_order_only_a_deletion_that_is_no_older_deletes(postgres: Database) -> None:
+    schema = pa.schema([("order_id", pa.int64()), ("n", pa.int64()), ("gone", pa.bool_())])
+
+    def batch(*values: tuple[int, int | None, bool]) -> list[pa.RecordBatch]:
+        ids, numbers, flags = zip(*values, strict=True)
+        told = {"order_id": ids, "n": numbers, "gone": flags}
+        return [*pa.table(told, schema=schema).to_batches()]
+
+    sink = opened(postgres, schema, **UPSERT, orderBy="n", deleteWhere="gone")
+    sink.write(batch(*((key, 5, False) for key in range(4))), make_fence(sequence=0))
+    gone = [(0, 4, True), (1, 5, True), (2, 6, True), (3, None, True)]
+    sink.write(batch(*gone), make_fence(sequence=1))
+    assert read(postgres) == [(0, 5), (3, 5)]
 
 
 def test_rows_that_the_table_refuses_leave_nothing_behind(postgres: Database) -> None:
@@ -298,6 +319,116 @@ def test_a_table_that_does_not_fit_is_refused_with_what_would_mend_it(
     assert hint in str(problem.hint)
 
 
+@pytest.mark.parametrize(
+    ("table", "message", "hint"),
+    [
+        ("nowhere.orders", "there is no schema nowhere", 'CREATE SCHEMA "nowhere"'),
+        ("Public.orders", "there is no schema Public", "with capitals"),
+        ("warehouse.public.orders", "there is no schema warehouse", "the first dot ends"),
+        ("pg_catalog.orders", "schema pg_catalog is Postgres' own", "take another"),
+        ("public.waybill_fences", "it is Waybill's own", "take another name"),
+    ],
+)
+def test_a_place_where_no_table_can_be_made_is_refused(
+    postgres: Database, table: str, message: str, hint: str
+) -> None:
+    with pytest.raises(UserError) as raised:
+        sink_of(postgres, table=table).claim()
+    (problem,) = raised.value.problems
+    assert message in problem.message
+    assert hint in str(problem.hint)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("ALTER TABLE {} SET UNLOGGED", "it is UNLOGGED"),
+        ("CREATE RULE none AS ON INSERT TO {} DO INSTEAD NOTHING", "rules or policies decide"),
+    ],
+)
+def test_a_table_that_may_lose_rows_by_itself_is_refused(
+    postgres: Database, change: str, message: str
+) -> None:
+    opened(postgres)
+    postgres.ask(change.format(f'"{postgres.schema}"."Orders 1"'))
+    with pytest.raises(UserError, match=message):
+        opened(postgres)
+
+
+def test_a_key_that_may_be_null_is_refused(postgres: Database) -> None:
+    """Null is no value that a second row could have too."""
+    columns = "order_id bigint UNIQUE, customer text"
+    postgres.ask(MADE.format(schema=postgres.schema, columns=columns))
+    with pytest.raises(UserError, match="its key order_id may be null") as raised:
+        opened(postgres, **UPSERT)
+    assert "SET NOT NULL" in str(raised.value.problems[0].hint)
+
+
+def test_rows_that_a_trigger_leaves_out_are_not_told_as_written(postgres: Database) -> None:
+    sink = opened(postgres)
+    name = f'"{postgres.schema}"."Orders 1"'
+    postgres.ask(
+        f"CREATE FUNCTION {postgres.schema}.out() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN IF NEW.order_id = 2 THEN RETURN NULL; END IF; RETURN NEW; END'"
+    )
+    postgres.ask(
+        f"CREATE TRIGGER t BEFORE INSERT ON {name} FOR EACH ROW"
+        f" EXECUTE FUNCTION {postgres.schema}.out()"
+    )
+    with pytest.raises(RowsRefused, match="it took 2 of 3 rows"):
+        sink.write(rows(1, 2, 3), make_fence(sequence=0))
+    assert read(postgres) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["SET UNLOGGED", "DROP CONSTRAINT waybill_fences_pkey"],
+)
+def test_a_table_of_fences_that_somebody_has_changed_is_refused(
+    postgres: Database, change: str
+) -> None:
+    opened(postgres)
+    postgres.ask(f"ALTER TABLE {postgres.schema}.waybill_fences {change}")
+    with pytest.raises(UserError, match="somebody has changed the table waybill_fences"):
+        opened(postgres)
+
+
+def test_a_spoiled_fence_is_named(postgres: Database) -> None:
+    opened(postgres).write(rows(1), make_fence(sequence=0))
+    postgres.ask(f"UPDATE {postgres.schema}.waybill_fences SET body = '{{}}'")
+    with pytest.raises(UserError, match="is spoiled: somebody has changed it"):
+        opened(postgres)
+
+
+def test_a_writer_from_before_a_restore_is_refused(postgres: Database) -> None:
+    """The number of its batch is the same again; the claim is not."""
+    paused = opened(postgres)
+    first = make_fence(sequence=0)
+    paused.write(rows(1), first)
+    postgres.ask(f"DELETE FROM {postgres.schema}.waybill_fences")
+    opened(postgres).write(rows(1), replace(first, epoch=first.epoch + 1))
+    with pytest.raises(SinkSuperseded):
+        paused.write(rows(2), make_fence(sequence=1))
+
+
+def test_two_that_begin_at_once_make_one_table(postgres: Database) -> None:
+    sinks = [
+        sink_of(postgres, life=replace(LIFE, fence_key=f"writer {number}")) for number in range(6)
+    ]
+    with ThreadPoolExecutor(len(sinks)) as pool:
+        list(pool.map(PostgresSink.claim, sinks))
+
+
+def test_a_lock_that_does_not_come_in_time_is_waited_for_again(postgres: Database) -> None:
+    sink = opened(postgres)
+    assert sink._session is not None
+    sink._session.execute("SET lock_timeout = '100ms'")
+    with psycopg.connect(postgres.url) as other:
+        other.execute(f'LOCK TABLE "{postgres.schema}"."Orders 1"'.encode())
+        with pytest.raises(SinkUnreachable, match="lock timeout"):
+            sink.write(rows(1), make_fence(sequence=0))
+
+
 def test_wider_columns_take_the_rows(postgres: Database) -> None:
     columns = "customer varchar(40), order_id numeric, at timestamptz DEFAULT now()"
     postgres.ask(MADE.format(schema=postgres.schema, columns=columns))
@@ -310,19 +441,27 @@ def test_a_user_who_may_not_write_is_told_which_right_is_missing(postgres: Datab
     role = f"r{postgres.schema}"
     postgres.ask(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
     postgres.ask(f"GRANT USAGE, CREATE ON SCHEMA {postgres.schema} TO {role}")
-    postgres.ask(f"GRANT SELECT ON {postgres.schema}.waybill_fences TO {role}")
+    fences = f"{postgres.schema}.waybill_fences"
+    missing: list[tuple[str, str]] = []
     try:
         sink = sink_of(postgres)
         sink._connection = postgres.connection(user=role, password={"env": "WAYBILL_SECRET"})
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("WAYBILL_SECRET", "secret")
-            with pytest.raises(UserError) as raised:
-                sink.claim()
+            for granted in ("SELECT", "INSERT, UPDATE"):
+                postgres.ask(f"GRANT {granted} ON {fences} TO {role}")
+                with pytest.raises(UserError) as raised:
+                    sink.claim()
+                (problem,) = raised.value.problems
+                missing.append((problem.message, str(problem.hint)))
     finally:
         postgres.ask(f"DROP OWNED BY {role}")
         postgres.ask(f"DROP ROLE {role}")
-    assert "its user may not INSERT" in str(raised.value)
-    assert "GRANT INSERT ON" in str(raised.value.problems[0].hint)
+    (in_fences, grant_fences), (in_table, grant_table) = missing
+    assert f"may not keep fences in schema {postgres.schema}: no INSERT, UPDATE" in in_fences
+    assert f'waybill_fences" TO {role}' in grant_fences
+    assert "its user may not INSERT" in in_table
+    assert f'GRANT INSERT ON "{postgres.schema}"."Orders 1" TO {role}' in grant_table
 
 
 def test_a_wrong_password_is_the_users_to_mend_and_is_not_told(postgres: Database) -> None:
@@ -346,7 +485,7 @@ def test_a_server_that_is_down_is_tried_again(postgres: Database) -> None:
 def test_a_table_that_was_dropped_is_not_made_again_in_silence(postgres: Database) -> None:
     opened(postgres).write(rows(1), make_fence(sequence=0))
     postgres.ask(f'DROP TABLE "{postgres.schema}"."Orders 1"')
-    with pytest.raises(StageStopped, match="is gone, and its fence says that it has rows"):
+    with pytest.raises(StageStopped, match="is gone, and its fence says that it may have rows"):
         opened(postgres)
     postgres.ask(MADE.format(schema=postgres.schema, columns="order_id bigint, customer text"))
     opened(postgres).write(rows(2), make_fence(sequence=1))
@@ -360,6 +499,7 @@ class CutRoad(Switch):
         super().__init__(target)
         self._words = words
         self._arrives = arrives
+        self._last_words, self._done = threading.Event(), threading.Event()
         self.armed = False
 
     def forward(self, client: socket.socket, server: socket.socket) -> None:
@@ -371,8 +511,9 @@ class CutRoad(Switch):
             while piece := client.recv(65_536):
                 if self.armed and self._words in piece:
                     if self._arrives:
+                        self._last_words.set()
                         server.sendall(piece)
-                        server.recv(65_536)  # it is done; the client never hears of it
+                        self._done.wait(10.0)
                     break
                 server.sendall(piece)
         cut(client)
@@ -381,7 +522,10 @@ class CutRoad(Switch):
     def _answer(self, server: socket.socket, client: socket.socket) -> None:
         with suppress(OSError):
             while select([server], [], [], 10.0)[0] and (piece := server.recv(65_536)):
+                if self._last_words.is_set():
+                    break  # it is done, and the client never hears of it
                 client.sendall(piece)
+        self._done.set()
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from waybill.errors import WaybillError
 
-KEPT_MAX = 100  # the newest: who leaves more without a look will not come back for the oldest
+KEPT_MAX = 100  # the newest of a pipeline: they say the most of what it is
+PORTS = {"http": 80, "https": 443}
 TO_RUN = frozenset({"start", "stop", "restart"})
 TO_BE = frozenset({"apply", "delete"})
 
@@ -42,6 +44,9 @@ def remember(change: Accepted, environment: Mapping[str, str]) -> None:
     folder = _folder(environment)
     if folder is None:
         raise WaybillError("there is no home folder to remember it in: set XDG_STATE_HOME")
+    before = remembered(change.url, change.pipeline, environment)
+    if before and before[-1].at >= change.at:  # a clock was set back
+        change = replace(change, at=before[-1].at + 1)
     path = folder / _name(change)
     partial = path.with_suffix(f".{os.getpid()}.part")
     try:
@@ -51,7 +56,7 @@ def remember(change: Accepted, environment: Mapping[str, str]) -> None:
         partial.replace(path)
     except OSError as error:
         raise WaybillError(f"{path} cannot be written: {error.strerror}") from error
-    for oldest in _all(folder)[:-KEPT_MAX]:
+    for oldest in remembered(change.url, change.pipeline, environment)[:-KEPT_MAX]:
         _remove(folder, oldest)
 
 
@@ -59,7 +64,7 @@ def remembered(url: str, pipeline: str, environment: Mapping[str, str]) -> tuple
     """Of this pipeline of this Waybill, the oldest first."""
     folder = _folder(environment)
     changes = [] if folder is None else _all(folder)
-    return tuple(c for c in changes if (c.url, c.pipeline) == (url, pipeline))
+    return tuple(c for c in changes if c.pipeline == pipeline and _same(c.url, url))
 
 
 def forget(change: Accepted, environment: Mapping[str, str]) -> None:
@@ -83,6 +88,17 @@ def _name(change: Accepted) -> str:
     return f"{hashlib.sha256(known_by).hexdigest()[:32]}.json"
 
 
+def _same(one: str, other: str) -> bool:
+    """Whether both spell one address."""
+    return _spelled(one) == _spelled(other)
+
+
+def _spelled(url: str) -> tuple[str, str, int | None, str]:
+    parts = urlsplit(url)
+    host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
+    return parts.scheme, host, parts.port or PORTS.get(parts.scheme), parts.path.rstrip("/")
+
+
 def _privately(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
@@ -100,7 +116,8 @@ def _all(folder: Path) -> list[Accepted]:
 
 def _read(path: Path) -> Accepted | None:
     try:
-        return Accepted(**json.loads(path.read_text(encoding="utf-8")))
+        found = Accepted(**json.loads(path.read_text(encoding="utf-8")))
+        return replace(found, at=float(found.at))
     except FileNotFoundError:
         return None  # another shell was told its end meanwhile
     except (OSError, ValueError, TypeError) as error:

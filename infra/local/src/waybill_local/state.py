@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from waybill_local import postgres
 from waybill_local.folders import find_state_folder
 from waybill_local.processes import find
 
@@ -67,6 +68,11 @@ class StackState:
     @property
     def redis(self) -> str:
         return f"redis://127.0.0.1:{self.ports['valkey']}/0"
+
+    @property
+    def postgres(self) -> postgres.Server | None:
+        port = self.ports.get(postgres.NAME)
+        return None if port is None else postgres.Server(self.folder / postgres.NAME, port)
 
     @property
     def running(self) -> bool:

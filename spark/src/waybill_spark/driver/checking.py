@@ -7,7 +7,7 @@ from dataclasses import replace
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.model import Manifest, Sink
 from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.sinks.opening import loader_of
 
@@ -23,9 +23,15 @@ def unfit(manifest: Manifest, stages: Iterable[CompiledStage], places: SinkPlace
             try:
                 loader_of(sink.kind).check(sink, compiled.schemas[sink.name], places)
             except UserError as error:
-                problems += (replace(p, path=f"{at}.{number}") for p in error.problems)
+                problems += (replace(p, path=_path(at, number, sink, p)) for p in error.problems)
             except Retryable as error:
                 logger.warning(
                     "sink cannot be asked", extra={"sink": sink.name, "reason": str(error)}
                 )
     return problems
+
+
+def _path(stage: str, number: int, sink: Sink, problem: Problem) -> str:
+    """Of the key of its settings, where the problem names one."""
+    key = f".{sink.kind}.{problem.path}" if problem.path else ""
+    return f"{stage}.{number}{key}"

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
 TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
 TABLE_PATTERN = r"^[a-z][a-z0-9_]{0,127}\.[a-z][a-z0-9_]{0,127}$"  # they become folders
-DATABASE_TABLE_PATTERN = r"^[^.\x00]{1,63}\.[^\x00]{1,63}$"  # longer names are cut in silence
+DATABASE_TABLE_PATTERN = r"^[^.\x00]{1,63}\.[^\x00]{1,63}$"
 DATABASE_COLUMN_PATTERN = r"^[^\x00]{1,63}$"
 IN_WORDS = {
     NAME_PATTERN: "lower-case letters, digits, - and _, a letter first, at most 63",
@@ -23,7 +23,17 @@ IN_WORDS = {
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Topic = Annotated[str, Field(pattern=TOPIC_PATTERN)]
 TableName = Annotated[str, Field(pattern=TABLE_PATTERN)]
-DatabaseTable = Annotated[str, Field(pattern=DATABASE_TABLE_PATTERN)]
+DATABASE_NAME_BYTES_MAX = 63  # longer names are cut in silence
+
+
+def _fits(name: str) -> str:
+    schema, _, table = name.partition(".")
+    if max(len(schema.encode()), len(table.encode())) > DATABASE_NAME_BYTES_MAX:
+        raise ValueError(f"{name} is too long: Postgres takes 63 bytes of UTF-8 for a name")
+    return name
+
+
+DatabaseTable = Annotated[str, Field(pattern=DATABASE_TABLE_PATTERN), AfterValidator(_fits)]
 DatabaseColumn = Annotated[str, Field(pattern=DATABASE_COLUMN_PATTERN)]
 Partitions = Annotated[int, Field(ge=1, le=1000)]
 

@@ -94,8 +94,10 @@ class PostgresSinkSettings(SinkSettings):
             raise ValueError("keys need mode: upsert; append only adds rows")
         if not self.keys and self.mode == "upsert":
             raise ValueError("mode: upsert needs keys, for example keys: [order_id]")
-        if self.delete_where in self.keys:
-            raise ValueError("deleteWhere is one of the keys; it is a boolean column of its own")
+        if len({*self.keys}) < len(self.keys):
+            raise ValueError("keys has a column twice")
+        if self.delete_where is not None and self.delete_where in (*self.keys, self.order_by):
+            raise ValueError("deleteWhere is a boolean column of its own, no key and no orderBy")
         return self
 
     @property
@@ -160,7 +162,7 @@ KINDS: Final[dict[str, SinkKind]] = {
         guarantee=Guarantee.ONCE,
         modes=("append", "upsert"),
         loader="waybill_spark.sinks.postgres.loader",
-        connector="waybill_spark.sinks.postgres.connection",
+        connector="waybill_spark.sinks.postgres.connector",
     ),
     "console": SinkKind(
         model=ConsoleSinkSettings,

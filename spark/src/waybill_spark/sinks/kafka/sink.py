@@ -90,10 +90,11 @@ class KafkaSink:
     def _produce(
         self, producer: Producer, rows: Iterable[pa.RecordBatch] | None, fence: Fence
     ) -> Fence:
-        if rows is None:
-            return fence
-        placed = self._produce_rows(producer, rows, f"{fence.lineage}:{fence.batch_id}".encode())
-        self._check_topic()
+        placed: dict[int, tuple[int, int]] = {}
+        if rows is not None:
+            batch = f"{fence.lineage}:{fence.batch_id}".encode()
+            placed = self._produce_rows(producer, rows, batch)
+            self._check_topic()
         return replace(fence, outputs=outputs_after(fence.outputs, placed, self._to))
 
     def _produce_rows(

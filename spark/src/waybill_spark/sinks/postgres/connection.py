@@ -4,26 +4,34 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import psycopg
-from psycopg import sql
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_spark.connections import Connections, ConnectionSettings, Connector, Secret
+from waybill_spark.connections import ConnectionSettings, Secret
 from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 
 CONNECT_TIMEOUT_S: Final = 10
 IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that stands still may hold a lock
 SILENCE_S: Final = 30  # of the network, until a connection counts as lost
+
+
+def _no_url(part: str) -> str:
+    if any(sign in part for sign in ("://", "@", "=")):
+        raise ValueError("this is no name; an address with a password in it is not taken")
+    return part
+
+
 Session = psycopg.Connection[tuple[Any, ...]]
 
 ROWS: Final = ("22", "23")
 AGAIN: Final = ("40",)
-AWAY: Final = ("08", "25", "53", "57", "58")
-"""Classes of SQL states. 25: a server that only reads now, or a session that it ended."""
+AWAY: Final = ("08", "25", "53", "55P03", "57", "58")
+"""Classes of SQL states. 25: a server that only reads now, or a session that it ended; 55P03: a
+lock that did not come in the time that its user has."""
 REFUSED: Final = re.compile(
     r"password authentication failed|no pg_hba\.conf entry|does not exist|no password supplied"
     r"|certificate verify failed|server does not support SSL|permission denied",
@@ -32,11 +40,14 @@ REFUSED: Final = re.compile(
 """What a server that answers says to who may not come in: libpq hands on no SQL state of that."""
 
 
+Part = Annotated[str, Field(min_length=1), AfterValidator(_no_url)]
+
+
 class PostgresConnection(ConnectionSettings):
     kind: Literal["postgres"]
-    host: str = Field(min_length=1)
+    host: Part
     port: int = Field(default=5432, ge=1, le=65_535)
-    database: str = Field(min_length=1)
+    database: Part
     user: str = Field(min_length=1)
     password: Secret | None = None
     sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
@@ -68,6 +79,7 @@ def connect(name: str, to: PostgresConnection) -> Session:
             keepalives_count=2,
             tcp_user_timeout=SILENCE_S * 1000,
             options="-c synchronous_commit=on -c client_encoding=UTF8"
+            r" -c default_transaction_isolation=read\ committed"
             f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_S}s",
             autocommit=True,
         )
@@ -115,31 +127,3 @@ def _first_line(error: psycopg.Error) -> str:
 
 def _detail(error: psycopg.Error) -> str:
     return error.diag.message_detail or ""
-
-
-class PostgresConnector:
-    def reach(self, name: str, connections: Connections) -> str:
-        to = connections.find(name, PostgresConnection)
-        with told(f"connection {name}", to.place), connect(name, to) as session:
-            row = session.execute(
-                "SELECT current_setting('server_version'), pg_is_in_recovery(),"
-                " to_regnamespace(quote_ident(%s)) IS NOT NULL",
-                (to.fences,),
-            ).fetchone()
-        assert row is not None
-        version, reads_only, present = row
-        if reads_only:
-            message = f"connection {name}: {to.place} is a standby, which only reads"
-            raise SinkUnreachable(message, hint="name the server that takes writes")
-        if not present:
-            raise no_schema(name, to.fences)
-        return f"PostgreSQL {version} at {to.place}"
-
-
-def no_schema(connection: str, schema: str) -> UserError:
-    message = f"connection {connection}: the database has no schema {schema}"
-    hint = f"make it: {sql.SQL('CREATE SCHEMA {}').format(sql.Identifier(schema)).as_string()}"
-    return UserError([Problem(message=message, hint=hint)])
-
-
-CONNECTOR: Final[Connector] = PostgresConnector()

@@ -5,20 +5,52 @@ from typing import Final
 from psycopg import errors, sql
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.events import Fence
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Fence, Problem
 from waybill_spark.sinks.postgres.connection import Session
-from waybill_spark.sinks.postgres.tables import FENCES
+from waybill_spark.sinks.postgres.tables import FENCES, UNIQUE
 
+RIGHTS: Final = """
+SELECT quote_ident(current_user), has_schema_privilege(n.oid, 'USAGE'),
+       has_schema_privilege(n.oid, 'CREATE'),
+       c.oid, c.relkind = 'r' AND c.relpersistence = 'p', ARRAY(
+         SELECT p FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p
+         WHERE NOT has_table_privilege(c.oid, p))
+FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = %s
+WHERE n.nspname = %s
+"""
+SHAPE: Final = sql.SQL("key text PRIMARY KEY, sequence bigint NOT NULL, body jsonb NOT NULL")
 TRIES: Final = 3  # two who make it at once: one of them is refused, and then finds it
+
+
+def refuse_no_place(session: Session, connection: str, schema: str) -> None:
+    """UserError if the schema of the fences is not there, or its table is not ours to use."""
+    row = session.execute(RIGHTS, (FENCES, schema)).fetchone()
+    place = sql.Identifier(schema)
+    if row is None:
+        hint = sql.SQL("make it: CREATE SCHEMA {}").format(place)
+        raise _refused(f"connection {connection}: the database has no schema {schema}", hint)
+    user, may_use, may_create, oid, lasting, missing = row
+    rights = [*([] if may_use else ["USAGE"]), *([] if may_create or oid else ["CREATE"])]
+    on: sql.Composable = sql.SQL("SCHEMA {}").format(place)
+    if not rights and oid is not None:
+        rights, on = missing, _table(schema)
+        unique = [set(names) for (names,) in session.execute(UNIQUE, (oid,))]
+        if not lasting or {"key"} not in unique:
+            hint = sql.SQL("make it as it was: CREATE TABLE {} ({})").format(_table(schema), SHAPE)
+            message = f"connection {connection}: somebody has changed the table {FENCES}"
+            raise _refused(message, hint)
+    if rights:
+        what, to = sql.SQL(", ".join(rights)), sql.SQL(user)
+        grant = sql.SQL("as its owner: GRANT {} ON {} TO {}").format(what, on, to)
+        told = f"its user may not keep fences in schema {schema}: no {', '.join(rights)}"
+        raise _refused(f"connection {connection}: {told}", grant)
 
 
 def make_fences(session: Session, schema: str) -> None:
     if _present(session, schema):
         return
-    make = sql.SQL(
-        "CREATE TABLE IF NOT EXISTS {}"
-        " (key text PRIMARY KEY, sequence bigint NOT NULL, body jsonb NOT NULL)"
-    ).format(_table(schema))
+    make = sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(_table(schema), SHAPE)
     for _ in range(TRIES):
         try:
             session.execute(make)
@@ -32,7 +64,13 @@ def read_fence(session: Session, schema: str, key: str) -> Fence | None:
         return None
     read = sql.SQL("SELECT body::text FROM {} WHERE key = %s").format(_table(schema))
     row = session.execute(read, (key,)).fetchone()
-    return None if row is None else codec.from_json(Fence, row[0])
+    if row is None:
+        return None
+    try:
+        return codec.from_json(Fence, row[0])
+    except ValueError:
+        message = f"the fence {key} in {schema}.{FENCES} is spoiled: somebody has changed it"
+        raise UserError([Problem(message=message, hint="restore it with its table")]) from None
 
 
 def move_fence(
@@ -48,9 +86,15 @@ def move_fence(
     else:
         update = sql.SQL(
             "UPDATE {} SET sequence = %s, body = %s WHERE key = %s AND sequence = %s"
+            " AND body->>'lineage' = %s AND body->>'epoch' = %s"
         ).format(_table(schema))
-        moved = session.execute(update, (fence.sequence, body, key, seen.sequence))
+        stood = (key, seen.sequence, seen.lineage, str(seen.epoch))
+        moved = session.execute(update, (fence.sequence, body, *stood))
     return moved.rowcount == 1
+
+
+def _refused(message: str, hint: sql.Composed) -> UserError:
+    return UserError([Problem(message=message, path="connection", hint=hint.as_string())])
 
 
 def _present(session: Session, schema: str) -> bool:

@@ -1,7 +1,7 @@
 """What one batch does to a table: rows are copied beside it, and then go in by one statement."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 from psycopg import sql
@@ -48,21 +48,28 @@ def copy(session: Session, target: PostgresTarget, rows: Iterable[pa.RecordBatch
     return number
 
 
-def take(session: Session, target: PostgresTarget, columns: Sequence[str]) -> None:
-    """Into the table, while no other load of it is at work: so none waits for another in a ring."""
+def lock(session: Session, target: PostgresTarget) -> None:
+    """Until the transaction ends nobody else of us is at work in the table."""
     schema, table = target.parts
     session.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"waybill {schema}.{table}",)
     )
+
+
+def take(session: Session, target: PostgresTarget, columns: Sequence[str]) -> int | None:
+    """Into the table, while no other load of it is at work: so none waits for another in a ring.
+
+    How many rows went in; None where a row may be passed over for a newer one.
+    """
+    lock(session, target)
     if target.settings.mode == "append":
         names = _names(target.written(columns))
-        session.execute(
-            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(target.name, names, names, LOAD)
-        )
-        return
+        insert = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}")
+        return session.execute(insert.format(target.name, names, names, LOAD)).rowcount
     if target.settings.delete_where is not None:
         session.execute(_deletion(target))
     session.execute(_upsert(target, columns))
+    return None
 
 
 def _as_csv(batch: pa.RecordBatch, first: int | None) -> memoryview:
@@ -92,8 +99,7 @@ def _deletion(target: PostgresTarget) -> sql.Composed:
     flag = sql.Identifier(target.settings.delete_where or "")
     wanted = [*same, sql.SQL("last.{}").format(flag)]
     if target.settings.order_by is not None:
-        by = sql.Identifier(target.settings.order_by)
-        wanted.append(sql.SQL("(t.{} <= last.{}) IS NOT FALSE").format(by, by))
+        wanted.append(_no_greater(target.settings.order_by, "last"))
     return sql.SQL("DELETE FROM {} AS t USING {} WHERE {}").format(
         target.name, _last(target), sql.SQL(" AND ").join(wanted)
     )
@@ -105,14 +111,19 @@ def _upsert(target: PostgresTarget, columns: Sequence[str]) -> sql.Composed:
     sets = sql.SQL(", ").join(sql.SQL("{} = EXCLUDED.{}").format(each, each) for each in others)
     on_conflict = sql.SQL("DO UPDATE SET {}").format(sets) if others else sql.SQL("DO NOTHING")
     if target.settings.order_by is not None and others:
-        by = sql.Identifier(target.settings.order_by)
-        newer = sql.SQL(" WHERE (t.{} <= EXCLUDED.{}) IS NOT FALSE").format(by, by)
-        on_conflict = on_conflict + newer
+        newer = _no_greater(target.settings.order_by, "EXCLUDED")
+        on_conflict = on_conflict + sql.SQL(" WHERE {}").format(newer)
     flag = target.settings.delete_where
     kept = sql.SQL("WHERE {} IS NOT TRUE").format(sql.Identifier(flag)) if flag else sql.SQL("")
     return sql.SQL("INSERT INTO {} AS t ({}) SELECT {} FROM {} {} ON CONFLICT ({}) {}").format(
         target.name, _names(names), _names(names), _last(target), kept, _names(keys), on_conflict
     )
+
+
+def _no_greater(column: str, than: Literal["last", "EXCLUDED"]) -> sql.Composed:
+    """The table's own row is not; one without a value is the smallest."""
+    by = sql.Identifier(column)
+    return sql.SQL("(t.{} IS NULL OR t.{} <= {}.{})").format(by, by, sql.SQL(than), by)
 
 
 def _names(names: Iterable[str]) -> sql.Composed:

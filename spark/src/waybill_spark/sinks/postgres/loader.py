@@ -13,9 +13,14 @@ from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_spark.connections import read_connections
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
-from waybill_spark.sinks.postgres.connection import PostgresConnection, connect, told
+from waybill_spark.sinks.postgres.connection import (
+    PostgresConnection,
+    connect,
+    told,
+)
+from waybill_spark.sinks.postgres.fences import refuse_no_place
 from waybill_spark.sinks.postgres.sink import PostgresSink
-from waybill_spark.sinks.postgres.tables import PostgresTarget, find_table, refuse_unfit
+from waybill_spark.sinks.postgres.tables import PostgresTarget, fitting_table
 from waybill_spark.sinks.rows import column_of
 
 AS_TEXT: Final = "__waybill_text_"
@@ -38,7 +43,8 @@ class PostgresLoader:
             connect(target.settings.connection, connection) as session,
             told(f"sink {sink.name}", connection.place),
         ):
-            refuse_unfit(target, find_table(session, target), schema)
+            refuse_no_place(session, target.settings.connection, connection.fences)
+            fitting_table(session, target, schema)
 
 
 def _target(sink: SinkManifest) -> PostgresTarget:

@@ -16,12 +16,11 @@ from waybill_spark.sinks.postgres.connection import (
     connect,
     is_conflict,
     meaning,
-    no_schema,
     told,
 )
-from waybill_spark.sinks.postgres.fences import make_fences, move_fence, read_fence
-from waybill_spark.sinks.postgres.load import copy, make_room, take
-from waybill_spark.sinks.postgres.tables import PostgresTarget, find_table, make_table, refuse_unfit
+from waybill_spark.sinks.postgres.fences import make_fences, move_fence, read_fence, refuse_no_place
+from waybill_spark.sinks.postgres.load import copy, lock, make_room, take
+from waybill_spark.sinks.postgres.tables import PostgresTarget, fitting_table, make_table
 from waybill_spark.stopping import StageStopped
 
 TRIES: Final = 5  # of a transaction that another one was in the way of
@@ -105,23 +104,21 @@ class PostgresSink:
 
     def _prepare(self, session: Session) -> None:
         schema = self._connection.fences
-        found = session.execute("SELECT to_regnamespace(quote_ident(%s))", (schema,)).fetchone()
-        if found is None or found[0] is None:
-            raise no_schema(self._target.settings.connection, schema)
+        refuse_no_place(session, self._target.settings.connection, schema)
         make_fences(session, schema)
         if self._schema is None:
             return
-        table = find_table(session, self._target)
-        refuse_unfit(self._target, table, self._schema)
-        if table is None:
-            self._refuse_to_begin_anew(session)
-            session.execute(make_table(self._target, self._schema))
+        with session.transaction():
+            lock(session, self._target)  # two that begin at once: one of them makes it
+            if fitting_table(session, self._target, self._schema) is None:
+                self._refuse_to_begin_anew(session)
+                session.execute(make_table(self._target, self._schema))
         make_room(session, self._target, self._schema.names)
 
     def _refuse_to_begin_anew(self, session: Session) -> None:
         """A table that was dropped is not made again in silence: it would seem to have all rows."""
         if read_fence(session, self._connection.fences, self._fence_key) is not None:
-            detail = f"{self._what} is gone, and its fence says that it has rows"
+            detail = f"{self._what} is gone, and its fence says that it may have rows"
             hint = "restore the table, or make an empty one; then start the pipeline"
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
@@ -136,10 +133,13 @@ class PostgresSink:
 
     def _load(self, batches: list[pa.RecordBatch], fence: Fence | None = None) -> None:
         assert self._schema is not None, "a sink without a schema takes no rows"
-        copy(self._current(), self._target, batches)
+        copied = copy(self._current(), self._target, batches)
         if fence is not None:
             reach(f"{fence.pipeline_uid}.{self.name}.after_copy")
-        take(self._current(), self._target, self._schema.names)
+        taken = take(self._current(), self._target, self._schema.names)
+        if taken not in (copied, None):
+            message = f"{self._what}: it took {taken} of {copied} rows"
+            raise RowsRefused(message, hint="a trigger of the table leaves rows out; remove it")
 
     def _version(self) -> FieldMap:
         """A reader of a replica has the batch when the replica has replayed this far.

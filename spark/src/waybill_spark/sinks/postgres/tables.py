@@ -15,6 +15,8 @@ from waybill_spark.sinks.postgres.types import column_type, takes
 
 FENCES: Final = "waybill_fences"
 ENUM: Final = "e"
+REQUIRED: Final = "ALTER COLUMN {} SET NOT NULL"
+NAME_BYTES_MAX: Final = 63  # longer names are cut in silence
 OPTIONAL: Final = "ALTER COLUMN {} DROP NOT NULL"
 COLUMNS: Final = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype, a.attnotnull,
@@ -31,9 +33,15 @@ WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate
 GROUP BY i.indexrelid
 """
 MAY: Final = """
-SELECT c.relkind IN ('r', 'p'), ARRAY(
-  SELECT p FROM unnest(%s::text[]) AS p WHERE NOT has_table_privilege(c.oid, p))
+SELECT quote_ident(current_user), c.relkind IN ('r', 'p'), c.relpersistence = 'p',
+  c.relhasrules OR row_security_active(c.oid), ARRAY(
+    SELECT p FROM unnest(%s::text[]) AS p WHERE NOT has_table_privilege(c.oid, p))
 FROM pg_class c WHERE c.oid = %s
+"""
+
+CREATES: Final = """
+SELECT quote_ident(current_user), has_schema_privilege(oid, 'CREATE')
+FROM pg_namespace WHERE nspname = %s
 """
 
 
@@ -54,8 +62,13 @@ class Table:
     """The sets of columns of which no two rows have the same values."""
     plain: bool
     """Whether it is a table, and no view or the like."""
+    lasting: bool
+    """Whether what was committed survives a crash of the server."""
+    ruled: bool
+    """Whether it may take other rows than it is given, by rules or policies."""
     denied: tuple[str, ...]
     """What its user may not do with it."""
+    user: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +124,50 @@ def find_table(session: Session, target: PostgresTarget) -> Table | None:
             )
         ),
         unique=tuple(frozenset(names) for (names,) in session.execute(UNIQUE, (oid,))),
-        plain=may[0],
-        denied=tuple(may[1]),
+        user=may[0],
+        plain=may[1],
+        lasting=may[2],
+        ruled=may[3],
+        denied=tuple(may[4]),
     )
 
 
-def refuse_unfit(target: PostgresTarget, table: Table | None, schema: pa.Schema) -> None:
-    """UserError if rows of this schema can never go in, with the statement that would mend it."""
-    problems = [*_untyped(target, schema)]
+def fitting_table(session: Session, target: PostgresTarget, schema: pa.Schema) -> Table | None:
+    """The one that takes rows of this schema; None if it is still to be made.
+
+    UserError if they can never go in, with the statement that would mend it.
+    """
+    table = find_table(session, target)
     if target.parts[1] == FENCES:
-        problems.append(_problem(target, f"the table {FENCES} is Waybill's own", "take another"))
+        raise UserError([_problem(target, "it is Waybill's own", "take another name")])
+    problems = [*_untyped(target, schema)]
     if table is not None:
         problems += _unfit(target, table, schema)
     elif not target.settings.create:
         problems.append(_problem(target, "there is no such table", _made(target, schema)))
     if problems:
         raise UserError(problems)
+    if table is None:
+        _refuse_place(session, target)
+    return table
+
+
+def _refuse_place(session: Session, target: PostgresTarget) -> None:
+    """UserError if no table can be made there."""
+    name = target.parts[0]
+    schema = sql.Identifier(name)
+    if name.startswith("pg_") or name == "information_schema":
+        raise UserError([_problem(target, f"schema {name} is Postgres' own", "take another")])
+    row = session.execute(CREATES, (name,)).fetchone()
+    if row is None:
+        hint = sql.SQL("make it: CREATE SCHEMA {}").format(schema).as_string()
+        hint += "; names are taken as they stand, with capitals, and the first dot ends the schema"
+        raise UserError([_problem(target, f"there is no schema {name}", hint)])
+    user, may_create = row
+    if not may_create:
+        grant = sql.SQL("as its owner: GRANT CREATE ON SCHEMA {} TO {}")
+        hint = grant.format(schema, sql.SQL(user)).as_string()
+        raise UserError([_problem(target, f"its user may make no table in {name}", hint)])
 
 
 def make_table(target: PostgresTarget, schema: pa.Schema) -> sql.Composed:
@@ -148,6 +189,16 @@ def _untyped(target: PostgresTarget, schema: pa.Schema) -> list[Problem]:
         for field in schema
         if column_type(field.type) is None
     ]
+    problems += (
+        _problem(target, f"the name of column {name} is too long", "at most 63 bytes of UTF-8")
+        for name in schema.names
+        if len(name.encode()) > NAME_BYTES_MAX
+    )
+    by = target.settings.order_by
+    if by in schema.names and pa.types.is_nested(schema.field(by).type):
+        problems.append(
+            _problem(target, f"orderBy {by} is nested: it has no order", "name another")
+        )
     flag = target.settings.delete_where
     found = column_type(schema.field(flag).type) if flag in schema.names else "boolean"
     if found != "boolean":
@@ -159,6 +210,12 @@ def _untyped(target: PostgresTarget, schema: pa.Schema) -> list[Problem]:
 def _unfit(target: PostgresTarget, table: Table, schema: pa.Schema) -> list[Problem]:
     if not table.plain:
         return [_problem(target, "it is a view or the like, no table", "name a table")]
+    if not table.lasting:
+        hint = sql.SQL("ALTER TABLE {} SET LOGGED").format(target.name).as_string()
+        return [_problem(target, "it is UNLOGGED: a crash of the server empties it", hint)]
+    if table.ruled:
+        hint = "take a table without rules, and a user whom no policy of rows concerns"
+        return [_problem(target, "rules or policies decide which rows it takes", hint)]
     problems: list[Problem] = []
     present = {column.name: column for column in table.columns}
     for field in schema:
@@ -196,8 +253,14 @@ def _required(target: PostgresTarget, table: Table, given: Sequence[str]) -> lis
 
 def _without_keys(target: PostgresTarget, table: Table) -> list[Problem]:
     keys = target.settings.keys
-    if not keys or frozenset(keys) in table.unique:
+    if not keys:
         return []
+    if frozenset(keys) in table.unique:
+        nullable = (c.name for c in table.columns if c.name in keys and not c.required)
+        return [
+            _problem(target, f"its key {name} may be null", _alter(target, REQUIRED, name))
+            for name in nullable
+        ]
     names = sql.SQL(", ").join(map(sql.Identifier, keys))
     hint = sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(target.name, names).as_string()
     message = f"it has no unique index over {', '.join(keys)}"
@@ -208,9 +271,13 @@ def _denied(target: PostgresTarget, table: Table) -> list[Problem]:
     if not table.denied:
         return []
     rights = sql.SQL(", ").join(map(sql.SQL, table.denied))
-    hint = sql.SQL("GRANT {} ON {} TO …").format(rights, target.name).as_string()
+    hint = sql.SQL("GRANT {} ON {} TO {}").format(rights, target.name, sql.SQL(table.user))
     return [
-        _problem(target, f"its user may not {', '.join(table.denied)}", f"as its owner: {hint}")
+        _problem(
+            target,
+            f"its user may not {', '.join(table.denied)}",
+            f"as its owner: {hint.as_string()}",
+        )
     ]
 
 
@@ -225,4 +292,5 @@ def _alter(target: PostgresTarget, change: str, column: str, kind: str = "") -> 
 
 
 def _problem(target: PostgresTarget, what: str, hint: str) -> Problem:
-    return Problem(message=f"sink {target.sink}: table {target.settings.table}: {what}", hint=hint)
+    message = f"sink {target.sink}: table {target.settings.table}: {what}"
+    return Problem(message=message, path="table", hint=hint)
