@@ -1,5 +1,6 @@
 """The systemd units name real services, modules and settings, and give them their time to stop."""
 
+import re
 from configparser import ConfigParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from contract.test_containers import SETTINGS
+from infra.nginx.render import ADDRESSES, CONFIG, RESOLVER, render
 from waybill_local.services import SERVICES as LOCAL
 from waybill_shared.contract.routes import SERVICES
 
@@ -68,3 +70,21 @@ def test_what_the_stage_runner_keeps_lies_where_its_unit_lets_it_write() -> None
 def test_the_page_names_every_file() -> None:
     files = [path.name for path in FOLDER.rglob("*") if path.is_file()]
     assert not [name for name in files if name not in PAGE]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_is_installed(name: str) -> None:
+    members = re.search(r"waybill-\{(.+)\}", (FOLDER / "install.sh").read_text(encoding="utf-8"))
+    assert members is not None
+    assert name.replace("_", "-") in members[1].split(",")
+
+
+def test_the_page_makes_the_gateway_of_one_host() -> None:
+    """The `sed` of the page: both its replacements, as Python has them."""
+    names, ports, here = re.findall(r"s/\((.+)\):\((.+)\)/(.+):\\2/", PAGE)[0]
+    made = re.sub(rf"({names}):({ports})", rf"{here}:\2", CONFIG.read_text(encoding="utf-8"))
+    listen, local = re.findall(r"s/listen (\S+)/listen (\S+)/", PAGE)[0]
+    made = made.replace(f"listen {listen}", f"listen {local}")
+
+    addresses = {name: f"127.0.0.1:{text.split(':')[1]}" for name, text in ADDRESSES.items()}
+    assert made == render(addresses, listen="127.0.0.1:8080", resolver=RESOLVER)
