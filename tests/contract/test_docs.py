@@ -14,14 +14,7 @@ SOURCES = [ROOT / f"{member}/src" for member in ("shared", "spark", "client", "i
 SOURCES += sorted((ROOT / "services").glob("*/src"))
 PACKAGES = {package.name: package for source in SOURCES for package in source.iterdir()}
 TOPICS = {f"waybill.{path.stem}" for path in (ROOT / "schemas/topics").glob("*.yaml")}
-MADE = {
-    "state.json",
-    "keys.json",
-    "spec.json",
-    "metadata.json",
-    "connections.yaml",
-    ".waybill/connections.yaml",
-}
+MADE = {"state.json", "keys.json", "spec.json", "metadata.json", "connections.yaml"}
 """By a running stack."""
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -109,7 +102,7 @@ def _code(document: Path) -> Iterator[str]:
 def _exists(text: str) -> bool:
     if FILE.fullmatch(text):
         name = text.removeprefix("./")
-        return name in MADE or any(path.endswith(f"/{name}") for path in _files())
+        return Path(name).name in MADE or any(path.endswith(f"/{name}") for path in _files())
     found = SYMBOL.fullmatch(text)
     if found is None or text in TOPICS or found[1].split(".")[0] not in PACKAGES:
         return True
