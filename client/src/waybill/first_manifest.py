@@ -104,6 +104,9 @@ class FirstManifest:
             f"      - {{name: out, kafka: {{topic: {self._topic('out')}}}}}",
             "      # Rows of an Iceberg table, too:",
             f"      # - {{name: lake, iceberg: {{table: raw.{table}}}}}",
+            "      # Of a Postgres table, after `waybill up --with postgres`:",
+            "      # - name: people",
+            f"      #   postgres: {{connection: warehouse, table: public.{table}}}",
         ]
 
     def _topic(self, end: str) -> str:

@@ -96,7 +96,8 @@ def make(
 ) -> None:
     """Make a token for records that went straight to Kafka.
 
-    Name an input for all that it holds now, or the positions of your own records.
+    Name an input for all that it holds now and that all sinks have part in: not what came before a
+    stage that begins at latest. Or name the positions of your own records.
 
     \b
     Example:

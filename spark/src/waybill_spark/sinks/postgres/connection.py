@@ -27,6 +27,10 @@ def _no_url(part: str) -> str:
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
+ROWS_HINT: Final = (
+    "keep such rows away in the query, or change the table's rules; then start the pipeline:"
+    " docs/connections.md"
+)
 ROWS: Final = ("22", "23")
 AGAIN: Final = ("40",)
 AWAY: Final = ("08", "25", "53", "55P03", "57", "58")
@@ -106,7 +110,8 @@ def meaning(error: psycopg.Error, what: str, place: str) -> Exception:
     state = error.sqlstate or "08000"
     message = f"{what}: {_first_line(error)}"
     if state.startswith(ROWS):
-        return RowsRefused(message, hint=_detail(error) or "mend the rows, or the table's rules")
+        detail = _detail(error)
+        return RowsRefused(f"{message}; {detail}" if detail else message, hint=ROWS_HINT)
     if state.startswith((*AWAY, *AGAIN)):
         hint = f"see that Postgres at {place} answers and may be written to; it is tried again"
         return SinkUnreachable(message, hint=hint)
