@@ -94,7 +94,9 @@ def paused(group: int) -> Iterator[None]:
         os.killpg(group, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("edge", ["kafka.before_commit", "iceberg.before_commit"])
+@pytest.mark.parametrize(
+    "edge", ["kafka.before_commit", "iceberg.before_commit", "postgres.before_commit"]
+)
 def test_a_driver_that_was_paused_in_a_batch_finds_its_place_taken(
     stack: StackState, pipeline: EverySink, failpoints: Path, tmp_path: Path, edge: str
 ) -> None:
