@@ -15,6 +15,7 @@ from bench.ingress import R4, R5
 from bench.latency import R1, R2
 from bench.rebuild import R15
 from bench.report import machine, save, table
+from bench.sinks import R22, R22U, R23
 from bench.starts import R17, R18
 from bench.surroundings import surroundings
 from bench.throughput import R3, R16
@@ -24,7 +25,7 @@ from bench.waking import R7, R9
 
 CONTESTS = {
     contest.key: contest
-    for contest in (R1, R2, R3, R4, R5, R7, R9, R10, R11, R15, R16, R17, R18, G1)
+    for contest in (R1, R2, R3, R4, R5, R7, R9, R10, R11, R15, R16, R17, R18, R22, R22U, R23, G1)
 }
 ROUNDS = 5
 FOLDER = Path(".bench")

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,46 @@ def test_a_folder_that_is_closed_to_us_is_told(
     monkeypatch.setattr(os, "listdir", closed)
     with pytest.raises(WaybillError, match="cannot be read: Permission denied"):
         accepted.remembered("http://a", "orders", {"XDG_STATE_HOME": str(tmp_path)})
+
+
+def test_changes_of_other_pipelines_push_nothing_out(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    accepted.remember(make_change(), environment)
+    for number in range(KEPT_MAX + 3):
+        other = replace(make_change(operation=f"op-{number}"), pipeline=f"other-{number}")
+        accepted.remember(replace(other, at=number + 1.0), environment)
+    assert len(accepted.remembered("http://a", "orders", environment)) == 1
+
+
+def test_the_last_is_the_newest_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    accepted.remember(make_change(operation="first", at=100.0), environment)
+    accepted.remember(make_change(operation="second", at=0.0), environment)
+    found = accepted.remembered("http://a", "orders", environment)
+    assert [c.operation for c in found] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://127.0.0.1:8080", "http://localhost:8080/", True),
+        ("https://Waybill.example", "https://waybill.example:443", True),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8081", False),
+        ("http://a/one", "http://a/two", False),
+    ],
+)
+def test_one_address_may_be_spelled_in_several_ways(
+    tmp_path: Path, one: str, other: str, same: bool
+) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    accepted.remember(make_change(one), environment)
+    assert len(accepted.remembered(other, "orders", environment)) == int(same)
+
+
+def test_a_broken_note_is_named(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    accepted.remember(make_change(), environment)
+    (note,) = (tmp_path / "waybill" / "accepted").iterdir()
+    note.write_text(note.read_text().replace('"at": 0.0', '"at": null'))
+    with pytest.raises(WaybillError, match="cannot be read"):
+        accepted.remembered("http://a", "orders", environment)
