@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from waybill_shared.contract.errors import Retryable
 from waybill_spark.loads import ParallelLoads
 
 WAIT_S = 10.0
@@ -62,3 +63,20 @@ def test_one_load_runs_where_it_is_asked_for(loads: ParallelLoads) -> None:
     ran: list[int] = []
     loads.run({"only": lambda: ran.append(threading.get_ident())})
     assert ran == [threading.get_ident()]
+
+
+def test_what_no_other_try_would_mend_is_raised_before_what_may_pass(
+    loads: ParallelLoads,
+) -> None:
+    away = threading.Event()
+
+    def is_away() -> None:
+        away.set()
+        raise Retryable("away")
+
+    def refuses() -> None:
+        assert away.wait(WAIT_S)
+        raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        loads.run({"a": is_away, "b": refuses})
