@@ -1,18 +1,23 @@
 """A `Sink`: rows and fence take effect together and once, whoever else is at work."""
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, cast
 
 import pyarrow as pa
 import pytest
 
-from builders import make_fence
+from builders import make_fence, make_range
 from waybill_shared.contract.events import Fence
+from waybill_shared.process.clock import SystemClock
+from waybill_spark.commits import Identity
+from waybill_spark.fencing import AlreadyDone, Diverged, StageInput, Write
+from waybill_spark.ledger import Batch, Ledger
 from waybill_spark.sinks.contract import Sink, SinkSuperseded, Written
 
 FIRST: Final = make_fence(sequence=0)
 LOOKS: Final = 15
+INPUT: Final = StageInput(name="orders", topic="orders.in", topic_id="R", bases={0: 0})
 
 
 class Place(Protocol):
@@ -97,11 +102,70 @@ class SinkContract:
         wrote(earlier, after(first), place.rows(3))
         assert place.read() == [1, 2, 3]
 
+    def test_a_batch_that_comes_again_is_done_already(self, place: Place) -> None:
+        write(ledger_of(place), batch(0, 5), place.rows(1, 2))
+        assert isinstance(ledger_of(place).decide(batch(0, 5)), AlreadyDone)
+        assert isinstance(ledger_of(place).decide(batch(5, 9)), Write)
+        assert place.read() == [1, 2]
+
+    @pytest.mark.parametrize(("start", "end"), [(0, 4), (3, 9), (6, 9)])
+    def test_a_batch_that_neither_repeats_nor_follows_is_not_written(
+        self, place: Place, start: int, end: int
+    ) -> None:
+        write(ledger_of(place), batch(0, 5), place.rows(1))
+        assert isinstance(ledger_of(place).decide(batch(start, end)), Diverged)
+
+    def test_rows_that_could_go_in_are_not_refused_and_leave_nothing(self, place: Place) -> None:
+        sink = opened(place)
+        assert sink.refused(place.rows(1, 2)) is None
+        assert (place.read(), found(place)) == ([], None)
+
     def test_closed_sink_is_done_with(self, place: Place) -> None:
         sink = opened(place)
         written = wrote(sink, FIRST, place.rows(1))
         sink.close()
         assert found(place) == written.fence
+
+
+@dataclass(frozen=True, slots=True)
+class AsTable:
+    """Of rows of any kind what a ledger asks for."""
+
+    rows: Iterable[pa.RecordBatch]
+    num_rows: int = 1
+
+    def to_batches(self) -> Iterable[pa.RecordBatch]:
+        return self.rows
+
+
+def ledger_of(place: Place) -> Ledger:
+    """As the next driver has it: the sink of a stage that began at offset 0 of one partition."""
+    ledger = Ledger(
+        place.sink(),
+        stage="enrich",
+        inputs=(INPUT,),
+        identity=Identity(tenant="default", pipeline_uid="uid", generation=1, epoch=1),
+        emit=lambda commit: None,
+        clock=SystemClock(),
+    )
+    ledger.claim()
+    ledger.read()
+    return ledger
+
+
+def batch(start: int, end: int) -> Batch:
+    run = make_range(topic=INPUT.topic, topic_id=INPUT.topic_id, start=start, end=end)
+    return Batch(batch_id=0, lineage="7f1a", runs=(run,), started_at=0)
+
+
+def write(ledger: Ledger, taken: Batch, rows: Iterable[pa.RecordBatch]) -> None:
+    assert isinstance(ledger.decide(taken), Write)
+    ledger.write(cast(pa.Table, AsTable(rows)), taken)
+    for _ in range(LOOKS):
+        if not ledger.hidden:
+            return
+        ledger.report()
+    raise AssertionError("readers never saw it")
 
 
 def found(place: Place) -> Fence | None:
