@@ -149,6 +149,35 @@ def test_wait_as_json_prints_only_the_final_outcome(
     assert json.loads(result.stdout) == COMPLETE
 
 
+MERGED_PATH = "/v1/tokens/wb1.m"
+
+
+@pytest.mark.parametrize("arguments", [("wb1.a", "wb1.b"), ("-",)])
+def test_several_tokens_are_merged_and_waited_for_as_one(
+    server: ScriptedServer, command: Command, arguments: tuple[str, ...]
+) -> None:
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.m"}))
+    server.answer("GET", MERGED_PATH, event_stream(COMPLETE))
+    result = command("token", "wait", *arguments, stdin="wb1.a\nwb1.b\n")
+    assert (result.exit_code, result.stdout.split()[0]) == (0, "complete")
+    assert json.loads(server.requests[0].body) == {"merge": ["wb1.a", "wb1.b"]}
+
+
+def test_show_tells_one_outcome_of_several_tokens(server: ScriptedServer, command: Command) -> None:
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.m"}))
+    server.answer("GET", MERGED_PATH, Response(json={"outcome": "lost"}))
+    result = command("token", "show", "wb1.a", "wb1.b")
+    assert (result.exit_code, result.stdout) == (3, "lost\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("",), ("wb1.a", ""), ("-",)])
+def test_wait_for_nothing_is_a_usage_error(
+    server: ScriptedServer, command: Command, arguments: tuple[str, ...]
+) -> None:
+    assert command("token", "wait", *arguments, stdin="\n").exit_code == 2
+    assert server.requests == []
+
+
 def test_for_an_input_prints_only_the_token(server: ScriptedServer, command: Command) -> None:
     server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.new", "pipeline": "orders"}))
     result = command("token", "for", "orders", "orders")

@@ -81,9 +81,6 @@ InputArgument = Annotated[
         autocompletion=known_inputs,
     ),
 ]
-TokenArgument = Annotated[
-    str, typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty)
-]
 
 
 class CommandGroup(TyperGroup):

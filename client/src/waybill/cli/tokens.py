@@ -1,8 +1,8 @@
 """The commands about tokens: `token show`, `token wait`, `token for`, `token merge`."""
 
 import sys
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,12 +14,15 @@ from waybill.cli.session import (
     GenerationOption,
     PipelineArgument,
     TimeoutOption,
-    TokenArgument,
     connect,
     known_inputs,
+    not_empty,
 )
 from waybill.models import Position
 from waybill.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from waybill.client import Client
 
 tokens = typer.Typer(
     cls=CommandGroup,
@@ -29,11 +32,26 @@ tokens = typer.Typer(
 )
 
 STDIN = "-"
+TOKENS_HELP = "as `waybill send` prints them; - for stdin"
+
+
+def _none_empty(given: list[str]) -> list[str]:
+    for text in given:
+        not_empty(text)
+    return given
+
+
+TokensArgument = Annotated[
+    list[str], typer.Argument(metavar="TOKEN...", help=TOKENS_HELP, callback=_none_empty)
+]
 
 
 @tokens.command("show")
-def show(token: TokenArgument, output: OutputOption = Form.TABLE) -> None:
-    """Say what became of a token's records, as it is now.
+def show(given: TokensArgument, output: OutputOption = Form.TABLE) -> None:
+    """Say what became of the tokens' records, as it is now.
+
+    Several tokens get one outcome, that of all their records: they are merged first, as `waybill
+    token merge` does.
 
     \b
     Example:
@@ -45,15 +63,17 @@ def show(token: TokenArgument, output: OutputOption = Form.TABLE) -> None:
       3 dead-lettered or lost · 4 still in progress · 5 unknown now
     """
     with connect() as client:
-        outcome = client.outcome(token)
+        outcome = client.outcome(_one(client, given))
     _tell(outcome, output)
 
 
 @tokens.command("wait")
 def wait(
-    token: TokenArgument, timeout: TimeoutOption = 60.0, output: OutputOption = Form.TABLE
+    given: TokensArgument, timeout: TimeoutOption = 60.0, output: OutputOption = Form.TABLE
 ) -> None:
-    """Follow a token until all its records have arrived, or never will.
+    """Follow tokens until all their records have arrived, or never will.
+
+    Several tokens are merged first, as `waybill token merge` does, and followed as one.
 
     Progress goes to stderr, one line per change; the outcome goes to stdout and names the Iceberg
     snapshot that holds the records.
@@ -68,7 +88,7 @@ def wait(
       4 still in progress when the time was over · 5 unknown when the time was over
     """
     with connect() as client:
-        outcome = watch(client, token, timeout)
+        outcome = watch(client, _one(client, given), timeout)
     _tell(outcome, output)
 
 
@@ -123,7 +143,7 @@ def make(
 def merge(
     given: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOKEN...", help="as `waybill send` prints them; - for stdin"),
+        typer.Argument(metavar="TOKEN...", help=TOKENS_HELP),
     ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
@@ -135,15 +155,13 @@ def merge(
     \b
     Example:
       waybill send orders orders rows.ndjson | waybill token merge
-      waybill token wait $(waybill token merge wb1.AbC… wb1.DeF…)
+      waybill token merge wb1.AbC… wb1.DeF…
 
     \b
     Exit codes: 0 the token is on stdout · 1 error, also when one of them is no token of ours ·
       2 usage
     """
-    texts = list(_tokens(given or [STDIN]))
-    if not texts:
-        raise typer.BadParameter("there are no tokens: give them, or write them to stdin")
+    texts = _tokens(given or [STDIN])
     with connect() as client:
         merged = client.merge(texts)
     if output is Form.JSON:
@@ -152,7 +170,20 @@ def merge(
         render.data([str(merged)])
 
 
-def _tokens(given: Iterable[str]) -> Iterable[str]:
+def _one(client: "Client", given: Iterable[str]) -> str:
+    """A single token goes as it is: what is merged is a longer one."""
+    texts = _tokens(given)
+    return texts[0] if len(texts) == 1 else client.merge(texts)
+
+
+def _tokens(given: Iterable[str]) -> list[str]:
+    texts = list(_read(given))
+    if not texts:
+        raise typer.BadParameter("there are no tokens: give them, or write them to stdin")
+    return texts
+
+
+def _read(given: Iterable[str]) -> Iterator[str]:
     for text in given:
         if text != STDIN:
             yield text
