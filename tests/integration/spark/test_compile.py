@@ -182,6 +182,28 @@ def test_key_that_is_no_column_is_refused(spark: SparkSession) -> None:
     assert problem.hint == "columns: customer"
 
 
+@pytest.mark.parametrize(
+    ("settings", "path", "meant"),
+    [
+        ("kafka: {topic: orders.out, key: order_idd}", "key", "order_id"),
+        ("postgres: {@, keys: [orderid]}", "keys.0", "order_id"),
+        ("postgres: {@, keys: [order_id], orderBy: placed}", "orderBy", "placed_at"),
+        ("postgres: {@, keys: [order_id], deleteWhere: custmer}", "deleteWhere", "customer"),
+    ],
+)
+def test_the_column_that_was_meant_is_named(
+    spark: SparkSession, settings: str, path: str, meant: str
+) -> None:
+    upsert = settings.replace("@", "connection: c, table: public.orders, mode: upsert")
+    problem = refused(
+        spark,
+        "SELECT order_id, customer, placed_at FROM orders",
+        sinks=(f"{{name: out, {upsert}}}",),
+    )
+    assert problem.path == f"stages.0.sinks.0.{settings.partition(':')[0]}.{path}"
+    assert problem.hint == f"did you mean {meant!r}? columns: order_id, customer, placed_at"
+
+
 def test_what_is_wrong_in_independent_stages_is_named_at_once(spark: SparkSession) -> None:
     """Of a stage that reads what a refused one writes nothing is said: it may be good."""
     text = (

@@ -18,6 +18,7 @@ from pyspark.sql.types import NullType
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
+from waybill_shared.contract.suggestions import hint_of_names
 from waybill_spark.driver.decode import DecodedInput, decode, refuse_malformed
 from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.sizes import RecordSizes
@@ -312,7 +313,7 @@ def _refuse_missing(frame: DataFrame, sink: Sink, path: str) -> None:
     for key, column in sink.settings.columns_named.items():
         if column not in frame.columns:
             message = f"sink {sink.name}: {key} {column!r} is not a column"
-            hint = f"columns: {', '.join(frame.columns)}"
+            hint = hint_of_names(column, frame.columns, "columns")
             path = f"{path}.{sink.kind}.{key}"
             raise UserError([Problem(message=message, path=path, hint=hint)])
 
