@@ -111,7 +111,7 @@ def test_what_kafka_does_not_acknowledge_is_named_and_not_covered() -> None:
 
 def test_one_bad_record_refuses_all_of_an_atomic_request() -> None:
     world = World(pipeline(source()))
-    with pytest.raises(Refusal, match="1 of 3 records are none of input orders") as refused:
+    with pytest.raises(Refusal, match="1 record does not fit") as refused:
         world.write(b'{"id": 1}\nbad\n{"id": 3}', atomic=True)
     assert refused.value.slug == "records_rejected"
     reason = "not JSON at character 1: Expecting value"
@@ -162,6 +162,21 @@ def test_all_rows_bad_produces_nothing() -> None:
     assert refusal.slug == "records_rejected"
     assert [row["index"] for row in refusal.members["rejected"]] == [0, 1]  # type: ignore[attr-defined]
     assert world.kafka.written == []
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"bad", "the record does not fit input 'orders'"),
+        (b"bad\nbad", "none of 2 records fits input 'orders'"),
+        (b'bad\n{"id": 1}', "1 record does not fit input 'orders', so none of 2 is kept"),
+        (b'bad\nbad\n{"id": 1}', "2 records do not fit input 'orders', so none of 3 is kept"),
+    ],
+)
+def test_refused_records_are_counted_in_plain_words(body: bytes, said: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        World(pipeline(source())).write(body, atomic=True)
+    assert refused.value.detail == said
 
 
 def test_a_topic_recreated_before_the_write_is_not_written_to() -> None:

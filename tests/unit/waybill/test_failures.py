@@ -184,9 +184,9 @@ NO_PLACE = {"message": "it is too long", "line": None, "column": None, "path": "
             f"{PLACED}, and 2 more",
         ),
         (
-            "none of 2 records is one of input orders",
+            "none of 2 records fits input 'orders'",
             {"rejected": [{"index": 4, "reason": "id: a text"}, {"index": 5, "reason": "no"}]},
-            "none of 2 records is one of input orders: record 4: id: a text, and 1 more",
+            "none of 2 records fits input 'orders': record 4: id: a text, and 1 more",
         ),
         (
             "merge[1]: no such token, and 1 more",

@@ -132,9 +132,13 @@ class Records:
 
 def _rejected(rows: Rows, input_name: str) -> Refusal:
     bad, good = len(rows.rejected), len(rows.records)
-    reason = f"none of {bad} records is one of input {input_name}"
     if good:
-        reason = f"{bad} of {bad + good} records are none of input {input_name}: none is kept"
+        some = "1 record does" if bad == 1 else f"{bad} records do"
+        reason = f"{some} not fit input {input_name!r}, so none of {bad + good} is kept"
+    elif bad == 1:
+        reason = f"the record does not fit input {input_name!r}"
+    else:
+        reason = f"none of {bad} records fits input {input_name!r}"
     return Refusal(Slug.RECORDS_REJECTED, reason, rejected=as_json(rows.rejected))
 
 
