@@ -133,6 +133,8 @@ def test_atomic_is_true_or_false(client: TestClient, kafka: FakeKafka) -> None:
     answer = client.post(f"{RECORDS}?atomic=yes", content=b'{"id": 1}', headers=NDJSON)
     assert (answer.status_code, kafka.written) == (422, [])
     assert answer.json()["detail"] == "query.atomic: 'yes' is neither true nor false"
+    (error,) = answer.json()["errors"]
+    assert error == {"message": "'yes' is neither true nor false", "path": "query.atomic"}
 
 
 def test_the_documentation_tells_of_records_that_are_rejected(client: TestClient) -> None:
@@ -213,7 +215,9 @@ def test_an_invalid_manifest_names_the_place(client: TestClient) -> None:
 
 def test_a_manifest_that_is_too_large_or_no_text_is_refused(client: TestClient) -> None:
     assert client.put("/v1/pipelines/orders", content=b"#" * 70_000).status_code == 413
-    assert client.put("/v1/pipelines/orders", content=b"name: \xff").status_code == 422
+    answer = client.put("/v1/pipelines/orders", content=b"name: \xff")
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["message"] == "byte 7 is not UTF-8"
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,8 @@ async def _issue(
 def _atomic(request: Request) -> bool:
     asked = request.query_params.get("atomic", "false")
     if asked not in ("true", "false"):
-        raise Refusal(Slug.INVALID, f"query.atomic: {asked!r:.80} is neither true nor false")
+        error = {"message": f"{asked!r:.80} is neither true nor false", "path": "query.atomic"}
+        raise Refusal(Slug.INVALID, ": ".join((error["path"], error["message"])), errors=[error])
     return asked == "true"
 
 

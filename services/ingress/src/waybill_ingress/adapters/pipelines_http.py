@@ -9,8 +9,8 @@ from waybill_ingress.adapters.examples import FAILED
 from waybill_ingress.adapters.models import AcceptedAnswer
 from waybill_ingress.app.commands import Beginning, Commands, reason_of
 from waybill_ingress.app.ports import Answers
-from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import Reply
+from waybill_shared.contract.errors import Refusal, UserError
+from waybill_shared.contract.events import Problem, Reply
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
@@ -94,7 +94,8 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
         try:
             manifest = raw.decode()
         except UnicodeDecodeError as error:
-            raise Refusal(Slug.INVALID, f"byte {error.start + 1} is not UTF-8") from error
+            problem = Problem(message=f"byte {error.start + 1} is not UTF-8")
+            raise UserError([problem]) from error
         asking, own = caller(request), request_id(request)
         operation = await commands.apply(asking, pipeline, manifest, own)
         return await answer(request, operation, wait)
