@@ -158,6 +158,13 @@ def test_a_file_that_is_not_there_is_a_usage_error(command: Command) -> None:
     result = command("send", "orders", "orders", "missing.ndjson")
     assert result.exit_code == 2
     assert "cannot read missing.ndjson: No such file" in result.stderr
+    assert "give one JSON object, a file with one a line (NDJSON), or -" in result.stderr
+
+
+def test_an_array_on_the_command_line_is_taken_for_no_file(command: Command) -> None:
+    result = command("send", "orders", "orders", '[{"order_id": 1}]')
+    assert result.exit_code == 2
+    assert "a JSON array is not taken: give one JSON object, a file with" in result.stderr
 
 
 def test_a_json_array_is_told_how_to_become_lines(server: ScriptedServer, command: Command) -> None:

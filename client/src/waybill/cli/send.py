@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from waybill.client import Client
 
 STDIN = "-"
+ARRAY = "["
+SOURCE = "FILE|-|RECORD"
+TAKEN = "give one JSON object, a file with one a line (NDJSON), or - for standard input"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,7 +122,7 @@ def send(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|-|RECORD",
+            metavar=SOURCE,
             help="a file of JSON records, one a line; - for stdin; or one record, as '{...}'",
         ),
     ] = STDIN,
@@ -181,16 +184,18 @@ def _open(source: str) -> BinaryIO:
     try:
         return Path(source).open("rb")
     except OSError as error:
-        raise typer.BadParameter(
-            f"cannot read {source}: {error.strerror}", param_hint="FILE"
-        ) from error
+        if source.lstrip().startswith(ARRAY):
+            told = f"a JSON array is not taken: {TAKEN}"
+        else:
+            told = f"cannot read {source}: {error.strerror}; {TAKEN}"
+        raise typer.BadParameter(told, param_hint=SOURCE) from error
 
 
 def _records(lines: Iterable[bytes]) -> Iterator[bytes]:
     for number, line in enumerate(lines, start=1):
-        if number == 1 and line.lstrip().startswith(b"["):
+        if number == 1 and line.lstrip().startswith(ARRAY.encode()):
             raise typer.BadParameter(
                 "this is a JSON array, one record a line is expected: try jq -c '.[]'",
-                param_hint="FILE",
+                param_hint=SOURCE,
             )
         yield line
