@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill_local.logs import find_logs, follow, tail
+from waybill_local.logs import find_logs, follow, read
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def test_services_and_pipelines_are_found_by_name(home: Path) -> None:
         "kafka": home / "logs" / "kafka.log",
         "orders": home / "stage_runner" / "u1" / "driver.log",
     }
-    assert tail(found["kafka"], 2) == ["two", "three"]
-    assert tail(home / "none.log", 2) == []
+    assert list(read(found["kafka"])) == ["one", "two", "three"]
+    assert list(read(home / "none.log")) == []
 
 
 def test_what_is_written_is_followed_also_into_a_new_file(home: Path) -> None:

@@ -93,6 +93,17 @@ def test_an_expected_stop_is_one_line_and_verbose_shows_where_it_came_from(tmp_p
     assert len(waybill("orders", "-o", "json").stdout.splitlines()) == len(BATCH) + 2
 
 
+def test_the_last_lines_are_counted_as_they_are_shown(tmp_path: Path) -> None:
+    ends = {**RUN_ENDS, "expected": True, "reason": "topic_recreated: A is B"}
+    write(tmp_path, LINE, PY4J, *BATCH, ends, PY4J, *BATCH)
+    shown = waybill("orders", "-n", "2").stdout.splitlines()
+    assert [line.split(": ")[1] for line in shown] == [
+        "batch is done batch=7",
+        "run ends batch=7 reason=topic_recreated",
+    ]
+    assert "29 more" in waybill("orders", "-n", "1", "--verbose").stdout
+
+
 def test_what_was_not_expected_keeps_its_traceback(tmp_path: Path) -> None:
     write(tmp_path, {**RUN_ENDS, "expected": False}, *OTHER, LINE, QUERY)
     told = waybill("orders").stdout

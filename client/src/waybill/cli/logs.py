@@ -2,9 +2,9 @@
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -48,7 +48,8 @@ def logs(
         bool, typer.Option("-f", "--follow", help="go on with what is written from now on")
     ] = False,
     lines: Annotated[
-        int, typer.Option("-n", "--lines", min=0, metavar="N", help="of the end of each log")
+        int,
+        typer.Option("-n", "--lines", min=0, metavar="N", help="of the end of each log, as shown"),
     ] = LINES,
     verbose: Annotated[  # noqa: FBT002 - the same
         bool, typer.Option("--verbose", help="also where in the code an expected stop came from")
@@ -70,15 +71,23 @@ def logs(
     Exit codes: 0 ok · 1 error, also when there is no such log · 130 Ctrl-C
     """
     with local_stack():
-        from waybill_local.logs import find_logs, tail
+        from waybill_local.logs import find_logs, read
         from waybill_local.logs import follow as read_on
 
         chosen = _choose(find_logs(Path.cwd()), name)
-        written = ((source, line) for source, path in chosen.items() for line in tail(path, lines))
-        told = chain(written, read_on(chosen) if follow else ())
         whole = verbose or output is Form.JSON
-        for source, line in told if whole else _without_batches(told):
+        folds = {source: FoldedLog(whole=whole) for source in chosen}
+
+        def tell(source: str, line: str) -> None:
             _tell(source, line, output, named=name is None, verbose=verbose)
+
+        for source, path in chosen.items():
+            fold = folds[source]
+            for line in deque(fold.take_all(read(path), more=follow), maxlen=lines):
+                tell(source, line)
+        for source, line in read_on(chosen) if follow else ():
+            for shown in folds[source].take(line):
+                tell(source, shown)
 
 
 def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
@@ -91,27 +100,40 @@ def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
     return {name: found[name]}
 
 
-def _without_batches(told: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Without what Py4J and Spark say of a batch that failed: the run tells why by itself."""
-    held: dict[str, str] = {}
-    left_out: dict[str, str] = {}
-    """By source, its last line that was left out."""
-    for source, line in told:
-        head = held.pop(source, None)
+class FoldedLog:
+    """A log without what Py4J and Spark say of a batch that failed: the run tells why by itself."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole
+        self._held: str | None = None
+        self._left_out: str | None = None
+        """The last line, if it was."""
+
+    def take_all(self, lines: Iterable[str], *, more: bool) -> Iterator[str]:
+        """What is left of `lines`; `more`: others follow, which say what the last one is."""
+        for line in lines:
+            yield from self.take(line)
+        if self._held is not None and not more:
+            yield self._held
+
+    def take(self, line: str) -> Iterator[str]:
+        if self._whole:
+            yield line
+            return
+        head, self._held = self._held, None
         if head is not None and OF_A_BATCH in line:
-            left_out[source] = line
-            continue
+            self._left_out = line
+            return
         if head is not None:
-            yield source, head
-        if source in left_out and _goes_on(left_out[source], line):
-            left_out[source] = line
-            continue
-        left_out.pop(source, None)
+            yield head
+        if self._left_out is not None and _goes_on(self._left_out, line):
+            self._left_out = line
+            return
+        self._left_out = None
         if QUERY_ENDED in line:
-            held[source] = line  # what follows says of which sort it is
+            self._held = line  # what follows says of which sort it is
         elif not (PY4J in line and STAGE_ENDED in line):
-            yield source, line
-    yield from held.items()
+            yield line
 
 
 def _goes_on(before: str, line: str) -> bool:

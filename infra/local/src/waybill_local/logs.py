@@ -6,9 +6,8 @@ Needs no running stack: what the last one wrote is still there.
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,13 +25,10 @@ def find_logs(folder: Path) -> Mapping[str, Path]:
     return {**_drivers(home / "stage_runner"), **services}
 
 
-def tail(path: Path, count: int) -> list[str]:
-    """The last `count` lines; none of a log that is not there."""
-    try:
-        with path.open("rb") as file:
-            return [_text(line) for line in deque(file, maxlen=count)]
-    except FileNotFoundError:
-        return []
+def read(path: Path) -> Iterator[str]:
+    """Its lines until now; none of a log that is not there."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        yield from map(_text, file)
 
 
 def follow(
