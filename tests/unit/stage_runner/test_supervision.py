@@ -201,23 +201,6 @@ def test_restart_starts_what_does_not_run(starting: Pipeline) -> None:
     assert starting.want(CHANGED, "c2", "restart")[-1] == StartDriver()
 
 
-def test_superseded_command_is_told_so(starting: Pipeline) -> None:
-    starting.want(CHANGED, "c2")
-    (answer,) = (a for a in starting.actions if isinstance(a, Answer))
-    assert answer.command.id == "c1"
-    assert answer.state == "failed"
-    assert "superseded by a later running command" in answer.errors[0].message
-    assert answer.errors[0].hint == ""
-
-
-def test_superseded_change_is_told_to_be_in_force(running: Pipeline) -> None:
-    running.want(CHANGED, "c1", "apply")
-    running.want(CHANGED, "c2", "start")
-    (answer,) = (a for a in running.actions if isinstance(a, Answer))
-    assert answer.command.id == "c1"
-    assert answer.errors[0].hint == "its change is in force: generation 2"
-
-
 def test_user_error_fails_the_pipeline_with_its_problems(starting: Pipeline) -> None:
     problem = make_problem()
     starting.on(DriverFailed(problems=(problem,), error=USER_ERROR))

@@ -109,8 +109,19 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
 def _superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
     """What has been said stays said, also of a change that was overtaken before it ran."""
     said = state.next is None and command.action in (Action.APPLY, Action.RESTART)
-    hint = f"its change is in force: generation {state.record.generation}" if said else ""
+    hint = _became(state.record, by) if said else ""
     return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
+
+
+def _became(before: PipelineRecord, by: PipelineRecord) -> str:
+    """Of the change that made `before`, when a later command makes `by` of it."""
+    old, new = before.generation, by.generation
+    if new == old:
+        return f"its change is in force: generation {old}"
+    if going(before, by) is None:
+        return f"its change was generation {old}; generation {new} is in force now"
+    later = f"generation {new} follows when what it removes is closed"
+    return f"its change is in force: generation {old}; {later}"
 
 
 def _toward(state: PipelineState, changed: bool, now: int) -> Decision:

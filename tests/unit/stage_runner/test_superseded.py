@@ -1,0 +1,58 @@
+"""What a command is told that a later one has overtaken."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import make_command, make_record, make_sink, make_stage
+from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.events import PipelineRecord, Problem
+from waybill_stage_runner.core.moves import Answer, DriverRuns, Wanted
+
+RECORD = make_record(stages=(make_stage(sinks=(make_sink("lake"), make_sink("out"))),))
+CHANGED = replace(RECORD, generation=2)
+AGAIN = replace(RECORD, generation=3)
+WITHOUT_OUT = replace(AGAIN, stages=(make_stage(sinks=(make_sink("lake"),)),))
+
+
+class Overtaking(Decisions):
+    def want(self, record: PipelineRecord, id: str, action: str) -> None:
+        self.on(Wanted(record=record, command=make_command(action, id=id)))
+
+    def told(self) -> Problem:
+        """What the first command is."""
+        (answer,) = (each for each in self.actions if isinstance(each, Answer))
+        assert (answer.command.id, answer.state) == ("c1", "failed")
+        return answer.errors[0]
+
+
+@pytest.fixture
+def pipeline() -> Overtaking:
+    return Overtaking(RECORD, Wanted(record=RECORD, command=None, said=True), DriverRuns())
+
+
+def test_a_command_that_changes_nothing_is_told_no_more(pipeline: Overtaking) -> None:
+    pipeline.want(CHANGED, "c1", "start")
+    pipeline.want(AGAIN, "c2", "apply")
+    assert pipeline.told() == Problem(message="superseded by a later running command")
+
+
+def test_a_change_before_a_command_that_makes_none_is_in_force(pipeline: Overtaking) -> None:
+    pipeline.want(CHANGED, "c1", "apply")
+    pipeline.want(CHANGED, "c2", "start")
+    assert pipeline.told().hint == "its change is in force: generation 2"
+
+
+def test_a_change_before_another_one_is_told_which_is_in_force(pipeline: Overtaking) -> None:
+    pipeline.want(CHANGED, "c1", "apply")
+    pipeline.want(AGAIN, "c2", "apply")
+    assert pipeline.told().hint == "its change was generation 2; generation 3 is in force now"
+
+
+def test_a_change_before_a_removal_is_in_force_until_that_is(pipeline: Overtaking) -> None:
+    pipeline.want(CHANGED, "c1", "apply")
+    pipeline.want(WITHOUT_OUT, "c2", "apply")
+    assert pipeline.told().hint == (
+        "its change is in force: generation 2; generation 3 follows when what it removes is closed"
+    )
+    assert pipeline.state.record == CHANGED
