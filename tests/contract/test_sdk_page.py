@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from waybill.outcomes import Outcome, SinkProgress
+
 PAGE = Path(__file__).parents[2] / "docs" / "sdk.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -25,3 +29,9 @@ def test_the_examples_are_typed(tmp_path: Path) -> None:
     assert check(code, tmp_path).startswith("Success")
     told = check(f"{code}\nreceipt.token.wait().kid\n", tmp_path)
     assert '"Outcome" has no attribute "kid"' in told
+
+
+@pytest.mark.parametrize("name", ["iceberg_snapshots", "postgres_lsn"])
+def test_the_page_says_where_the_rows_of_a_sink_can_be_seen(name: str) -> None:
+    assert hasattr(Outcome, name) or hasattr(SinkProgress, name)
+    assert f"`{name}`" in PAGE.read_text(encoding="utf-8").replace("outcome.", "")
