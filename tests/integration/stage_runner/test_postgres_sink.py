@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
+from psycopg import errors
 
 from builders import make_fence
 from contracts.sink import SinkContract
@@ -30,6 +31,7 @@ from waybill_spark.sinks.contract import (
     SinkSuperseded,
     SinkUnreachable,
 )
+from waybill_spark.sinks.postgres.connection import meaning
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 from waybill_spark.stopping import StageStopped
@@ -480,6 +482,17 @@ def test_a_server_that_is_down_is_tried_again(postgres: Database) -> None:
     with pytest.raises(SinkUnreachable, match="cannot be reached") as raised:
         sink.claim()
     assert "see that Postgres answers at" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("error", "retry_after_s"),
+    [(errors.DiskFull("no space"), 30.0), (errors.AdminShutdown("ends"), 0.0)],
+)
+def test_what_the_server_lacks_is_waited_for(error: psycopg.Error, retry_after_s: float) -> None:
+    told = meaning(error, "sink warehouse: table public.orders", "db:5432/shop")
+    assert isinstance(told, SinkUnreachable)
+    assert told.retry_after_s == retry_after_s
+    assert "see that Postgres at db:5432/shop answers and may be written to" in told.hint
 
 
 def test_a_table_that_was_dropped_is_not_made_again_in_silence(postgres: Database) -> None:

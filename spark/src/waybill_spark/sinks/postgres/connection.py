@@ -36,6 +36,8 @@ AGAIN: Final = ("40",)
 AWAY: Final = ("08", "25", "53", "55P03", "57", "58")
 """Classes of SQL states. 25: a server that only reads now, or a session that it ended; 55P03: a
 lock that did not come in the time that its user has."""
+RETRY_AFTER_S: Final = {"53100": 30.0, "53300": 5.0}
+"""A full disk, and too many connections, are not over in half a second."""
 REFUSED: Final = re.compile(
     r"password authentication failed|no pg_hba\.conf entry|does not exist|no password supplied"
     r"|certificate verify failed|server does not support SSL|permission denied",
@@ -114,7 +116,8 @@ def meaning(error: psycopg.Error, what: str, place: str) -> Exception:
         return RowsRefused(f"{message}; {detail}" if detail else message, hint=ROWS_HINT)
     if state.startswith((*AWAY, *AGAIN)):
         hint = f"see that Postgres at {place} answers and may be written to; it is tried again"
-        return SinkUnreachable(message, hint=hint)
+        retry_after_s = RETRY_AFTER_S.get(state, 0)
+        return SinkUnreachable(message, hint=hint, retry_after_s=retry_after_s)
     hint = error.diag.message_hint or _detail(error)
     hint = hint or f"mend the table, or what its user may do, SQL state {state}; then start again"
     return UserError([Problem(message=message, hint=hint)])
