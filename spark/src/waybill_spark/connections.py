@@ -109,7 +109,8 @@ class Connections:
     def _raw(self, name: str) -> Any:  # noqa: ANN401 - what a person wrote
         names = self.names()
         if self.document is None or name not in names:
-            where = f"{SETTING} of the stage runner" if self.file is None else str(self.file)
+            local = f"{SETTING} of the stage runner; `waybill up --with postgres` does so"
+            where = local if self.file is None else str(self.file)
             hint = hint_of_names(name, names, "known") or f"say how to reach it in {where}"
             message = f"no connection is called {name!r}"
             raise UserError([Problem(message=message, path="connection", hint=hint)])
