@@ -40,6 +40,22 @@ def sink(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
     return claimed(surroundings, admin, key)
 
 
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
+    """All that is read of the topic."""
+    found: list[Message] = []
+
+    def read_counted(
+        kafka: Kafka, topic: str, ranges: Mapping[int, tuple[int, int]], *, committed: bool
+    ) -> Iterator[Message]:
+        for message in read_ranges(kafka, topic, ranges, committed=committed):
+            found.append(message)
+            yield message
+
+    monkeypatch.setattr(reading, "read_ranges", read_counted)
+    return found
+
+
 def claimed(surroundings: Surroundings, admin: KafkaAdmin, key: str) -> KafkaSink:
     """Its topic is of no concern here: only its fences are written."""
     target = KafkaSinkTarget(
@@ -119,27 +135,20 @@ def test_of_a_long_history_little_is_read_and_one_fence_decoded(
     sink: KafkaSink,
     key: str,
     monkeypatch: pytest.MonkeyPatch,
+    read: list[Message],
 ) -> None:
     topic = f"{surroundings.prefix}.fences"
     write_many(surroundings, topic, key)
     sink.write(None, make_fence(sequence=7))
+    read.clear()
     decoded: list[object] = []
-    read: list[Message] = []
     decode = codec.decode
 
     def decode_counted(kind: type[Fence], raw: bytes) -> Fence:
         decoded.append(kind)
         return decode(kind, raw)
 
-    def read_counted(
-        kafka: Kafka, topic: str, ranges: Mapping[int, tuple[int, int]], *, committed: bool
-    ) -> Iterator[Message]:
-        for message in read_ranges(kafka, topic, ranges, committed=committed):
-            read.append(message)
-            yield message
-
     monkeypatch.setattr(codec, "decode", decode_counted)
-    monkeypatch.setattr(reading, "read_ranges", read_counted)
 
     assert sequence(sink.last()) == 7
     assert len(decoded) == 1
@@ -147,7 +156,7 @@ def test_of_a_long_history_little_is_read_and_one_fence_decoded(
 
 
 def test_the_sinks_of_a_driver_read_a_partition_once_and_then_what_is_new(
-    surroundings: Surroundings, admin: KafkaAdmin, monkeypatch: pytest.MonkeyPatch
+    surroundings: Surroundings, admin: KafkaAdmin, read: list[Message]
 ) -> None:
     keys = [f"default/{uuid.uuid4()}/copy/out" for _ in range(60)]
     partition = partition_of(keys[0], PARTITIONS)
@@ -155,16 +164,7 @@ def test_the_sinks_of_a_driver_read_a_partition_once_and_then_what_is_new(
     written = {key: claimed(surroundings, admin, key) for key in (one, other)}
     for sink in written.values():
         sink.write(None, make_fence(sequence=4))
-    read: list[Message] = []
-
-    def read_counted(
-        kafka: Kafka, topic: str, ranges: Mapping[int, tuple[int, int]], *, committed: bool
-    ) -> Iterator[Message]:
-        for message in read_ranges(kafka, topic, ranges, committed=committed):
-            read.append(message)
-            yield message
-
-    monkeypatch.setattr(reading, "read_ranges", read_counted)
+    read.clear()
     fences = Fences(admin, surroundings.prefix)
     fences.expect(other)
     assert in_fence(fences.newest(one)) == 4
