@@ -228,3 +228,8 @@ def test_a_pipeline_that_cannot_be_asked_for_needs_a_word(
     accept(server, "PUT", PATH, "apply", make_operation("done"))
     assert command("apply", "-f", manifest).exit_code == 1
     assert not applied(server)
+
+
+def test_the_help_says_what_apply_cannot_know(command: Command) -> None:
+    told = " ".join(command("apply", "--help").stdout.split())
+    assert "what was removed earlier is not known" in told

@@ -48,7 +48,9 @@ def apply(  # noqa: PLR0917 - options of a command line
 
     Says on stderr what a change of a pipeline that exists does, after a check of up to a minute.
     Where that writes rows again, or lets tokens end lost, it asks first; without a terminal it
-    refuses, unless --yes is given. If the check cannot be made, --yes is needed too.
+    refuses, unless --yes is given. If the check cannot be made, --yes is needed too. It compares
+    with the pipeline as it is now: what was removed earlier is not known, so that a stage which
+    comes back writes its rows again without being asked about.
 
     \b
     Example:
