@@ -22,6 +22,7 @@ Domain = Literal["user", "external", "internal"]
 
 
 LOG = "the driver's log: `waybill logs PIPELINE`"
+WAYS_OUT = 'see "A record that stops a stage" in docs/changing.md'
 
 
 class StageFailed(ContractError):
@@ -53,7 +54,7 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
 def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
     match failure:
         case MalformedRecord():
-            hint = "mend the producer; a stage cannot skip a record yet, so it ends here"
+            hint = f"mend the producer; to go on behind this record, {WAYS_OUT}"
             return _error("user", str(failure), hint, stage, retryable=False)
         case StageStopped():
             domain: Domain = "internal" if failure.retryable else "user"
@@ -63,7 +64,7 @@ def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
             said = "; ".join(_with_place(problem) for problem in failure.problems)
             return _error("user", said, hints, stage, retryable=False)
         case PySparkException() if VALUE.match(failure.getSqlState() or ""):
-            hint = "use try_… in the query, or a WHERE; a stage cannot skip a record yet"
+            hint = f"use try_… in the query, or a WHERE; {WAYS_OUT}"
             said = f"the query ends at a value: {in_a_sentence(failure)}"
             return _error("user", said, hint, stage, retryable=False)
         case CheckpointDamaged():
