@@ -1,6 +1,7 @@
 """A pipeline whose Postgres fails: what is told, and that every row is there once in the end."""
 
 import signal
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,22 @@ from waybill_local.stack import StackState, read_state
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.failpoints import REACHED
 
+NEWEST = """
+version: 1
+name: {name}
+inputs:
+  - name: orders
+    kafka: {{topic: {name}.in, partitions: 1}}
+    schema: "order_id BIGINT, n BIGINT"
+stages:
+  - name: load
+    inputs: [orders]
+    steps: [{{name: kept, sql: "SELECT order_id, n FROM orders WHERE n % 7 > 0"}}]
+    sinks:
+      - name: newest
+        postgres:
+          {{connection: warehouse, table: public.{name}, mode: upsert, keys: [order_id]}}
+"""
 REFUSED = """
 version: 1
 name: refused
@@ -154,6 +171,23 @@ def test_a_table_that_is_dropped_is_named_and_the_other_sinks_are_not_written_ag
     database.ask(f"ALTER TABLE dropped RENAME TO {table.removeprefix('public.')}")
     pipeline.start()
     pipeline.assert_once(token)
+
+
+def test_of_each_key_the_last_record_of_its_partition_counts(
+    client: Client, stack: StackState
+) -> None:
+    """Also within a batch, whatever Spark does with its rows."""
+    name = f"newest_{uuid.uuid4().hex[:8]}"
+    done = client.operation(client.apply(NEWEST.format(name=name)).id, wait_s=WAIT_S)
+    assert done.state == "done", done.errors
+    records = [{"order_id": n % 10, "n": n} for n in range(20_000)]
+    parts = [records[at : at + 1_000] for at in range(0, len(records), 1_000)]
+    tokens = [client.send(name, "orders", part).token for part in parts]
+    assert client.wait(client.merge(tokens), timeout_s=WAIT_S).kind == "complete"
+    last = {record["order_id"]: record["n"] for record in records if record["n"] % 7}
+    found = Database.of(stack).ask(f"SELECT order_id, n FROM public.{name}")
+    assert dict(found) == last
+    client.delete(name)
 
 
 @pytest.mark.parametrize(
