@@ -484,6 +484,16 @@ def test_a_server_that_is_down_is_tried_again(postgres: Database) -> None:
     assert "see that Postgres answers at" in raised.value.hint
 
 
+def test_a_server_without_room_is_tried_again(postgres: Database) -> None:
+    sink = opened(postgres, **UPSERT)
+    assert sink._session is not None
+    sink._session.execute("SET work_mem = '64kB'")
+    sink._session.execute("SET temp_file_limit = '64kB'")
+    with pytest.raises(SinkUnreachable, match="temporary file size exceeds"):
+        sink.write(rows(*range(50_000)), make_fence(sequence=0))
+    assert read(postgres) == []
+
+
 @pytest.mark.parametrize(
     ("error", "retry_after_s"),
     [(errors.DiskFull("no space"), 30.0), (errors.AdminShutdown("ends"), 0.0)],
