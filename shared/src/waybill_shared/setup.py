@@ -7,6 +7,7 @@ it may run before every start.
 import argparse
 import logging
 import sys
+from typing import Final
 
 from pydantic import Field
 
@@ -15,6 +16,8 @@ from waybill_shared.access.api_keys import ensure_file
 from waybill_shared.access.kafka import require_access
 from waybill_shared.access.key_ring import ensure_key_ring
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.grants import PipelineTopics
+from waybill_shared.contract.manifest.model import DEAD_LETTER_SUFFIX
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.topics import create_topics
 from waybill_shared.process import logs
@@ -22,6 +25,13 @@ from waybill_shared.process.lifetime import run
 from waybill_shared.settings.service import ServiceSettings, read_settings
 
 logger = logging.getLogger("setup")
+
+
+OF_PIPELINES: Final = {
+    "input": "records go into",
+    "output": "Kafka sinks write",
+    "dead-letters": "takes dead letters, if it is not the default one of a topic above",
+}
 
 
 class SetupSettings(ServiceSettings):
@@ -32,13 +42,8 @@ def main() -> int:
     arguments = _arguments()
     settings = read_settings(SetupSettings)
     if arguments.print_acls:
-        commands = acl_commands(
-            settings.kafka,
-            settings.topic_prefix,
-            arguments.user,
-            inputs=arguments.input,
-            outputs=arguments.output,
-        )
+        topics = _topics(arguments)
+        commands = acl_commands(settings.kafka, settings.topic_prefix, arguments.user, topics)
         print("\n".join(commands))
         return 0
     return _set_up(settings)
@@ -76,7 +81,7 @@ def _arguments() -> argparse.Namespace:
         default="waybill-{service}",
         help="who a service logs in as (%(default)s)",
     )
-    for name, whose in (("input", "records go into"), ("output", "Kafka sinks write")):
+    for name, whose in OF_PIPELINES.items():
         parser.add_argument(
             f"--{name}",
             action="append",
@@ -85,6 +90,17 @@ def _arguments() -> argparse.Namespace:
             help=f"a topic that {whose}, or PREFIX* for all that begin so; may be repeated",
         )
     return parser.parse_args()
+
+
+def _topics(arguments: argparse.Namespace) -> PipelineTopics:
+    """Dead-letter topics that are not named have their names by that of the topic before them."""
+    read = [*arguments.input, *arguments.output]
+    default = [name if name.endswith("*") else name + DEAD_LETTER_SUFFIX for name in read]
+    return PipelineTopics(
+        inputs=arguments.input,
+        outputs=arguments.output,
+        dead_letters=arguments.dead_letters or default,
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The table of grants as commands to run: for Kafka's `kafka-acls.sh`, and for `valkey-cli`."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
@@ -10,23 +10,22 @@ from waybill_shared.contract.grants import (
     PREFIX,
     REDIS_GRANTS,
     KafkaGrant,
+    PipelineTopics,
     kafka_grants,
 )
 
 ADMIN = "--command-config admin.properties"
 
 
-def acl_commands(
-    bootstrap: str, prefix: str, user: str, *, inputs: Sequence[str], outputs: Sequence[str]
-) -> Iterator[str]:
+def acl_commands(bootstrap: str, prefix: str, user: str, topics: PipelineTopics) -> Iterator[str]:
     """`user` names whoever a service logs in as, with `{service}` in it."""
-    _refuse_patterns_of_ours(prefix, (*inputs, *outputs))
+    _refuse_patterns_of_ours(prefix, topics)
     yield "# Kafka: with admin.properties of somebody who may alter ACLs of the cluster."
     for service in KAFKA_GRANTS:
         yield f"# {service}"
         head = f"kafka-acls.sh --bootstrap-server {bootstrap} {ADMIN} --add"
         principal = f"--allow-principal {shlex.quote(f'User:{_fill_in(user, service)}')}"
-        for grant in kafka_grants(service, prefix, inputs=inputs, outputs=outputs):
+        for grant in kafka_grants(service, prefix, topics):
             yield f"{head} {principal} {_options(grant)}"
     yield "# Redis or Valkey: in valkey-cli; each user still needs a password: ACL SETUSER … >…"
     for service in REDIS_GRANTS:
@@ -40,7 +39,7 @@ def redis_rules(service: str, prefix: str) -> str:
     return f"on resetkeys resetchannels -@all ~{keys} &{channel} {allowed}"
 
 
-def _refuse_patterns_of_ours(prefix: str, topics: Sequence[str]) -> None:
+def _refuse_patterns_of_ours(prefix: str, topics: Iterable[str]) -> None:
     """Whoever may write records must not thereby write commits."""
     for topic in topics:
         own = f"{prefix}.commits"

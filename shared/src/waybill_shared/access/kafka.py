@@ -6,7 +6,7 @@ services wait for it.
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -99,6 +99,14 @@ def lacking(
         if missing:
             message = f"{admin.cluster.user} lacks {' and '.join(missing)} on {resource} {name}"
             yield Problem(message=f"{message} in Kafka", hint=GRANT_HINT)
+
+
+def uncreatable(admin: KafkaAdmin, topics: Iterable[str]) -> Iterator[Problem]:
+    """Those of `topics` that do not exist, and that this user may not make."""
+    wanted = set(topics)
+    for name in admin.forbidden(wanted - admin.identify(wanted).keys()):
+        message = f"there is no topic {name}, and {admin.cluster.user} lacks Create on it in Kafka"
+        yield Problem(message=message, hint=f"create the topic; or {GRANT_HINT}")
 
 
 def _missing_rights(admin: KafkaAdmin, service: str, prefix: str) -> Iterator[Problem]:

@@ -24,6 +24,7 @@ from waybill_shared.contract.events import (
     Reply,
     Snapshot,
 )
+from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.schemas import SCHEMAS
 
 MARKER = b"\xc3\x01"
@@ -38,6 +39,7 @@ TOPIC_OF: dict[type, str] = {
     Beat: "beats",
     Fence: "fences",
     Snapshot: "frontiers",
+    Replay: "replays",
 }
 
 M = TypeVar("M", bound=Message)

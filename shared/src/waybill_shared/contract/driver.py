@@ -85,6 +85,8 @@ class RunSpec(_Message):
     loads_max: int
     """Sinks that the driver writes to at the same time."""
     topic_absent_s: float
+    replication: int
+    """Of dead-letter topics that the run makes."""
     closing: tuple[StageDefinition, ...] = ()
     """Run no stage: claim these sinks, report what they hold, and end when all is told."""
 

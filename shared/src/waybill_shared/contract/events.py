@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from waybill_shared.contract.operations import COMPARED_WITH
+from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.contract.words import Action, OperationState
 
@@ -17,6 +18,8 @@ SqlGuard = Literal["strict", "trusted"]
 
 NEVER: Final = 2**31 - 1
 """A generation that no pipeline comes to."""
+SLOT: Final = -1
+"""In place of the number of a chunk: the slot itself."""
 MARKER: Final = 1
 """So many offsets behind the rows of a batch are taken by the end of its transaction, at least."""
 
@@ -89,6 +92,45 @@ class Commit:
     batch_rows: int
     version: FieldMap  # what the sink calls what it has then, e.g. its snapshot
     set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
+    dead_sequence: int = 0  # of the last DeadLetters of the stage that this goes past
+    dropped: dict[str, int] = field(default_factory=dict)  # cumulative: records, by rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A record that went to a dead-letter topic: where it came from, why, and where it lies."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    sink: str | None  # its key in the slot; None: it came to no sink of the stage
+    reason: str  # a DeadReason
+    rule: str | None
+    message: str
+    dead_topic: str
+    dead_partition: int
+    dead_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetters:
+    """What a stage could not process, told before any commit that goes past it."""
+
+    stage: str
+    since: int  # the life of the stage
+    sequence: int  # 1, 2, 3 …: who has 3 and not 2 does not know all
+    letters: tuple[DeadLetter, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadPositions:
+    """Offsets of one partition whose records went to a dead-letter topic."""
+
+    topic_id: str
+    partition: int
+    offsets: tuple[int, ...]
+    sink: str | None = None  # as in DeadLetter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +179,7 @@ class Fact:
     pipeline_uid: str
     generation: int
     at: int
-    body: Definition | Commit
+    body: Definition | Commit | DeadLetters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +290,8 @@ class LifecycleEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredFields:
-    """What a driver has left out of an input since it began: fields that are no columns.
+    """What a driver has left out of an input since it began: fields that are no columns, and
+    records that a rule drops; and those that a rule only warns of.
 
     A batch that is done again counts again.
     """
@@ -256,6 +299,8 @@ class IgnoredFields:
     input: str
     records: int  # that had such a field
     warnings: tuple[str, ...]  # one for each of the first names
+    dropped: dict[str, int] = field(default_factory=dict)  # records, by rule, or `malformed`
+    warned: dict[str, int] = field(default_factory=dict)  # records that went on, by rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,11 +340,16 @@ class Fence:
     set_aside: tuple[SetAside, ...] = ()
     batches: int = 0  # how many it took in turn with the stage's other sinks
     lifecycle_id: str = ""  # of the topic in which `epoch` counts
+    dead_sequence: int = 0  # as in Commit
+    dropped: dict[str, int] = field(default_factory=dict)  # as in Commit
+    dead: tuple[DeadPositions, ...] = ()  # of a journal: what a batch that comes again leaves out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """`position` is in the commits topic of that id; `slot` is packed, see the schema."""
+    """`position` is in the commits topic of that id; `slot` is packed, see the schema: the slot, or
+    one `chunk` of the dead letters that stand beside it; empty, if there is no such chunk any more.
+    """
 
     tenant: str
     pipeline_uid: str
@@ -309,14 +359,22 @@ class Snapshot:
     slot: str
     at: int
     topic_id: str = ""
+    chunk: int = SLOT
 
 
-Message = Fact | PipelineRecord | Command | Reply | LifecycleEvent | Beat | Fence | Snapshot
+Message = (
+    Fact | PipelineRecord | Command | Reply | LifecycleEvent | Beat | Fence | Snapshot | Replay
+)
 
 
 def pipeline_key(tenant: str, pipeline_uid: str) -> str:
     """The Kafka key that all facts about one pipeline share."""
     return f"{tenant}/{pipeline_uid}"
+
+
+def snapshot_key(snapshot: Snapshot) -> str:
+    key = pipeline_key(snapshot.tenant, snapshot.pipeline_uid)
+    return key if snapshot.chunk == SLOT else f"{key}/dead/{snapshot.chunk}"
 
 
 def command_key(command: Command) -> str:

@@ -11,11 +11,19 @@ from typing import Final, Literal
 
 KafkaOperation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs", "Delete"]
 Resource = Literal["topic", "group", "transactional-id"]
-Need = Literal["always", "to create topics", "to show lag in Kafka", "to propose columns"]
+Need = Literal[
+    "always",
+    "to create topics",
+    "to show lag in Kafka",
+    "to propose columns",
+    "to replay dead letters",
+    "to list dead letters",
+]
 
 PREFIX: Final = "PREFIX"  # stands for WAYBILL_TOPIC_PREFIX at the beginning of a name
 INPUTS: Final = "INPUTS"  # stands for the topics that pipelines read and nothing of them writes
 OUTPUTS: Final = "OUTPUTS"  # stands for the topics of their Kafka sinks
+DEAD: Final = "DEAD_LETTERS"  # stands for their dead-letter topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +87,15 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
         _grant("Write", topic=f"{PREFIX}.commands", why="what people want of pipelines"),
         _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
-        _grant("Write", topic=INPUTS, why="records over HTTP"),
+        _grant(
+            "Read", "Write", topic=f"{PREFIX}.replays", why="which dead letters were sent again"
+        ),
+        _grant("Write", topic=INPUTS, why="records over HTTP, and dead letters that are replayed"),
+        _transactions(f"{PREFIX}/ingress/", "dead letters with what is told of them"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
+        _group(READER, "Describe", NEVER_JOINED),
+        _grant("Read", topic=DEAD, why="their records", need="to replay dead letters"),
         _grant("Read", topic=INPUTS, why="the newest records", need="to propose columns"),
-        _group(READER, "Describe", NEVER_JOINED, need="to propose columns"),
     ),
     "token_tracker": (
         _grant("Read", topic=f"{PREFIX}.commits", why="facts"),
@@ -124,15 +137,20 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _group(READER, "Describe", NEVER_JOINED),
         _grant("Read", topic=INPUTS, why="stages"),
         _grant("Read", "Write", topic=OUTPUTS, why="sinks, and stages that read them"),
+        _grant("Write", topic=DEAD, why="records that a stage cannot process"),
         _transactions(f"{PREFIX}/", "a batch with its fence, a change with its definition"),
         _grant("Create", topic=INPUTS, why=CREATION, need="to create topics"),
         _grant("Create", topic=OUTPUTS, why=CREATION, need="to create topics"),
+        _grant("Create", topic=DEAD, why=CREATION, need="to create topics"),
     ),
     "status": (
         _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
         _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
         _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
+        _grant("Read", topic=f"{PREFIX}.replays", why="where dead letters were sent again"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
+        _grant("Read", topic=DEAD, why="their records", need="to list dead letters"),
+        _group(READER, "Describe", NEVER_JOINED, need="to list dead letters"),
     ),
 }
 
@@ -158,11 +176,26 @@ REDIS_GRANTS: Final[dict[str, RedisGrant]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineTopics:
+    """By names; `orders.*` stands for all that begins so."""
+
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    dead_letters: Sequence[str] = ()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.inputs, *self.outputs, *self.dead_letters))
+
+
+NO_TOPICS: Final = PipelineTopics()
+
+
 def kafka_grants(
-    service: str, prefix: str, *, inputs: Sequence[str] = (), outputs: Sequence[str] = ()
+    service: str, prefix: str, topics: PipelineTopics = NO_TOPICS
 ) -> Iterator[KafkaGrant]:
-    """Those of `service` with all names filled in; `orders.*` stands for all that begins so."""
-    pipelines = {INPUTS: inputs, OUTPUTS: outputs}
+    """Those of `service` with all names filled in."""
+    pipelines = {INPUTS: topics.inputs, OUTPUTS: topics.outputs, DEAD: topics.dead_letters}
     for grant in KAFKA_GRANTS[service]:
         if grant.name in pipelines:
             for topic in dict.fromkeys(pipelines[grant.name]):

@@ -68,6 +68,8 @@ class Slug(StrEnum):
         "the API key is not valid here: misspelt, revoked, or of another Waybill")
     SCOPE_MISSING = ("scope_missing", 403, Acts.CALLER,
         "the API key does not have the scope that this needs, `scope`; it has `scopes`")
+    DEAD_LETTER_NOT_FOUND = ("dead_letter_not_found", 404, Acts.CALLER,
+        "the pipeline has no dead letter with this id")
     INPUT_NOT_FOUND = ("input_not_found", 404, Acts.CALLER,
         "the pipeline has no input of this name that accepts records; `known` are those it has")
     NOT_FOUND = ("not_found", 404, Acts.CALLER,
@@ -86,8 +88,14 @@ class Slug(StrEnum):
         "topics that the pipeline reads were deleted and created again: restart it with `?from=`")
     PIPELINE_GONE = ("pipeline_gone", 409, Acts.CALLER,
         "the pipeline was deleted before this command was carried out")
+    SOURCE_NOT_AN_INPUT = ("source_not_an_input", 409, Acts.CALLER,
+        "a record died in a topic that the pipeline does not read, or that a stage of it writes")
+    SOURCE_RECREATED = ("source_recreated", 409, Acts.CALLER,
+        "the topic in which a record died was deleted or created again: send it as a new record")
     SUPERSEDED = ("superseded", 409, Acts.CALLER,
         "a later command for the same pipeline replaced this one before it was done")
+    DEAD_LETTER_GONE = ("dead_letter_gone", 410, Acts.CALLER,
+        "a dead-letter topic does not hold it any more; `rejected` says since when it has records")
     TOKEN_EXPIRED = ("token_expired", 410, Acts.CALLER,
         "a genuine token that is too old")
     BODY_TOO_LARGE = ("body_too_large", 413, Acts.CALLER,
@@ -96,6 +104,8 @@ class Slug(StrEnum):
         "the merged token would be too long: merge fewer")
     TOKEN_TOO_LONG = ("token_too_long", 413, Acts.CALLER,
         "longer than any token, or than a URL may be: then use `POST /v1/tokens/query`")
+    TOO_MANY_DEAD_LETTERS = ("too_many_dead_letters", 413, Acts.CALLER,
+        "more than `letters_max` ids, or than `bytes_max` bytes of records: send parts")
     TOO_MANY_RECORDS = ("too_many_records", 413, Acts.CALLER,
         "more than `records_max` records: send parts")
     TOO_MANY_TOKENS = ("too_many_tokens", 413, Acts.CALLER,

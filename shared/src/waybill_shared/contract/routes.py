@@ -41,6 +41,7 @@ ROUTES: tuple[Route, ...] = (
     *_routes(
         "ingress",
         "POST /v1/pipelines/{p}/inputs/{i}/records write",
+        "POST /v1/pipelines/{p}/dead-letters/replay write",
         "POST /v1/tokens write",
         "POST /v1/validate write",
         "POST /v1/propose write",
@@ -57,6 +58,8 @@ ROUTES: tuple[Route, ...] = (
         "GET /v1/pipelines read",
         "GET /v1/pipelines/{p} read",
         "GET /v1/pipelines/{p}/events read",
+        "GET /v1/pipelines/{p}/dead-letters read",
+        "GET /v1/pipelines/{p}/dead-letters/{id} read",
         "GET /v1/operations/{id} read",
     ),
 )

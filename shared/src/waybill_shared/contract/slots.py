@@ -5,11 +5,12 @@ so a flush, an old dump or a replica that lags is seen as missing knowledge, nev
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
 
 from waybill_shared.contract.events import (
+    DeadLetters,
     Definition,
     IgnoredFields,
     LifecycleEvent,
@@ -19,7 +20,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.vectors import Span
 
-SLOT_VERSION = 5  # of what a snapshot holds
+SLOT_VERSION = 6  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
@@ -59,6 +60,60 @@ class SinkState:
     committed_at: int = 0
     batch_rows: int = 0
     version: dict[str, str] = field(default_factory=dict)
+    dead_sequence: int = 0
+    """Of the last DeadLetters of the stage that this is past."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """By rule, of all batches so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadEntry:
+    """What of a root partition went to a dead-letter topic: one record; or, where that was found
+    behind a hop or is long ago, up to `up_to` of the records from `start` to before `end`.
+
+    One hop has several entries, with one `id`: one for each run of root offsets that it took. What
+    is long ago lies in `runs` between those two, as [start, end), and nowhere else; without any, it
+    may lie anywhere there.
+    """
+
+    id: str
+    stage: str  # its key
+    sink: str | None  # its key; None: all sinks of the stage
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+    up_to: int = 1
+    exact: bool = True
+    reason: str
+    rule: str | None = None
+    message: str = ""
+    dead_topic: str | None = None
+    dead_partition: int = -1
+    dead_offset: int = -1
+    runs: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadCount:
+    """How many entries stand beside the slot for one root partition, and how long the longest."""
+
+    topic_id: str
+    partition: int
+    entries: int
+    longest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced:
+    """A record, or some, of which not all is known that they came of.
+
+    `open` is by sink that has not said yet what it took there; `placed` is what has become entries.
+    """
+
+    entry: DeadEntry
+    open: tuple[tuple[str, Span], ...]
+    placed: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +144,13 @@ class Slot:
     ignored: tuple[IgnoredFields, ...] = ()  # by the newest of those too
     former: dict[str, tuple[PartitionOffset, ...]] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
+    dead: tuple[DeadCount, ...] = ()
+    dead_sequences: dict[str, int] = field(default_factory=dict)
+    """By stage key: every DeadLetters up to there was heard, and its entries are counted."""
+    dead_waiting: tuple[DeadLetters, ...] = ()
+    """Heard, and not counted yet: one before, or the definition with the stage, is missing."""
+    dead_unplaced: tuple[Unplaced, ...] = ()
+    """Counted, but in no entry yet. Nobody is past the commits that these wait for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +165,7 @@ class Progress:
     committed_at: int
     batch_rows: int
     version: dict[str, str]
+    dropped: dict[str, int] = field(default_factory=dict)  # cumulative, by rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +182,15 @@ class Saved:
 
     slot: Slot
     history: tuple[Entry, ...]
+    dead_chunks: tuple[str, ...] = ()
+    """Checksums of the snapshots that hold its dead letters."""
 
 
 _slot = TypeAdapter(Slot)
 _saved = TypeAdapter(Saved)
 _progress = TypeAdapter(Progress)
+_dead = TypeAdapter(DeadEntry)
+_dead_list = TypeAdapter(tuple[DeadEntry, ...])
 
 
 def sink_key(stage: str, sink: str, since: int) -> str:
@@ -147,6 +214,14 @@ def slot_from_json(text: str | bytes) -> Slot:
     return _slot.validate_json(text)
 
 
+def for_readers(slot: Slot) -> Slot:
+    """Without the letters that are still to become entries: only the tracker looks into them."""
+    if not (slot.dead_waiting or slot.dead_unplaced):
+        return slot
+    waiting = tuple(replace(each, letters=()) for each in slot.dead_waiting)
+    return replace(slot, dead_waiting=waiting, dead_unplaced=())
+
+
 def saved_to_json(saved: Saved) -> str:
     return _saved.dump_json(saved).decode()
 
@@ -167,6 +242,18 @@ def progress_from_json(text: str | bytes) -> Progress:
     return _progress.validate_json(text)
 
 
+def dead_to_json(entry: DeadEntry) -> str:
+    return _dead.dump_json(entry).decode()
+
+
+def dead_from_json(text: str | bytes) -> DeadEntry:
+    return _dead.validate_json(text)
+
+
+def dead_list_from_json(text: str | bytes) -> tuple[DeadEntry, ...]:
+    return _dead_list.validate_json(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Names in Redis. The braces keep all keys of one pipeline on one node of a cluster."""
@@ -181,6 +268,10 @@ class Keys:
     def history(self, tenant: str, pipeline_uid: str, sink: str) -> str:
         """A sorted set of Progress as JSON, scored by its order."""
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:history:{sink}"
+
+    def dead(self, tenant: str, pipeline_uid: str, topic_id: str, partition: int) -> str:
+        """A sorted set of DeadEntry as JSON, scored by `end`."""
+        return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:dead:{topic_id}:{partition}"
 
     def kept(self) -> str:
         """A hash with a field for each partition that a tracker holds: gone when Redis forgot."""

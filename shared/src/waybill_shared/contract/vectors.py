@@ -75,6 +75,14 @@ def ends(spans: Iterable[Span]) -> dict[TopicPartition, int]:
     return reached
 
 
+def starts(spans: Iterable[Span]) -> dict[TopicPartition, int]:
+    """The vector at which `spans` begin."""
+    begun: dict[TopicPartition, int] = {}
+    for span in spans:
+        begun[span.key] = min(begun.get(span.key, span.start), span.start)
+    return begun
+
+
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Sort and unite touching or overlapping spans; the result covers exactly the same offsets."""
     merged: list[Span] = []

@@ -35,7 +35,7 @@ class OutcomeKind(Word):
     COMPLETE = "complete", "all of it is committed in every sink at the end of the pipeline; final"
     DEAD_LETTERED = (
         "dead_lettered",
-        "reserved for records that go to a dead-letter topic: not used yet; final",
+        "none of it is missing, and some of it is in a dead-letter topic: `dead` says what; final",
     )
     LOST = "lost", "some of it will never be processed; `lost` says which offsets, and why; final"
     IN_PROGRESS = "in_progress", "not all of it has arrived; `stages` says what is still to come"
@@ -70,6 +70,22 @@ class UnknownReason(Word):
         "pipeline_not_known_yet",
         "this process of status does not know the pipeline of the token yet",
     )
+    DEAD_LETTERS_MISSING = (
+        "dead_letters_missing",
+        "a stage has gone past records in a dead-letter topic that the tracker has not heard of",
+    )
+
+
+class DeadReason(Word):
+    """Why a record is in a dead-letter topic.
+
+    `reason` in `dead` of an outcome, and of `waybill_dead_letters_total`.
+    """
+
+    MALFORMED = "malformed", "it does not fit the schema of its input"
+    VIOLATED = "violated", "it breaks a rule of its input; `rule` says which"
+    FAILED = "failed", "the queries of a stage end with an error at it"
+    REFUSED = "refused", "a sink does not take its row; `sink` says which"
 
 
 class LossReason(Word):
@@ -111,6 +127,10 @@ class StopReason(Word):
         "Spark's checkpoint and a sink do not agree on what was written",
     )
     TABLE_MISSING = "table_missing", "a sink has no table, and never wrote anything"
+    DEAD_LETTER_BUDGET = (
+        "dead_letter_budget",
+        "more records would go to a dead-letter topic than its budget allows",
+    )
 
 
 class Obstacle(Word):

@@ -48,6 +48,12 @@ SCHEMA: Final[JsonObject] = {
 REQUEST_ID: Final = "8f14e45fceea167a5a36dedd4bea2543"
 _ERROR: Final = {"message": "is missing", "path": "pipeline"}
 _REJECTED: Final = {"index": 1, "reason": "amount: DECIMAL(10,2) takes a number"}
+_GONE: Final = {
+    "index": 0,
+    "problem": Slug.DEAD_LETTER_GONE,
+    "reason": "orders.in.dlq[0] does not hold it any more: it has records since"
+    " 2026-11-21T09:00:00.120Z",
+}
 MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.TOPIC_NOT_AN_INPUT: {"known": ["orders.in"]},
     Slug.POSITION_BEYOND_END: {"partition_end": 41},
@@ -57,6 +63,8 @@ MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.BODY_TOO_LARGE: {"bytes_max": 10_000_000},
     Slug.TOO_MANY_RECORDS: {"records_max": 10_000},
     Slug.TOO_MANY_TOKENS: {"tokens_max": 1_000},
+    Slug.TOO_MANY_DEAD_LETTERS: {"letters_max": 1_000, "bytes_max": 32_000_000},
+    Slug.DEAD_LETTER_GONE: {"rejected": [_GONE]},
     Slug.UNSUPPORTED_MEDIA_TYPE: {"taken": ["application/x-ndjson", "application/json"]},
     Slug.INVALID: {"errors": [_ERROR]},
     Slug.PLAN_INCOMPATIBLE: {"errors": [_ERROR]},

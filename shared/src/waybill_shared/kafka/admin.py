@@ -150,14 +150,8 @@ class KafkaAdmin:
         topics. Any other error is no answer, for what counts as deleted is lost for good;
         `KafkaError.retriable` does not tell them apart, it is False for all that brokers say.
         """
-        wanted = [NewTopic(topic, 1)]
-        asked = self.ask(
-            lambda client: client.create_topics(
-                wanted, validate_only=True, request_timeout=ADMIN_TIMEOUT_S
-            )
-        )
         try:
-            asked[topic].result()
+            self._ask_creation([topic])[topic].result()
         except KafkaException as error:
             fault = error.args[0]
             if fault.code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -165,6 +159,29 @@ class KafkaAdmin:
             if fault.code() not in NOT_THERE | MAY_NOT_ASK:
                 raise Retryable(f"topic {topic}: {explain(fault)}") from error
         return True
+
+    def forbidden(self, topics: Iterable[str]) -> list[str]:
+        """Those of `topics`, which do not exist, that we may not make. Nothing is made."""
+        found = []
+        for topic, answer in self._ask_creation(sorted(topics)).items():
+            try:
+                answer.result()
+            except KafkaException as error:
+                if error.args[0].code() in MAY_NOT_ASK:
+                    found.append(topic)
+                elif error.args[0].code() in UNANSWERED:
+                    raise Retryable(f"topic {topic}: {explain(error.args[0])}") from error
+        return found
+
+    def _ask_creation(self, topics: list[str]) -> "Mapping[str, Future[None]]":
+        wanted = [NewTopic(topic, 1) for topic in topics]
+        if not wanted:
+            return {}
+        return self.ask(
+            lambda client: client.create_topics(
+                wanted, validate_only=True, request_timeout=ADMIN_TIMEOUT_S
+            )
+        )
 
     def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
         """The question alone, for those who need not wait: `identities` reads the answers."""
@@ -243,6 +260,15 @@ class KafkaAdmin:
 
     def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return self._offsets(topic, partitions, OffsetSpec.earliest())
+
+    def starts_at(self, topic: str, partitions: Iterable[int], at_ms: int) -> dict[int, int]:
+        """The first record that was written then or later, where there is one."""
+        wanted = {TopicPartition(topic, p): OffsetSpec.for_timestamp(at_ms) for p in partitions}
+        asked = self.ask(
+            lambda client: client.list_offsets(wanted, request_timeout=ADMIN_TIMEOUT_S)
+        )
+        found = {at.partition: int(_result(answer, topic).offset) for at, answer in asked.items()}
+        return {at: offset for at, offset in found.items() if offset >= 0}
 
     def _offsets(
         self,

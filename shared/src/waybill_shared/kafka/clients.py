@@ -5,19 +5,20 @@ Driver errors become `Retryable` here and in `waybill_shared.kafka.admin`, and n
 
 import logging
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import ADMIN_TIMEOUT_S, make_admin
 from waybill_shared.kafka.cluster import Kafka, cluster_of
-from waybill_shared.kafka.errors import explain
+from waybill_shared.kafka.errors import PURGED, explain
 from waybill_shared.kafka.majority import highest_ends
 
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.2
+FLUSH_STEP_S = 0.1
 SILENCE_S = 30.0  # so long a broker may say nothing before a read is given up
 READ_MESSAGES_MAX = 1_000
 END_WAIT_MS = 50  # a broker holds back that nothing is left for so long; news it sends at once
@@ -84,6 +85,17 @@ def produce_and_wait(
     if error is not None:
         raise Retryable(f"topic {topic} refused a message: {explain(error)}")
     return message
+
+
+def flush_until_cause(producer: Producer, failures: Sequence[KafkaError], timeout_s: float) -> int:
+    """Flush, but no longer than until a failure is told that is no mere consequence of another: in
+    a transaction what was sent with a refused record is never acknowledged. How many are left."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left = producer.flush(FLUSH_STEP_S)
+        known = any(failure.code() not in PURGED for failure in failures)
+        if not left or known or time.monotonic() > deadline:
+            return left
 
 
 def position_of(message: Message) -> tuple[int, int]:

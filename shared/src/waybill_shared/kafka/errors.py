@@ -14,6 +14,8 @@ REFUSED = frozenset(
 FENCED = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 )
+# What is left of a transaction in which something else has failed.
+PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 GRANT_HINT = (
     "`python -m waybill_shared.setup --print-acls` prints the commands that grant what is missing"
 )

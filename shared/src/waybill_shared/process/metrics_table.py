@@ -17,6 +17,7 @@ CounterName = Literal[
     "waybill_facts_applied_total",
     "waybill_batches_total",
     "waybill_batch_rows_total",
+    "waybill_dead_letters_total",
     "waybill_slot_rebuilds_total",
     "waybill_lag_failures_total",
     "waybill_group_failures_total",
@@ -123,7 +124,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_tokens_issued_total": Metric(
         services=("ingress",),
         labels=("born",),
-        says="Tokens made, by what they were made from (records, positions, input).",
+        says="Tokens made, by what they were made from (records, positions, input, merge, replay).",
         worry="Never by itself.",
     ),
     "waybill_outcomes_total": Metric(
@@ -147,7 +148,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_facts_applied_total": Metric(
         services=TRACKER,
         labels=("kind",),
-        says="What the tracker has read: definitions, commits, and each beat of a runner.",
+        says="What the tracker has read: definitions, commits, dead letters, beats of runners.",
         worry="No growth while pipelines run: outcomes are then `unknown` or late.",
     ),
     "waybill_apply_delay_seconds": Metric(
@@ -188,6 +189,12 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         labels=(*SINK, "reason"),
         says="Ranges of offsets that will never be processed: their tokens end as `lost`.",
         worry="Any growth: retention, or topics that were deleted or created again.",
+    ),
+    "waybill_dead_letters_total": Metric(
+        services=TRACKER,
+        labels=("pipeline", "stage", "reason"),
+        says="Records that went to a dead-letter topic; a restart counts the last seconds again.",
+        worry="Any growth: `waybill dlq list` says which records, and why.",
     ),
     "waybill_batches_total": Metric(
         services=TRACKER,

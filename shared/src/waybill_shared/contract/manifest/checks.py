@@ -1,11 +1,15 @@
 """What is wrong with a manifest beyond its form: names, topics, views, cycles."""
 
+from collections.abc import Iterator, Mapping
+
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_shared.contract.manifest.document import Path
+from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.suggestions import hint_of_names
+from waybill_shared.contract.words import DeadReason
 
 Located = tuple[Path, Problem]
 SHARED = "inputs and sinks share one space of names; so do the inputs and steps of a stage"
@@ -14,7 +18,12 @@ SHARED = "inputs and sinks share one space of names; so do the inputs and steps 
 def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     """Topics whose names begin with `reserved` and a dot are Waybill's own."""
     names = _name_problems(manifest)
-    found = [*_schema_problems(manifest), *names, *_topic_problems(manifest, reserved)]
+    found = [
+        *_schema_problems(manifest),
+        *names,
+        *_rule_problems(manifest),
+        *_topic_problems(manifest, reserved),
+    ]
     if not names:  # else what reads that name may be wrong for that alone
         found += _source_problems(manifest)
     return found or _cycle_problems(manifest)
@@ -70,12 +79,30 @@ def _name_problems(manifest: Manifest) -> list[Located]:
     return found
 
 
+def _rule_problems(manifest: Manifest) -> list[Located]:
+    """Records are counted under the name of what they break."""
+    found: list[Located] = []
+    for i, source in enumerate(manifest.inputs):
+        seen: set[str] = set()
+        for r, rule in enumerate(source.expectations):
+            path = ("inputs", i, "expectations", r, "name")
+            if rule.name == DeadReason.MALFORMED:
+                message = f"no rule can be called {rule.name!r}"
+                hint = "records that do not fit the schema are counted so"
+                found.append((path, Problem(message=message, hint=hint)))
+            if rule.name in seen:
+                message = f"the name {rule.name!r} is taken"
+                hint = "the rules of an input have different names"
+                found.append((path, Problem(message=message, hint=hint)))
+            seen.add(rule.name)
+    return found
+
+
 def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
     """A topic is one input or one sink's: else how far it has been written would have no answer."""
     found: list[Located] = []
     owner: dict[str, str] = {}
-
-    def claim(topic: str, user: str, path: Path) -> None:
+    for topic, user, path in _topics(manifest):
         own = own_topic_problem(topic, reserved)
         if own is not None:
             found.append((path, own))
@@ -83,15 +110,48 @@ def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
             message = f"topic {topic!r} is already that of {owner[topic]}"
             found.append((path, Problem(message=message, hint="give each its own topic")))
         owner.setdefault(topic, user)
+    return [*found, *_dead_letter_problems(manifest, reserved, owner)]
 
+
+def _topics(manifest: Manifest) -> Iterator[tuple[str, str, Path]]:
+    """Of inputs and sinks, with whose each is."""
     for i, source in enumerate(manifest.inputs):
-        claim(source.kafka.topic, f"input {source.name!r}", ("inputs", i, "kafka", "topic"))
+        yield source.kafka.topic, f"input {source.name!r}", ("inputs", i, "kafka", "topic")
     for s, stage in enumerate(manifest.stages):
         for k, sink in enumerate(stage.sinks):
             if sink.settings.feeds is not None:
                 path = ("stages", s, "sinks", k, sink.kind, "topic")
-                claim(sink.settings.feeds.topic, f"sink {sink.name!r}", path)
-    return found
+                yield sink.settings.feeds.topic, f"sink {sink.name!r}", path
+
+
+def _dead_letter_problems(
+    manifest: Manifest, reserved: str | None, owner: Mapping[str, str]
+) -> Iterator[Located]:
+    """What cannot be processed would come back, or lie among rows."""
+    topic = manifest.dead_letter.topic
+    if topic is not None:
+        here = ("deadLetter", "topic")
+        own = own_topic_problem(topic, reserved)
+        if own is not None:
+            yield here, own
+        if topic in owner:
+            message = f"topic {topic!r} is already that of {owner[topic]}"
+            yield here, Problem(message=message, hint="give dead letters a topic of their own")
+        return
+    read = {name for stage in manifest.stages for name in stage.inputs}
+    read_topics = {topic for name, topic in manifest.topics().items() if name in read}
+    for source, _, path in _topics(manifest):
+        if source not in read_topics:
+            continue
+        dead = manifest.dead_letter_topic(source)
+        hint = "say another: deadLetter: {topic: …}"
+        if len(dead) > TOPIC_CHARACTERS_MAX:
+            message = f"its dead letters would go to a topic of {len(dead)} characters"
+            hint = f"{TOPIC_CHARACTERS_MAX} are the most; {hint}"
+            yield path, Problem(message=message, hint=hint)
+        elif dead in owner:
+            message = f"its dead letters would go to {dead!r}, which is that of {owner[dead]}"
+            yield path, Problem(message=message, hint=hint)
 
 
 def _source_problems(manifest: Manifest) -> list[Located]:

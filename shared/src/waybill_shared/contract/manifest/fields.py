@@ -5,8 +5,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+TOPIC_CHARACTERS_MAX = 249  # Kafka's
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,62}$"
-TOPIC_PATTERN = r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,248}$"
+TOPIC_PATTERN = rf"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{{0,{TOPIC_CHARACTERS_MAX - 1}}}$"
 TABLE_PATTERN = r"^[a-z][a-z0-9_]{0,127}\.[a-z][a-z0-9_]{0,127}$"  # they become folders
 DATABASE_TABLE_PATTERN = r"^[^.\x00]{1,63}\.[^\x00]{1,63}$"
 DATABASE_COLUMN_PATTERN = r"^[^\x00]{1,63}$"

@@ -11,6 +11,8 @@ from waybill_shared.contract.manifest.document import Document, Path
 from waybill_shared.contract.manifest.fields import IN_WORDS
 from waybill_shared.contract.manifest.model import (
     SINK_KEYS,
+    DeadLetterSettings,
+    Expectation,
     Input,
     KafkaInput,
     Manifest,
@@ -32,6 +34,10 @@ EXAMPLES: Final = {
     "kafka": "{topic: orders}",
     "iceberg": "{table: raw.orders}",
     "schema": '"order_id BIGINT, amount DOUBLE"',
+    "expectations": "[{name: positive, expect: amount > 0}]",
+    "expect": "amount > 0",
+    "deadLetter": "{budget: 100 per 1 minute}",
+    "budget": "100 per 1 minute",
 }
 """What is written where a key has a value of another kind."""
 
@@ -192,6 +198,7 @@ def _kind(item: Item) -> str:
 def _model_at(path: Path) -> type[BaseModel]:
     models: dict[str, type[BaseModel]] = {
         "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,
+        "expectations": Expectation, "deadLetter": DeadLetterSettings,
     }  # fmt: skip
     found: type[BaseModel] = Manifest
     for part in path:

@@ -22,7 +22,10 @@ from waybill_shared.contract.manifest.sinks import KINDS, SinkSettings
 SCHEMA_CHARACTERS_MAX = 20_000  # of the columns of an input
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
 SINK_KEYS = ("name", "from")  # beside its kind
-MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000}
+MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000}
+BUDGET = re.compile(r"(\d{1,7}) per (?:([1-9]\d{0,3}) )?(second|minute|hour)s?")
+BUDGET_MAX = 10_000  # a batch's dead records are in one message of a journal
+DEAD_LETTER_SUFFIX = ".dlq"
 
 
 class KafkaInput(Strict):
@@ -32,6 +35,51 @@ class KafkaInput(Strict):
     partitions: Partitions = 4
 
 
+class Expectation(Strict):
+    """A rule that each record of an input must keep: `expect` is a SQL predicate over its columns.
+
+    What is null is not kept.
+    """
+
+    name: Name
+    expect: str = Field(min_length=1, max_length=20_000)
+    on_violation: Literal["dead_letter", "drop", "warn", "fail"] = "dead_letter"
+
+
+class DeadLetterSettings(Strict):
+    """Where records go that a stage cannot process; beyond the budget the stage ends instead.
+
+    Without a topic, those of each input go to a topic of its own, see `Manifest.dead_letter_topic`.
+    """
+
+    topic: Topic | None = None
+    budget: str = "100 per 1 minute"
+
+    @property
+    def records(self) -> int:
+        return self._parsed[0]
+
+    @property
+    def window_ms(self) -> int:
+        return self._parsed[1]
+
+    @property
+    def _parsed(self) -> tuple[int, int]:
+        found = BUDGET.fullmatch(self.budget)
+        assert found is not None
+        return int(found[1]), int(found[2] or 1) * MS_PER_UNIT[found[3]]
+
+    @field_validator("budget")
+    @classmethod
+    def _is_a_budget(cls, text: str) -> str:
+        found = BUDGET.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} is not a budget, such as `100 per 1 minute`")
+        if int(found[1]) > BUDGET_MAX:
+            raise ValueError(f"{text!r} is too much: a budget is at most {BUDGET_MAX} records")
+        return text
+
+
 class Input(Strict):
     name: Name
     kafka: KafkaInput
@@ -39,7 +87,8 @@ class Input(Strict):
     columns: str = Field(alias="schema", min_length=1, max_length=SCHEMA_CHARACTERS_MAX)
     key: str | None = None
     starting_offsets: Literal["earliest", "latest"] = "earliest"
-    on_malformed: Literal["fail"] = "fail"
+    on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
+    expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)
     on_unknown_field: Literal["ignore", "refuse"] = "ignore"
 
 
@@ -139,6 +188,11 @@ class Manifest(Strict):
     state: Literal["running", "stopped"] = "running"
     inputs: tuple[Input, ...] = Field(min_length=1, max_length=64)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=64)
+    dead_letter: DeadLetterSettings = DeadLetterSettings()
+
+    def dead_letter_topic(self, topic: str) -> str:
+        """Where what is read from `topic` goes if it cannot be processed."""
+        return self.dead_letter.topic or f"{topic}{DEAD_LETTER_SUFFIX}"
 
     def input(self, name: str) -> Input | None:
         return next((i for i in self.inputs if i.name == name), None)

@@ -1,0 +1,103 @@
+"""How a dead record looks in a dead-letter topic: as it was, with headers that say why it is there.
+
+The names of Kafka Connect's headers are its own, so that tools for its dead letters read ours.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+CONNECT: Final = "__connect.errors"
+OWN: Final = "waybill"
+TOPIC: Final = f"{CONNECT}.topic"
+PARTITION: Final = f"{CONNECT}.partition"
+OFFSET: Final = f"{CONNECT}.offset"
+CONNECTOR: Final = f"{CONNECT}.connector.name"
+TASK: Final = f"{CONNECT}.task.id"
+STEP: Final = f"{CONNECT}.stage"
+CLASS: Final = f"{CONNECT}.class.name"
+ERROR: Final = f"{CONNECT}.exception.class.name"
+MESSAGE: Final = f"{CONNECT}.exception.message"
+PIPELINE: Final = f"{OWN}.pipeline"
+UID: Final = f"{OWN}.uid"
+TOPIC_ID: Final = f"{OWN}.topic_id"
+STAGE: Final = f"{OWN}.stage"
+SINK: Final = f"{OWN}.sink"
+REASON: Final = f"{OWN}.reason"
+RULE: Final = f"{OWN}.rule"
+BATCH: Final = f"{OWN}.batch"
+AT: Final = f"{OWN}.at"
+
+NAMES: Final = (
+    TOPIC, PARTITION, OFFSET, CONNECTOR, TASK, STEP, CLASS, ERROR, MESSAGE,
+    PIPELINE, UID, TOPIC_ID, STAGE, SINK, REASON, RULE, BATCH, AT,
+)  # fmt: skip
+"""In the order in which they stand behind the record's own."""
+MAY_LACK: Final = frozenset({SINK, RULE})
+
+REPLAY_OF: Final = "waybill-replay-of"
+"""Of a record that was sent to its topic again: the id of its dead letter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterHeaders:
+    """The record's own, and what was said of it, by name."""
+
+    own: Headers
+    told: Mapping[str, str]
+
+
+def with_told(own: Headers, told: Mapping[str, str | None]) -> Headers:
+    """`told` has each of NAMES; what is None is left out."""
+    texts = ((name, told[name]) for name in NAMES)
+    return (*own, *((name, text.encode()) for name, text in texts if text is not None))
+
+
+def parted(headers: Sequence[tuple[str, bytes | None]]) -> LetterHeaders | None:
+    """What `with_told` put together; None for a record that has not gone through it.
+
+    A record that died before has such headers among its own: only the last of them are ours.
+    """
+    told: dict[str, str] = {}
+    left = len(headers)
+    for name in reversed(NAMES):
+        found, value = headers[left - 1] if left else ("", None)
+        if found == name and value is not None:
+            told[name] = value.decode(errors="replace")
+            left -= 1
+        elif name not in MAY_LACK:
+            return None
+    return LetterHeaders(own=tuple(headers[:left]), told=told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterId:
+    """Where a dead letter lies; `source` is the offset at which the record stood in its own topic:
+    a dead-letter topic that was deleted and created again has another record there."""
+
+    topic: str
+    partition: int
+    offset: int
+    source: int
+
+    def __str__(self) -> str:
+        """Its id."""
+        return f"{self.topic}:{self.partition}:{self.offset}:{self.source}"
+
+
+_ID: Final = re.compile(
+    r"([a-zA-Z0-9._-]{1,249}):(0|[1-9]\d{0,9}):(0|[1-9]\d{0,18}):(0|[1-9]\d{0,18})"
+)
+
+
+def place_of(id: str) -> LetterId | None:
+    """None for what is no id."""
+    found = _ID.fullmatch(id)
+    if found is None:
+        return None
+    topic, *numbers = found.groups()
+    partition, offset, source = map(int, numbers)
+    return LetterId(topic=topic, partition=partition, offset=offset, source=source)
