@@ -1,8 +1,9 @@
 """What one sink of a stage holds, as its fence says, and the one way to move and report it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from waybill_shared.contract.events import (
     from_vector,
     to_vector,
 )
+from waybill_shared.contract.slots import sink_key
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
@@ -43,6 +45,10 @@ class Batch:
     started_at: int
     alone: bool = False
     """Whether it is for one sink that lags, and so says nothing of the others."""
+    dead_sequence: int = 0
+    """Of the last dead letters that its stage has told of."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many of its records rules have dropped."""
 
     @property
     def ranges(self) -> tuple[Range, ...]:
@@ -81,6 +87,11 @@ class Ledger:
         """Whether the topic of the sink is no more, so that nothing there will ever be seen."""
         self.loading_since: int | None = None
         """Since when it has been taking a batch."""
+
+    @property
+    def key(self) -> str:
+        """Of the sink, in the slot."""
+        return sink_key(self.stage, self.sink.name, self.sink.since)
 
     @property
     def fence(self) -> Fence | None:
@@ -225,6 +236,8 @@ class Ledger:
                 batch_rows=fence.batch_rows,
                 version=self._written.version,
                 set_aside=fence.set_aside,
+                dead_sequence=fence.dead_sequence,
+                dropped=fence.dropped,
             )
         )
 
@@ -251,6 +264,8 @@ class Ledger:
     def _next(self, ends: Vector, batch: Batch) -> Fence:
         """The fence behind the present one, without rows yet."""
         before = self.fence
+        dropped = Counter(before.dropped if before is not None else {})
+        dropped.update(batch.dropped)
         return Fence(
             tenant=self._identity.tenant,
             pipeline_uid=self._identity.pipeline_uid,
@@ -269,6 +284,8 @@ class Ledger:
             batches=before.batches if before is not None else 0,
             batch_rows=0,
             at=batch.started_at,
+            dead_sequence=max(batch.dead_sequence, before.dead_sequence if before else 0),
+            dropped=dict(dropped),
         )
 
     def _reach(self, edge: str) -> None:

@@ -6,7 +6,7 @@ Before its query starts: `open`, `settle`, `resume`, in this order.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,6 +22,8 @@ from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill_spark.commits import Identity
+from waybill_spark.dead_letters.budget import Budget
+from waybill_spark.dead_letters.triage import DeadJournal, Readings, Triage
 from waybill_spark.fencing import (
     AlreadyDone,
     Diverged,
@@ -48,13 +50,14 @@ from waybill_spark.settling import (
 from waybill_spark.sinks.contract import Sink
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageClosed, StageStopped
+from waybill_spark.taking import Taking
 
 logger = logging.getLogger(__name__)
 
 DAMAGED: Final = "is damaged"
 
 
-class Source(Protocol):
+class Source(Readings, Protocol):
     """The topics that a stage reads, outside of its query. Each call raises Retryable."""
 
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
@@ -66,9 +69,6 @@ class Source(Protocol):
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """`ranges` in parts small enough to be read at once, one behind the other."""
-
-    def read(self, ranges: Ranges) -> BatchRows:
-        """What exactly these records give for each sink."""
 
 
 class TrackedStage:
@@ -86,6 +86,8 @@ class TrackedStage:
         source: Source,
         offsets_max: int,
         to_rows: Callable[[DataFrame], BatchRows],
+        journal: DeadJournal,
+        budget: Budget,
         loads: Loads,
         emit: Callable[[Commit], None],
         clock: Clock,
@@ -97,7 +99,6 @@ class TrackedStage:
         self._source = source
         self._offsets_max = offsets_max
         self._to_rows = to_rows
-        self._loads = loads
         self._clock = clock
         self._ledgers = tuple(
             Ledger(
@@ -111,16 +112,35 @@ class TrackedStage:
             )
             for sink in sinks
         )
+        self._triage = Triage(
+            name,
+            identity=identity,
+            inputs=inputs,
+            readings=source,
+            journal=journal,
+            budget=budget,
+            clock=clock,
+        )
+        self._taking = Taking(
+            name,
+            pipeline_uid=identity.pipeline_uid,
+            ledgers=self._ledgers,
+            triage=self._triage,
+            check_topics=self._check_topics,
+            loads=loads,
+        )
         self._busy = threading.Lock()
         self._closed = False
 
     def open(self) -> None:
         """Shut out earlier drivers from every sink, and only then read the fences."""
         with self._busy:
+            self._triage.journal.claim()
             for ledger in self._ledgers:
                 ledger.claim()
             for ledger in self._ledgers:
                 ledger.read()
+            self._triage.read(ledger.fence for ledger in self._ledgers)
             self._begin_later_sinks()
             self._refuse_missing_fences()
 
@@ -206,17 +226,8 @@ class TrackedStage:
                 ledger.report()
         pieces = self._source.pieces(batch.ranges) if writes else ()
         for piece in pieces:
-            rows = self._to_rows(frame) if len(pieces) == 1 else self._source.read(piece)
-            self._take(rows, replace(batch, runs=piece), writes)
-
-    def _take(self, rows: BatchRows, batch: Batch, ledgers: Iterable[Ledger]) -> None:
-        self._check_topics()
-        self._loads.run(
-            {
-                ledger.sink.name: partial(ledger.write, rows.by_sink[ledger.sink.name], batch)
-                for ledger in ledgers
-            }
-        )
+            first = partial(self._to_rows, frame) if len(pieces) == 1 else None
+            self._taking.take(replace(batch, runs=piece), writes, first)
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)
@@ -317,7 +328,7 @@ class TrackedStage:
         )
         for step in in_steps(missing, self._offsets_max):
             for piece in self._source.pieces(step):
-                self._take(self._source.read(piece), self._once(piece), [ledger])
+                self._taking.take(self._once(piece), [ledger])
 
     def _once(self, ranges: Ranges) -> Batch:
         """What another sink has taken as a batch is the same batch here."""

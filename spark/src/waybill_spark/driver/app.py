@@ -19,6 +19,8 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
 from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import CommitEmitter, Identity
+from waybill_spark.dead_letters.budget import Budget
+from waybill_spark.dead_letters.triage import DeadJournal
 from waybill_spark.driver.blocking import Reading, readings
 from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.driver.failures import StageFailed
@@ -54,6 +56,14 @@ class Surroundings:
     loads: Loads
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burial:
+    """Where the dead records of a stage go, and how many may."""
+
+    journal: DeadJournal
+    budget: Budget
+
+
 class RunningStage:
     """One stage: its tracked batches and the query that feeds them."""
 
@@ -62,6 +72,7 @@ class RunningStage:
         compiled: CompiledStage,
         definition: StageDefinition,
         sinks: tuple[Sink, ...],
+        burial: Burial,
         around: Surroundings,
     ) -> None:
         self.name = definition.name
@@ -69,6 +80,7 @@ class RunningStage:
         self._compiled = compiled
         self._around = around
         self._sinks = sinks
+        self._journal = burial.journal
         self._inputs = stage_inputs(definition)
         self._folder = checkpoint_folder(around.checkpoint_folder, definition, self._inputs)
         self._query: StreamingQuery | None = None
@@ -88,12 +100,15 @@ class RunningStage:
                 around.spark,
                 around.kafka,
                 compiled.rows,
+                compiled.dead,
                 sizes=compiled.sizes,
                 bytes_max=compiled.stage.max_bytes_per_trigger or around.batch_bytes_max,
                 absent_s=around.topic_absent_s,
             ),
             offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
+            journal=burial.journal,
+            budget=burial.budget,
             loads=around.loads,
             emit=around.emitter.emit,
             clock=around.clock,
@@ -168,6 +183,7 @@ class RunningStage:
             self._query.stop()
         for sink in self._sinks:
             sink.close()
+        self._journal.close()
 
     def _rows(self, frame: DataFrame) -> BatchRows:
         if not self._planned:

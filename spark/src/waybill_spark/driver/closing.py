@@ -19,6 +19,7 @@ from waybill_shared.kafka.clients import produce_and_wait
 from waybill_shared.process.clock import Clock
 from waybill_spark.commits import Identity, message_of
 from waybill_spark.driver.app import later_sinks, stage_inputs
+from waybill_spark.driver.burials import open_journal
 from waybill_spark.driver.planned import PlannedStage, join
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.fence_topic.reading import Fences
@@ -35,8 +36,8 @@ def commits_topic(spec: RunSpec) -> str:
 def report_last(
     spec: RunSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
 ) -> None:
-    """Claim each sink that goes, so that no earlier driver writes there any more, and report what
-    it holds.
+    """Claim each sink that goes, and the journal of a stage that goes, so that no earlier driver
+    writes there any more, and report what the sinks hold.
 
     Returns when Kafka has every report; raises Retryable, or UserError if it may not go yet.
     """
@@ -61,11 +62,16 @@ def report_last(
         ]
 
     fences = Fences(admin, spec.topic_prefix)
-    closing = join(parse_manifest(spec.manifest), spec.closing)
+    manifest = parse_manifest(spec.manifest)
+    closing = join(manifest, spec.closing)
     for going in closing:
         stays = replace(going, definition=staying(going.definition, spec.stages))
         refuse_before_begun(ledgers(going), ledgers(stays))
     for going in closing:
+        if not staying(going.definition, spec.stages).sinks:
+            journal = open_journal(spec, manifest, fences, going.definition)
+            journal.claim()
+            journal.close()
         for ledger in ledgers(going):
             ledger.claim()
             ledger.read()

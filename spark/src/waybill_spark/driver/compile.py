@@ -8,20 +8,23 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
-from pyspark.errors import AnalysisException, PySparkTypeError, UnsupportedOperationException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import NullType
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
-from waybill_shared.contract.suggestions import hint_of_names
-from waybill_spark.driver.decode import DecodedInput, decode, refuse_malformed
+from waybill_shared.contract.manifest.model import Manifest, Stage
+from waybill_spark.dead_letters.records import BuriedRecord
+from waybill_spark.driver.decode import DecodedInput, decode
+from waybill_spark.driver.failures import naming_values
+from waybill_spark.driver.finding import find_dead
 from waybill_spark.driver.ignored import Ignored
+from waybill_spark.driver.judging import Seen, counted, look, remember
+from waybill_spark.driver.rules import decoded_input, wrong_rules
+from waybill_spark.driver.schemas import schema_for
 from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.driver.stand_ins import stand_in
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.plans import (
     refuse_analyzed,
@@ -33,8 +36,6 @@ from waybill_spark.guard.plans import (
 )
 from waybill_spark.sinks.opening import loader_of
 from waybill_spark.sinks.rows import BatchRows, select_all, select_for
-
-RAW_COLUMNS = "topic STRING, partition INT, offset BIGINT, value BINARY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class CompiledStage:
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
     ignored: Ignored = field(default_factory=Ignored, compare=False)
     _judged: set[str] = field(default_factory=set, compare=False)
+    _read: set[str] = field(default_factory=set, compare=False)
+    """Inputs that the queries of the sinks read: of the records of others nothing is known."""
 
     def planned(self, stream: DataFrame) -> DataFrame | None:
         """The rows of all sinks as one plan over the stream, which Spark analyzes once.
@@ -77,16 +80,25 @@ class CompiledStage:
         assert spark._jvm is not None
         dataset = spark._jvm.org.apache.spark.sql.classic.Dataset
         frame = ClassicFrame(dataset(execution, batch._jdf.encoder()), spark)
-        return self._tables({view: self._collected(frame, lambda: execution)})
+        table, seen = self._collected(frame, lambda: execution)
+        return self._batch({view: table}, seen)
 
     def rows(self, raw: DataFrame) -> BatchRows:
         """The rows of each sink for these raw records; one Spark action per distinct view."""
-        tables = {}
+        tables: dict[str, pa.Table] = {}
+        seen: dict[str, Seen] = {}
         for view in self._views():
             wanted = self._wanted(raw, view)
             self._judge(view, wanted._jdf.queryExecution(), at_rest=True)
-            tables[view] = self._collected(wanted, wanted._jdf.queryExecution)
-        return self._tables(tables)
+            tables[view], found = self._collected(wanted, wanted._jdf.queryExecution)
+            seen |= found  # each view has seen the same records of an input
+        return self._batch(tables, seen)
+
+    def dead(self, raw: DataFrame, limit: int) -> tuple[BuriedRecord, ...]:
+        """The first of the records that were counted as dead; `raw` has keys and headers too."""
+        sources = [source for source in self.inputs if source.name in self._read]
+        with naming_values():
+            return find_dead(raw, sources, limit)
 
     def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
         """Each kind of plan once: the check has seen another one than those that run."""
@@ -104,17 +116,28 @@ class CompiledStage:
         frame = spark.table(view)
         return select_all(frame, [loader_of(s.kind).columns(s, frame) for s in sinks])
 
-    def _collected(self, frame: DataFrame, execution: Callable[[], JavaObject]) -> pa.Table:
-        table = frame.toArrow()
-        refuse_malformed(execution(), self.inputs, self.sizes, self.ignored)
-        return table
+    def _collected(
+        self, frame: DataFrame, execution: Callable[[], JavaObject]
+    ) -> tuple[pa.Table, dict[str, Seen]]:
+        with naming_values():
+            table = frame.toArrow()
+        return table, look(execution(), self.inputs)
 
-    def _tables(self, by_view: dict[str, pa.Table]) -> BatchRows:
+    def _batch(self, by_view: dict[str, pa.Table], seen: dict[str, Seen]) -> BatchRows:
+        self._read.update(seen)
+        remember(self.inputs, seen, self.sizes, self.ignored)
         by_sink = {
             sink.name: select_for(by_view[self.stage.source_of(sink)], self.taken[sink.name])
             for sink in self.stage.sinks
         }
-        return BatchRows(by_sink)
+        return BatchRows(
+            by_sink,
+            dead=sum(count for *_, count in counted(self.inputs, seen, "dead_letter")),
+            dropped={
+                f"{source}.{rule}": count
+                for source, rule, count in counted(self.inputs, seen, "drop")
+            },
+        )
 
 
 def compile_pipeline(
@@ -136,24 +159,16 @@ def compile_stages(
     """The stages that are good, and what is wrong with others. Of those that read what a refused
     one writes nothing is known."""
     columns = {i.name: i.columns for i in manifest.inputs}
-    strict = {i.name for i in manifest.inputs if i.on_unknown_field == "refuse"}
     topics = manifest.topics()
     compiled: list[CompiledStage] = []
-    problems: list[Problem] = []
+    problems: list[Problem] = [*wrong_rules(spark, manifest, lists)]
     for stage in manifest.stages_in_order():
         at = manifest.stages.index(stage)
         if not columns.keys() >= set(stage.inputs):
             problems += _wrong_texts(spark, stage, at, lists)
             continue
         inputs = tuple(
-            DecodedInput(
-                name=name,
-                topic=topics[name],
-                columns=columns[name],
-                own_output=manifest.input(name) is None,
-                strict=name in strict,
-            )
-            for name in stage.inputs
+            decoded_input(manifest, name, topics[name], columns[name]) for name in stage.inputs
         )
         try:
             compiled.append(_compile_stage(spark, stage, at, inputs, lists))
@@ -167,9 +182,8 @@ def _compile_stage(
     spark: SparkSession, stage: Stage, at: int, inputs: tuple[DecodedInput, ...], lists: Allowed
 ) -> CompiledStage:
     session = spark.newSession()
-    raw = _streaming_raw(session)
     for source in inputs:
-        _stand_in(decode(raw, source)).createOrReplaceTempView(source.name)
+        stand_in(session, source).createOrReplaceTempView(source.name)
     problems, wrong = _analyze_steps(session, stage, at, lists)
     columns, schemas, taken = {}, {}, {}
     for k, sink in enumerate(stage.sinks):
@@ -177,7 +191,7 @@ def _compile_stage(
             continue
         frame, path = session.table(stage.source_of(sink)), f"stages.{at}.sinks.{k}"
         try:
-            schemas[sink.name] = _schema_for(sink, frame, path)
+            schemas[sink.name] = schema_for(sink, frame, path)
         except UserError as error:
             problems += error.problems
             continue
@@ -220,20 +234,6 @@ def _missing_view(error: UserError) -> str | None:
     return named.get("relationName", "").strip("`").lower()
 
 
-def _streaming_raw(spark: SparkSession) -> DataFrame:
-    """A streaming frame of raw records that needs no Kafka: it is analyzed, never run."""
-    rate = spark.readStream.format("rate").load()
-    fields = [field.strip().split(" ") for field in RAW_COLUMNS.split(",")]
-    return rate.select(*(F.lit(None).cast(kind).alias(name) for name, kind in fields))
-
-
-def _stand_in(decoded: DataFrame) -> DataFrame:
-    """A stream with the same columns: how records are decoded is judged once, with what runs, and
-    not again with each query."""
-    rate = decoded.sparkSession.readStream.format("rate").load()
-    return rate.select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in decoded.schema))
-
-
 def _register(
     spark: SparkSession, raw: DataFrame, inputs: tuple[DecodedInput, ...], stage: Stage
 ) -> None:
@@ -269,53 +269,6 @@ def analyzed(
     refuse_stateful(frame, path)
     refuse_analyzed(frame, path, lists)
     return frame
-
-
-def _schema_for(sink: Sink, frame: DataFrame, path: str) -> pa.Schema:
-    _refuse_columns(frame, path)
-    _refuse_missing(frame, sink, path)
-    return _schema(frame, path)
-
-
-def _refuse_columns(frame: DataFrame, path: str) -> None:
-    """What only the first row would show otherwise, as a driver that fails again and again."""
-    seen: set[str] = set()
-    for column in frame.schema:
-        name = column.name
-        if name.lower() in seen:
-            problem = Problem(
-                message=f"column {name!r} stands twice", path=path, hint=f"rename one: {name} AS …"
-            )
-            raise UserError([problem])
-        if isinstance(column.dataType, NullType):
-            hint = "give it one: CAST(NULL AS STRING)"
-            raise UserError([Problem(message=f"column {name!r} has no type", path=path, hint=hint)])
-        seen.add(name.lower())
-
-
-def _schema(frame: DataFrame, path: str) -> pa.Schema:
-    try:
-        return to_arrow_schema(
-            frame.schema, error_on_duplicated_field_names_in_struct=True, timestamp_utc=True
-        )
-    except UnsupportedOperationException as error:
-        message = "a column holds a struct that has two fields of one name"
-        hint = "name them: named_struct('a', …, 'b', …)"
-        raise UserError([Problem(message=message, path=path, hint=hint)]) from error
-    except PySparkTypeError as error:
-        known = error.getMessageParameters() or {}
-        message = f"a column has the type {known.get('data_type', '')}, which no sink takes"
-        hint = "make it text: CAST(… AS STRING)"
-        raise UserError([Problem(message=message, path=path, hint=hint)]) from error
-
-
-def _refuse_missing(frame: DataFrame, sink: Sink, path: str) -> None:
-    for key, column in sink.settings.columns_named.items():
-        if column not in frame.columns:
-            message = f"sink {sink.name}: {key} {column!r} is not a column"
-            hint = hint_of_names(column, frame.columns, "columns")
-            path = f"{path}.{sink.kind}.{key}"
-            raise UserError([Problem(message=message, path=path, hint=hint)])
 
 
 def _ddl(frame: DataFrame) -> str:

@@ -1,31 +1,39 @@
 """From raw Kafka records to the columns of an input. A record that does not parse never becomes
-a row of nulls: it is counted in the same pass, and the batch is refused before any sink."""
+a row of nulls, and one that breaks a rule becomes none: both are counted in the same pass."""
 
-import json
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Final, Literal
 
-from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS, parse_columns, unknown_field
-from waybill_spark.driver.ignored import NAME_CHARACTERS, NAMES_MAX, Ignored
-from waybill_spark.driver.sizes import RecordSizes
+from waybill_shared.contract.manifest.columns import FROM_JSON_OPTIONS, parse_columns
+from waybill_shared.contract.manifest.model import Expectation
+from waybill_spark.driver.ignored import NAME_CHARACTERS, NAMES_MAX
 
-PREVIEW_CHARACTERS = 200
+PREVIEW_CHARACTERS: Final = 200
 # Spark ignores what stands behind a value. In here, anything behind the record makes it malformed:
 # more text breaks the array, brackets that close it early lose `end`, or make more than two keys.
 # No record can have the end itself: nobody knows it before a driver starts.
-BEFORE = '{"record":['
-END = secrets.token_hex(8)
-BEHIND = f'],"end":"{END}"}}'
-WRAPPED = "struct<record: array<struct<{}>>, end: string>"
+BEFORE: Final = '{"record":['
+END: Final = secrets.token_hex(8)
+BEHIND: Final = f'],"end":"{END}"}}'
+WRAPPED: Final = "struct<record: array<struct<{}>>, end: string>"
+
+# Beside the columns of a record, which may have any name but these.
+PARTITION: Final = f"partition_{END}"
+OFFSET: Final = f"offset_{END}"
+TEXT: Final = f"text_{END}"
+MALFORMED: Final = f"malformed_{END}"
+UNKNOWN: Final = f"unknown_{END}"
+VERDICT: Final = f"verdict_{END}"
+"""Null: the record is a row. 0: it is malformed. 1 and more: it breaks the rule of that number."""
+
+Action = Literal["dead_letter", "drop", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,64 +48,59 @@ class DecodedInput:
     columns: str
     own_output: bool
     strict: bool = False
+    on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
+    rules: tuple[Expectation, ...] = ()
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """By verdict: what becomes of such a record."""
+        return (self.on_malformed, *(rule.on_violation for rule in self.rules))
+
+    def verdicts(self, action: Action) -> list[int]:
+        return [number for number, each in enumerate(self.actions) if each == action]
 
     def column_names(self) -> Column:
         """As an array, for Spark."""
         return F.array(*(F.lit(column.name) for column in parse_columns(self.columns)))
 
 
-class MalformedRecord(ContractError):
-    """A record that is not of its input's schema, with the first one's position."""
-
-    def __init__(
-        self, source: DecodedInput, count: int, partition: int, offset: int, text: str
-    ) -> None:
-        self.position = f"{source.topic}[{partition}]@{offset}"
-        self.input_name = source.name
-        super().__init__(
-            f"input {source.name}: {count} record(s) do not fit its schema; the first is"
-            f" {self.position}: {text}"
-        )
-
-
 def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     """The rows of one input's topic in `raw`, observed under the input's name."""
+    judged = judge(raw, source)
+    observed = judged.observe(observation(source), _seen(source))
+    rows = observed.where(F.col(VERDICT).isNull())
+    return rows.drop(PARTITION, OFFSET, TEXT, MALFORMED, UNKNOWN, VERDICT)
+
+
+def judge(raw: DataFrame, source: DecodedInput, carried: Sequence[Column] = ()) -> DataFrame:
+    """The columns of each record of that topic, its verdict, and what is `carried` of the raw one.
+
+    In steps of a plan that Spark does not unite, so that a record is parsed once.
+    """
     options = dict(FROM_JSON_OPTIONS)
     if source.own_output:
         options["allowNonNumericNumbers"] = "true"  # our own sink may have written NaN
     text = F.col("value").cast("string")
-    parsed = F.from_json(_wrapped(text), WRAPPED.format(source.columns), options)
-    rows = raw.where(F.col("topic") == source.topic).select(
-        "partition",
-        "offset",
-        text.alias("text"),
-        parsed.alias("parsed"),
+    parsed = raw.where(F.col("topic") == source.topic).select(
+        F.col("partition").alias(PARTITION),
+        F.col("offset").alias(OFFSET),
+        *carried,
+        text.alias(TEXT),
+        F.from_json(_wrapped(text), WRAPPED.format(source.columns), options).alias("parsed"),
     )
-    observed = rows.observe(observation(source), _seen(source))
-    return observed.select(_record().alias("row")).select("row.*")
+    record, malformed = _record().alias("record"), _malformed(source)
+    looked_at = parsed.select(
+        *(name for name in parsed.columns if name != "parsed"),
+        malformed.alias(MALFORMED),
+        _told(source, ~malformed).alias(UNKNOWN),
+        record,
+    )
+    beside = (name for name in looked_at.columns if name != "record")
+    return looked_at.select(*beside, "record.*").withColumn(VERDICT, _verdict(source))
 
 
 def observation(source: DecodedInput) -> str:
     return f"decode:{source.name}"
-
-
-def refuse_malformed(
-    execution: JavaObject, sources: tuple[DecodedInput, ...], sizes: RecordSizes, ignored: Ignored
-) -> None:
-    """After an execution has run: raise MalformedRecord if one of its inputs held such a record.
-
-    The same pass has seen how large the records are, and which of their fields are no columns.
-    """
-    metrics = execution.observedMetrics()
-    for source in sources:
-        found = metrics.get(observation(source))
-        if found.isDefined():
-            seen = json.loads(found.get().getString(0))
-            sizes.met(records=seen["records"], largest=seen.get("largest", 0))
-            _refuse(source, seen["malformed"], seen.get("first"))
-            if not source.strict:
-                names = (*seen.get("some", ()), *seen.get("others", ()))
-                ignored.met(source.name, seen["ignored"], _warnings(source, names))
 
 
 def _record() -> Column:
@@ -109,12 +112,13 @@ def _wrapped(text: Column) -> Column:
 
 
 def _malformed(source: DecodedInput) -> Column:
+    text = F.col(TEXT)
     malformed = (
         ~F.col("parsed.end").eqNullSafe(END)
         | (F.size("parsed.record") != 1)
         | _record().isNull()
-        | ~F.is_valid_utf8(F.col("text"))
-        | (F.col("text").contains("]") & _more_keys(F.json_object_keys(_wrapped(F.col("text")))))
+        | ~F.is_valid_utf8(text)
+        | (text.contains("]") & _more_keys(F.json_object_keys(_wrapped(text))))
     )
     if source.own_output:
         return malformed  # a stage writes its own columns, and none is NOT NULL
@@ -130,11 +134,15 @@ def _more_keys(keys: Column) -> Column:
     return F.coalesce(F.size(keys) != 2, F.lit(True))
 
 
+def _told(source: DecodedInput, well_formed: Column) -> Column:
+    """The names of fields that are no columns, where people hear of them."""
+    if source.own_output or source.strict:
+        return F.lit(None).cast("array<string>")
+    return F.when(well_formed, _unknown(source))
+
+
 def _unknown(source: DecodedInput) -> Column:
-    """The names of fields that are no columns."""
-    if source.own_output:
-        return F.lit([]).cast("array<string>")
-    found = F.array_except(F.json_object_keys("text"), source.column_names())
+    found = F.array_except(F.json_object_keys(TEXT), source.column_names())
     return F.when(_only_columns(source), F.lit([]).cast("array<string>")).otherwise(found)
 
 
@@ -143,23 +151,33 @@ def _only_columns(source: DecodedInput) -> Column:
     column has a value, and there are no more colons than columns. To find them is cheap."""
     columns = parse_columns(source.columns)
     has_all = [_record().getField(column.name).isNotNull() for column in columns]
-    before_one_more = F.substring_index("text", ":", len(columns) + 1)
-    no_more = F.octet_length(before_one_more) == F.octet_length("text")
+    before_one_more = F.substring_index(TEXT, ":", len(columns) + 1)
+    no_more = F.octet_length(before_one_more) == F.octet_length(TEXT)
     return reduce(and_, has_all) & no_more
 
 
+def _verdict(source: DecodedInput) -> Column:
+    """The first that applies; no rule looks at a record that is malformed, or is judged already."""
+    verdict = F.when(F.col(MALFORMED), F.lit(0))
+    for number, rule in enumerate(source.rules, 1):
+        if rule.on_violation != "warn":
+            verdict = verdict.when(_broken(rule), F.lit(number))
+    return verdict
+
+
+def _broken(rule: Expectation) -> Column:
+    return ~F.coalesce(F.expr(rule.expect), F.lit(False))
+
+
 def _seen(source: DecodedInput) -> Column:
-    malformed = _malformed(source)
-    unknown = _unknown(source)
-    ignored = F.size(unknown) > 0
-    names = F.transform(F.slice(unknown, 1, NAMES_MAX), lambda n: n.substr(1, NAME_CHARACTERS))
-    preview = F.coalesce(F.substring("text", 1, PREVIEW_CHARACTERS), F.lit("<null>"))
-    position = F.struct("partition", "offset", F.make_valid_utf8(preview).alias("text"))
+    kept = F.col(VERDICT).isNull()
+    ignored = kept & (F.size(UNKNOWN) > 0)
+    names = F.transform(F.slice(UNKNOWN, 1, NAMES_MAX), lambda n: n.substr(1, NAME_CHARACTERS))
     seen = F.struct(
         F.count(F.lit(1)).alias("records"),
-        F.max(F.octet_length("text")).alias("largest"),
-        F.count_if(malformed).alias("malformed"),
-        F.min(F.when(malformed, position)).alias("first"),
+        F.max(F.octet_length(TEXT)).alias("largest"),
+        F.array(*_counts(source)).alias("counts"),
+        *_first(source),
         F.count_if(ignored).alias("ignored"),
         F.min(F.when(ignored, names)).alias("some"),  # to gather all is not deterministic
         F.max(F.when(ignored, names)).alias("others"),
@@ -167,16 +185,25 @@ def _seen(source: DecodedInput) -> Column:
     return F.to_json(seen).alias("seen")
 
 
-def _warnings(source: DecodedInput, names: Iterable[str]) -> Iterator[str]:
-    columns = parse_columns(source.columns)
-    for name in names:
-        warning = unknown_field(columns, {name: None})
-        if warning is not None:
-            yield warning
+def _counts(source: DecodedInput) -> Iterator[Column]:
+    """By verdict. A rule that only warns is asked of what becomes a row."""
+    verdict = F.col(VERDICT)
+    yield F.count_if(verdict == 0)
+    for number, rule in enumerate(source.rules, 1):
+        warns = rule.on_violation == "warn"
+        yield F.count_if(verdict.isNull() & _broken(rule) if warns else verdict == number)
 
 
-def _refuse(source: DecodedInput, count: int, first: dict[str, Any] | None) -> None:
-    if count and first is not None:
-        raise MalformedRecord(
-            source, count, first["partition"], first["offset"], first.get("text", "")
+def _first(source: DecodedInput) -> Iterator[Column]:
+    """The first record that ends the stage, of the first thing that does."""
+    fatal = source.verdicts("fail")
+    if fatal:
+        verdict = F.col(VERDICT)
+        preview = F.coalesce(F.substring(TEXT, 1, PREVIEW_CHARACTERS), F.lit("<null>"))
+        position = F.struct(
+            verdict.alias("verdict"),
+            F.col(PARTITION).alias("partition"),
+            F.col(OFFSET).alias("offset"),
+            F.make_valid_utf8(preview).alias("text"),
         )
+        yield F.min(F.when(verdict.isin(fatal), position)).alias("first")

@@ -1,16 +1,19 @@
 """What a driver's failure means: who must act, and what to do."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeGuard
 
 from pyspark.errors import PySparkException
 
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import LifecycleError, Problem
 from waybill_spark.checkpoint import CheckpointDamaged
+from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
 from waybill_spark.driver.cluster import ClusterUnavailable
-from waybill_spark.driver.decode import MalformedRecord
+from waybill_spark.driver.judging import MalformedRecord, RuleBroken
 from waybill_spark.guard.plans import in_a_sentence
 from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.stopping import StageStopped
@@ -33,6 +36,17 @@ class StageFailed(ContractError):
         self.stage = stage
 
 
+@contextmanager
+def naming_values() -> Iterator[None]:
+    """Around what runs queries: where a value ends one, QueryFailed says so."""
+    try:
+        yield
+    except PySparkException as error:
+        if _at_a_value(error):
+            raise _query_failed(error) from error
+        raise
+
+
 def cause_of(failure: Exception) -> BaseException:
     """Why the stage ended, where the failure says no more than that it did."""
     return failure.__cause__ or failure if isinstance(failure, StageFailed) else failure
@@ -48,12 +62,13 @@ def for_the_log(cause: BaseException) -> dict[str, object]:
 def describe(failure: BaseException, stage: str | None) -> LifecycleError:
     """Who must act, what happened, where, and what to do."""
     sink = failure.sink if isinstance(failure, ContractError) else None
-    return replace(_describe(failure, stage), sink=sink)
+    said = _query_failed(failure) if _at_a_value(failure) else failure
+    return replace(_describe(said, stage), sink=sink)
 
 
 def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
     match failure:
-        case MalformedRecord():
+        case MalformedRecord() | RuleBroken():
             hint = f"mend the producer; to go on behind this record, {WAYS_OUT}"
             return _error("user", str(failure), hint, stage, retryable=False)
         case StageStopped():
@@ -63,10 +78,9 @@ def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
             hints = "; ".join(problem.hint for problem in failure.problems if problem.hint)
             said = "; ".join(_with_place(problem) for problem in failure.problems)
             return _error("user", said, hints, stage, retryable=False)
-        case PySparkException() if VALUE.match(failure.getSqlState() or ""):
+        case QueryFailed():
             hint = f"use try_… in the query, or a WHERE; {WAYS_OUT}"
-            said = f"the query ends at a value: {in_a_sentence(failure)}"
-            return _error("user", said, hint, stage, retryable=False)
+            return _error("user", str(failure), hint, stage, retryable=False)
         case CheckpointDamaged():
             hint = "the next start goes on where the sinks stand"
             return _error("internal", str(failure), hint, stage, retryable=True)
@@ -87,6 +101,15 @@ def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
             return _error(
                 "internal", f"{type(failure).__name__}: {text}", hint, stage, retryable=True
             )
+
+
+def _at_a_value(error: BaseException) -> TypeGuard[PySparkException]:
+    return isinstance(error, PySparkException) and bool(VALUE.match(error.getSqlState() or ""))
+
+
+def _query_failed(error: PySparkException) -> QueryFailed:
+    said = f"the query ends at a value: {in_a_sentence(error)}"
+    return QueryFailed(said[:MESSAGE_CHARACTERS_MAX], type(error).__name__)
 
 
 def _with_place(problem: Problem) -> str:

@@ -1,6 +1,8 @@
-"""Which fields of a stage's records are no columns, so that people hear of a misspelled one."""
+"""What a stage leaves out or lets pass: fields that are no columns, so that people hear of a
+misspelled one, and by rule the records that are dropped, and those that are only warned of."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from waybill_shared.contract.events import IgnoredFields
@@ -19,21 +21,36 @@ class Ignored:
     def met(self, source: str, records: int, warnings: Iterable[str]) -> None:
         if not records:
             return
-        before = self._inputs.get(source, IgnoredFields(input=source, records=0, warnings=()))
+        before = self._of(source)
         short = (warning[:WARNING_CHARACTERS_MAX] for warning in warnings)
-        known = dict.fromkeys((*before.warnings, *short))
-        self._inputs[source] = IgnoredFields(
-            input=source, records=before.records + records, warnings=tuple(known)[:NAMES_MAX]
-        )
+        known = tuple(dict.fromkeys((*before.warnings, *short)))[:NAMES_MAX]
+        self._inputs[source] = replace(before, records=before.records + records, warnings=known)
+
+    def dropped(self, source: str, rule: str, records: int) -> None:
+        before = self._of(source)
+        counts = {**before.dropped, rule: before.dropped.get(rule, 0) + records}
+        self._inputs[source] = replace(before, dropped=counts)
+
+    def warned(self, source: str, rule: str, records: int) -> None:
+        before = self._of(source)
+        counts = {**before.warned, rule: before.warned.get(rule, 0) + records}
+        self._inputs[source] = replace(before, warned=counts)
 
     def inputs(self) -> tuple[IgnoredFields, ...]:
         return tuple(self._inputs.values())
+
+    def _of(self, source: str) -> IgnoredFields:
+        return self._inputs.get(source, IgnoredFields(input=source, records=0, warnings=()))
 
 
 def unite(stages: Iterable[Ignored]) -> tuple[IgnoredFields, ...]:
     """Of an input that several stages read, what the one says that has met most."""
     found: dict[str, IgnoredFields] = {}
     for each in (each for stage in stages for each in stage.inputs()):
-        if each.input not in found or found[each.input].records < each.records:
+        if each.input not in found or _met(found[each.input]) < _met(each):
             found[each.input] = each
     return tuple(found.values())
+
+
+def _met(ignored: IgnoredFields) -> int:
+    return ignored.records + sum(ignored.dropped.values()) + sum(ignored.warned.values())

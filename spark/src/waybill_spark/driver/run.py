@@ -17,8 +17,9 @@ from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.commits import CommitEmitter, Identity
-from waybill_spark.driver.app import RunningStage, Surroundings, begin
+from waybill_spark.driver.app import Burial, RunningStage, Surroundings, begin
 from waybill_spark.driver.blocking import OpenTransactions
+from waybill_spark.driver.burials import budget_of, make_topics, open_journal
 from waybill_spark.driver.closing import commits_topic, report_last
 from waybill_spark.driver.cluster import is_cluster
 from waybill_spark.driver.compile import CompiledStage
@@ -105,10 +106,15 @@ class PipelineRun:
         manifest = parse_manifest(self._spec.manifest)
         planned = {each.stage.name: each for each in join(manifest, self._spec.stages)}
         stages, fences = [], Fences(self._admin, self._spec.topic_prefix)
+        make_topics(self._spec, manifest, fences)
         for each in compiled:
             going = planned[each.stage.name]
             sinks = open_sinks(self._spec, fences, going, each.schemas)
-            stages.append(RunningStage(each, going.definition, sinks, around))
+            burial = Burial(
+                journal=open_journal(self._spec, manifest, fences, going.definition),
+                budget=budget_of(manifest.dead_letter),
+            )
+            stages.append(RunningStage(each, going.definition, sinks, burial, around))
             stack.callback(stages[-1].stop)
         return stages
 

@@ -20,11 +20,10 @@ def open_sinks(
     schemas: Mapping[str, pa.Schema],
 ) -> tuple[Sink, ...]:
     """By sink name, `schemas` says what is written; a sink without one can only be read."""
-    environment = f"{fences.admin.cluster_id()}/{spec.topic_prefix}"
     return tuple(
         loader_of(defined.kind).open(
             Opening(
-                life=_life(spec, environment, planned.stage.name, defined),
+                life=_life(spec, fences, planned.stage.name, defined),
                 sink=planned.sink(defined.name),
                 topic_id=defined.topic_id,
                 schema=schemas.get(defined.name),
@@ -37,8 +36,12 @@ def open_sinks(
     )
 
 
-def _life(spec: RunSpec, environment: str, stage: str, sink: SinkDefinition) -> SinkLife:
-    """One fence whatever the lineage of the checkpoint; two environments may share a table."""
-    place = f"{environment}/{spec.tenant}/{spec.pipeline_uid}"
-    key = f"{place}/{sink_key(stage, sink.name, sink.since)}"
+def fence_key(spec: RunSpec, fences: Fences, name: str) -> str:
+    """Of one fence, whatever the lineage of the checkpoint; two environments may share a table."""
+    environment = f"{fences.admin.cluster_id()}/{spec.topic_prefix}"
+    return f"{environment}/{spec.tenant}/{spec.pipeline_uid}/{name}"
+
+
+def _life(spec: RunSpec, fences: Fences, stage: str, sink: SinkDefinition) -> SinkLife:
+    key = fence_key(spec, fences, sink_key(stage, sink.name, sink.since))
     return SinkLife(name=sink.name, since=sink.since, fence_key=key, moved=sink.moved)

@@ -4,15 +4,19 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_shared.kafka.cluster import Kafka, cluster_of
+from waybill_spark.dead_letters.records import Without
 
 EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
 COLUMNS: Final = ("topic", "partition", "offset", "value")
+POSITION: Final = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 # Spark's own two minutes hold a batch whose records will never come: of a topic that was deleted.
 POLL_TIMEOUT_MS: Final = "30000"
 FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits
@@ -46,8 +50,10 @@ def read_topics(
     )
 
 
-def read_ranges(spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...]) -> DataFrame:
-    """Exactly these records, once."""
+def read_ranges(
+    spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...], *, whole: bool = False
+) -> DataFrame:
+    """Exactly these records, once; `whole`: with their keys and headers too."""
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for run in ranges:
@@ -60,9 +66,22 @@ def read_ranges(spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...]) ->
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", json.dumps(starts))
         .option("endingOffsets", json.dumps(ends))
+        .option("includeHeaders", str(whole).lower())
         .load()
-        .select(*COLUMNS)
+        .select(*COLUMNS, *(("key", "headers") if whole else ()))
     )
+
+
+def leave_out(raw: DataFrame, without: Without) -> DataFrame:
+    """`raw` but for these positions, of which there may be ten thousand: as so many literals they
+    would take Spark ten seconds to plan, as a small table beside the records half a second."""
+    gone = [(*place, offset) for place, offsets in without.items() for offset in offsets]
+    if not gone:
+        return raw
+    columns = dict(zip(POSITION, zip(*gone, strict=True), strict=True))
+    table = pa.table(columns, schema=pa.schema(POSITION))
+    listed = F.broadcast(raw.sparkSession.createDataFrame(table))
+    return raw.join(listed, list(POSITION), "left_anti").select(*raw.columns)
 
 
 def _options(kafka: Kafka) -> dict[str, str]:

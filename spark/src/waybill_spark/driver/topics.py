@@ -1,15 +1,19 @@
 """The topics of a stage, for everything but its query. Fulfils `waybill_spark.stage.Source`."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from confluent_kafka import Message
 from pyspark.sql import DataFrame, SparkSession
 
 from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import position_of
+from waybill_shared.kafka.clients import read_ranges as client_ranges
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.majority import lowest
+from waybill_spark.dead_letters.records import NOTHING, BuriedRecord, RawRecord, Without
 from waybill_spark.driver.sizes import FEW, RecordSizes, measure, measure_few
-from waybill_spark.driver.source import read_ranges
+from waybill_spark.driver.source import leave_out, read_ranges
 from waybill_spark.pieces import Ranges, in_pieces, offsets
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.topic_ids import sure_ids
@@ -24,6 +28,7 @@ class TopicSource:
         spark: SparkSession,
         kafka: Kafka,
         to_rows: Callable[[DataFrame], BatchRows],
+        to_dead: Callable[[DataFrame, int], tuple[BuriedRecord, ...]],
         *,
         sizes: RecordSizes,
         bytes_max: int,
@@ -31,6 +36,7 @@ class TopicSource:
     ) -> None:
         self._admin = admin
         self._to_rows = to_rows
+        self._to_dead = to_dead
         # Of its own: stages read at the same time, and their views have the same names.
         self._spark = spark.newSession()
         self._kafka = kafka
@@ -66,5 +72,48 @@ class TopicSource:
         logger.info("records are measured", extra={"bytes": sum(found), "pieces": len(pieces)})
         return pieces
 
-    def read(self, ranges: Ranges) -> BatchRows:
-        return self._to_rows(read_ranges(self._spark, self._kafka, ranges))
+    def read(self, ranges: Ranges, without: Without = NOTHING) -> BatchRows:
+        raw = read_ranges(self._spark, self._kafka, ranges)
+        return self._to_rows(leave_out(raw, without))
+
+    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
+        raw = read_ranges(self._spark, self._kafka, ranges, whole=True)
+        return self._to_dead(leave_out(raw, without), limit)
+
+    def raw(self, positions: Without) -> tuple[RawRecord, ...]:
+        return tuple(
+            record
+            for topic in sorted({topic for topic, _ in positions})
+            for record in self._raw_of(topic, positions)
+        )
+
+    def _raw_of(self, topic: str, positions: Without) -> Iterator[RawRecord]:
+        """All between the first and the last of a partition are read; few are asked for."""
+        wanted = {p: offsets for (of, p), offsets in positions.items() if of == topic and offsets}
+        places = {p: (min(offsets), max(offsets) + 1) for p, offsets in wanted.items()}
+        found = [
+            raw_record(topic, message)
+            for message in client_ranges(self._kafka, topic, places)
+            if message.offset() in wanted[position_of(message)[0]]
+        ]
+        yield from sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def raw_record(topic: str, message: Message) -> RawRecord:
+    partition, offset = position_of(message)
+    told = message.headers() or []
+    assert isinstance(told, list), "what comes from Kafka has an order"
+    headers = tuple((name, _bytes(value)) for name, value in told)
+    return RawRecord(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        key=_bytes(message.key()),
+        value=_bytes(message.value()),
+        headers=headers,
+    )
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    """This client gives bytes, but its types allow for text too."""
+    return value.encode() if isinstance(value, str) else value

@@ -9,24 +9,36 @@ from typing import Final, TypeVar
 from confluent_kafka import KafkaException, Producer
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Fence
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.errors import FENCED, explain
 from waybill_shared.process.failpoints import reach
 from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import SinkLife, SinkSuperseded
+from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.stopping import StageStopped
 
 TIMEOUT_S: Final = 60.0
+RECORD_BYTES_MAX: Final = 100_000_000  # here; what a topic takes, its broker says
 T = TypeVar("T")
 
 
 class FenceTransactions:
-    def __init__(self, life: SinkLife, fences: Fences) -> None:
-        self._name = life.name
-        self._key = life.fence_key
-        self._id = f"{fences.prefix}/{life.fence_key}"
+    """`what` keeps its fence under `key`. So long as `timeout_s` a transaction that its driver left
+    open holds back those who read what stands behind it."""
+
+    def __init__(
+        self,
+        what: str,
+        key: str,
+        fences: Fences,
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._what = what
+        self._key = key
+        self._id = f"{fences.prefix}/{key}"
+        self._timeout_s = timeout_s
         self._fences = fences
         self._fences.expect(self._key)
         self._producer: Producer | None = None
@@ -34,7 +46,11 @@ class FenceTransactions:
     def claim(self) -> None:
         self._producer = make_producer(
             self._fences.admin.cluster,
-            **{"transactional.id": self._id, "transaction.timeout.ms": int(TIMEOUT_S * 1000)},
+            **{
+                "transactional.id": self._id,
+                "transaction.timeout.ms": int(self._timeout_s * 1000),
+                "message.max.bytes": RECORD_BYTES_MAX,
+            },
         )
         self._guard(lambda p: claim_transactions(p, TIMEOUT_S))
 
@@ -46,6 +62,10 @@ class FenceTransactions:
         """`produce` sends what goes with the fence, and says what that is then."""
         return self._guard(lambda producer: self._move(producer, produce))
 
+    def undone(self, produce: Callable[[Producer], object]) -> None:
+        """As `move`, and nothing of it counts."""
+        self._guard(lambda producer: self._try(producer, produce))
+
     def close(self) -> None:
         self._producer = None
 
@@ -54,12 +74,19 @@ class FenceTransactions:
         try:
             fence = produce(producer)
             producer.produce(self._fences.topic, key=self._key, value=codec.encode(fence))
-            reach(f"{fence.pipeline_uid}.{self._name}.before_commit")
+            reach(f"{fence.pipeline_uid}.{fence.sink}.before_commit")
             producer.commit_transaction(TIMEOUT_S)
-        except (Retryable, StageStopped):
+        except (Retryable, StageStopped, UserError):
             producer.abort_transaction(TIMEOUT_S)
             raise
         return fence
+
+    def _try(self, producer: Producer, produce: Callable[[Producer], object]) -> None:
+        producer.begin_transaction()
+        try:
+            produce(producer)
+        finally:
+            producer.abort_transaction(TIMEOUT_S)
 
     def _guard(self, action: Callable[[Producer], T]) -> T:
         """Run `action`, telling a newer driver's claim from the world's faults.
@@ -74,5 +101,5 @@ class FenceTransactions:
             self._producer = None
             cause = error.args[0]
             if cause.code() in FENCED:
-                raise SinkSuperseded(f"sink {self._name}: {cause.str()}") from error
-            raise Retryable(f"sink {self._name}: {explain(cause)}") from error
+                raise SinkSuperseded(f"{self._what}: {cause.str()}") from error
+            raise Retryable(f"{self._what}: {explain(cause)}") from error

@@ -65,8 +65,16 @@ expression has {PATTERN_CHARACTERS_MAX:,} characters at most.
 
 What a query produces from the data has no limit: `explode` with a large column can make gigabytes
 from one record. That ends the driver of this pipeline, and of no other. When a value is wrong for a
-query (a sum that overflows, a text that is not a number), the pipeline fails with an error that
-names it; `try_add`, `try_cast` and similar functions give NULL instead.
+query (a sum that overflows, a text that is not a number), its record goes to the dead-letter topic;
+`try_add`, `try_cast` and similar functions give NULL instead.
+
+## Rules of inputs
+
+The rule of an input (`expectations`, see [manifest.md](manifest.md#rules)) is one condition on the
+columns of one record, such as `amount > 0 AND length(customer) < 100`. It may hold what a step may,
+but no subquery, no aggregate, no window function, no `*` and no `AS`. And it cannot ask for the
+time, because a record that is read again must be judged as before: put what depends on the time
+into a step.
 
 ## Time
 

@@ -58,7 +58,7 @@ def refuse_parsed(
     constants."""
     if lists.bounded and len(sql) > TEXT_CHARACTERS_MAX:
         message = f"the query has {len(sql)} characters, {TEXT_CHARACTERS_MAX} at most are taken"
-        raise _problem(message, path, "cut it into steps")
+        raise refusal(message, path, "cut it into steps")
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
     except ParseException as error:
@@ -71,7 +71,7 @@ def refuse_parsed(
     message, hint = objection.message, objection.hint
     if _is_command(plan):
         message, hint = "a step is a query, this is a command", QUERY_HINT
-    raise _problem(message, path, hint, node_at(plan, objection.way))
+    raise refusal(message, path, hint, node_at(plan, objection.way))
 
 
 def refuse_analyzed(frame: DataFrame, path: str, lists: Allowed) -> None:
@@ -79,7 +79,7 @@ def refuse_analyzed(frame: DataFrame, path: str, lists: Allowed) -> None:
     plan = frame._jdf.queryExecution().analyzed()
     objection = objection_to_analyzed(tree_of(plan), lists)
     if objection is not None:
-        raise _problem(objection.message, path, objection.hint, node_at(plan, objection.way))
+        raise refusal(objection.message, path, objection.hint, node_at(plan, objection.way))
 
 
 def refuse_executed(execution: JavaObject, lists: Allowed, *, at_rest: bool) -> None:
@@ -87,22 +87,22 @@ def refuse_executed(execution: JavaObject, lists: Allowed, *, at_rest: bool) -> 
     plan = execution.analyzed()
     objection = objection_to_analyzed(tree_of(plan), lists, runs=True)
     if objection is not None:
-        raise _problem(objection.message, "stages", objection.hint)
+        raise refusal(objection.message, "stages", objection.hint)
     for leaf in _items_of(plan.collectLeaves()) if at_rest else ():
         if leaf.nodeName().startswith("LogicalRelation"):
             source = leaf.relation().getClass().getName()
             if source != KAFKA_RELATION:
-                raise _problem(f"a stage reads topics, and this plan {source}", "stages", "")
+                raise refusal(f"a stage reads topics, and this plan {source}", "stages", "")
 
 
 def refuse_stateful(frame: DataFrame, path: str) -> None:
     if not frame.isStreaming:
         message = "the query reads none of the stage's inputs"
-        raise _problem(message, path, "select from an input or a step")
+        raise refusal(message, path, "select from an input or a step")
     for node in _nodes(frame._jdf.queryExecution().analyzed()):
         name = node.nodeName()
         if name not in STATELESS:
-            raise _problem(_many_rows(IN_SQL.get(name, name)), path, ROWS_HINT, node)
+            raise refusal(_many_rows(IN_SQL.get(name, name)), path, ROWS_HINT, node)
 
 
 def refuse_stateful_text(spark: SparkSession, sql: str, path: str) -> None:
@@ -110,7 +110,7 @@ def refuse_stateful_text(spark: SparkSession, sql: str, path: str) -> None:
     for node in _nodes(spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)):
         what = IN_SQL.get(node.nodeName())
         if what is not None:
-            raise _problem(_many_rows(what), path, ROWS_HINT, node)
+            raise refusal(_many_rows(what), path, ROWS_HINT, node)
 
 
 def _many_rows(what: str) -> str:
@@ -153,6 +153,11 @@ def in_a_sentence(error: PySparkException) -> str:
     first = str(error).strip().split("\n\n")[0].split(" SQLSTATE:")[0]
     lines = [line.strip() for line in first.splitlines() if line.strip()]
     return CLASS.sub("", " ".join(lines[:2])) if lines else type(error).__name__
+
+
+def refusal(message: str, path: str, hint: str, node: JavaObject | None = None) -> UserError:
+    line, column = (None, None) if node is None else _place(node)
+    return UserError([Problem(message=message, path=path, hint=hint, line=line, column=column)])
 
 
 def node_at(plan: JavaObject, way: Way) -> JavaObject:
@@ -213,11 +218,6 @@ def _java_of(jvm: JVMView) -> _Java:
         compressed=jvm.java.util.zip.DeflaterOutputStream,
         to_bytes=jvm.java.io.ByteArrayOutputStream,
     )
-
-
-def _problem(message: str, path: str, hint: str, node: JavaObject | None = None) -> UserError:
-    line, column = (None, None) if node is None else _place(node)
-    return UserError([Problem(message=message, path=path, hint=hint, line=line, column=column)])
 
 
 def _place(node: JavaObject) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """What sinks are given of a view: columns, which those of one view share."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -12,9 +12,15 @@ from waybill_spark.sinks.contract import Taken
 
 @dataclass(frozen=True, slots=True)
 class BatchRows:
-    """The rows of a batch for each sink, by the sink's name."""
+    """The rows of a batch for each sink, by the sink's name.
+
+    `dead`: how many records gave none, for they must go to a dead-letter topic. `dropped`: how many
+    the manifest says to drop, by rule.
+    """
 
     by_sink: Mapping[str, pa.Table]
+    dead: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def column_of(name: str) -> Column:

@@ -349,6 +349,7 @@ class DriverPool:
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
             loads_max=settings.stage_runner_loads_max,
             topic_absent_s=settings.stage_runner_topic_absent_s,
+            replication=settings.stage_runner_replication,
             closing=closing,
         )
 

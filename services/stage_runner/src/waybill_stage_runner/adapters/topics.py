@@ -6,7 +6,7 @@ from typing import Final
 
 from confluent_kafka.admin import NewTopic
 
-from waybill_shared.access.kafka import lacking
+from waybill_shared.access.kafka import lacking, uncreatable
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.grants import KafkaOperation
@@ -58,7 +58,9 @@ class KafkaTopics:
             topic: ("Read", "Write") if plan.written else ("Read",)
             for topic, plan in wanted.items()
         }
-        problems = [*lacking(self._admin, "topic", rights)]
+        dead = {each.dead_letters for each in wanted.values() if each.dead_letters is not None}
+        rights |= dict.fromkeys(sorted(dead), ("Write",))
+        problems = [*lacking(self._admin, "topic", rights)] or [*uncreatable(self._admin, dead)]
         if problems:
             raise UserError(problems)
 

@@ -10,7 +10,14 @@ from typing import Final, Literal
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.manifest.columns import parse_columns
-from waybill_shared.contract.manifest.model import Input, Manifest, Sink, Stage
+from waybill_shared.contract.manifest.model import (
+    DeadLetterSettings,
+    Expectation,
+    Input,
+    Manifest,
+    Sink,
+    Stage,
+)
 from waybill_shared.contract.words import LossReason
 
 GOES_ON: Final = "goes on where it stands"
@@ -44,6 +51,7 @@ def changes_of(
     known = {stage.name: stage for stage in before.stages}
     found = [
         *_state(before, manifest_now),
+        *_dead_letter(manifest_before.dead_letter, manifest_now.dead_letter),
         *_inputs(manifest_before.inputs, manifest_now.inputs),
         *_stages(before, known, stages_now, manifest_before, manifest_now),
         *_columns(known, stages_now, columns_before, columns_now),
@@ -60,6 +68,18 @@ def _state(before: PipelineRecord, now: Manifest) -> Iterator[Change]:
     if before.desired != now.state:
         message = f"~ state: it would be {now.state}, is {before.desired}"
         yield Change(kind="change_state", path="state", message=message)
+
+
+def _dead_letter(before: DeadLetterSettings, now: DeadLetterSettings) -> Iterator[Change]:
+    said = []
+    if before.topic != now.topic:
+        of_each = "one for each input"
+        said.append(f"topic is {now.topic or of_each}, was {before.topic or of_each}")
+    if before.budget != now.budget:
+        said.append(f"budget is {now.budget}, was {before.budget}")
+    if said:
+        message = f"~ deadLetter: {', '.join(said)}; what lies there stays"
+        yield Change(kind="change_dead_letter", path="deadLetter", message=message)
 
 
 def _inputs(before: Iterable[Input], now: Iterable[Input]) -> Iterator[Change]:
@@ -100,9 +120,28 @@ def _input(old: Input, now: Input) -> Iterator[Change]:
             f"startingOffsets is {now.starting_offsets}, was {old.starting_offsets};"
             " no effect on stages that go on"
         )
+    if old.on_malformed != now.on_malformed:
+        said.append(f"onMalformed is {now.on_malformed}, was {old.on_malformed}")
+    said += _rule_texts(old.expectations, now.expectations)
     for text in said:
         message = f"~ input {now.name}: {text}"
         yield Change(kind="change_input", path=f"inputs.{now.name}", message=message)
+
+
+def _rule_texts(old: Sequence[Expectation], now: Sequence[Expectation]) -> Iterator[str]:
+    before, after = ({rule.name: rule for rule in rules} for rules in (old, now))
+    for name, rule in after.items():
+        if name not in before:
+            yield f"rule {name} added ({rule.on_violation})"
+            continue
+        was = before[name]
+        if was.expect != rule.expect:
+            yield f"rule {name} changed"
+        if was.on_violation != rule.on_violation:
+            yield f"rule {name}: onViolation is {rule.on_violation}, was {was.on_violation}"
+    yield from (f"rule {name} removed" for name in before if name not in after)
+    if before.keys() == after.keys() and [*before] != [*after]:
+        yield "order of rules changed"
 
 
 def _declared(columns: str) -> dict[str, str]:

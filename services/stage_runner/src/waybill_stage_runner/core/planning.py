@@ -22,12 +22,16 @@ NOT_CREATED: Final = "not created yet"  # instead of an id; a reader of a refusa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic that the pipeline needs, and where its readers begin if they are new."""
+    """A topic that the pipeline needs, and where its readers begin if they are new.
+
+    `dead_letters`: the topic for what a stage cannot process of this one. Its driver makes it.
+    """
 
     topic: str
     partitions: int
     starting: str
     written: bool = False
+    dead_letters: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +48,18 @@ def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicP
 
     `start_from` overrides what the manifest says of inputs. What a stage writes is read whole.
     """
+    by_name = manifest.topics()
+    read = {by_name[name] for stage in manifest.stages for name in stage.inputs}
+
+    def dead_letters(topic: str) -> str | None:
+        return manifest.dead_letter_topic(topic) if topic in read else None
+
     inputs = (
         TopicPlan(
             topic=i.kafka.topic,
             partitions=i.kafka.partitions,
             starting=start_from or i.starting_offsets,
+            dead_letters=dead_letters(i.kafka.topic),
         )
         for i in manifest.inputs
     )
@@ -58,6 +69,7 @@ def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicP
             partitions=written.partitions,
             starting="earliest",
             written=True,
+            dead_letters=dead_letters(written.topic),
         )
         for stage in manifest.stages
         for sink in stage.sinks

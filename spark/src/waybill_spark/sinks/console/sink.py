@@ -22,7 +22,7 @@ class ConsoleSink:
         self.name = life.name
         self.since = life.since
         self.moved = life.moved
-        self._transactions = FenceTransactions(life, fences)
+        self._transactions = FenceTransactions(f"sink {life.name}", life.fence_key, fences)
         self._rows_max = rows_max
 
     def claim(self) -> None:

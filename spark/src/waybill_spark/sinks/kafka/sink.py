@@ -11,12 +11,12 @@ from confluent_kafka import KafkaError, Message, Producer
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
-from waybill_shared.kafka.clients import position_of
+from waybill_shared.kafka.clients import flush_until_cause, position_of
 from waybill_shared.kafka.errors import explain
 from waybill_spark.fence_topic.moving import FenceTransactions
 from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.outputs import SinkTopic, outputs_after
-from waybill_spark.sinks.contract import SinkLife, Written
+from waybill_spark.sinks.contract import RowsRefused, SinkLife, Written
 from waybill_spark.stopping import StageStopped
 from waybill_spark.topic_ids import sure_ids
 
@@ -44,7 +44,7 @@ class KafkaSink:
         self.moved = life.moved
         self._target = target
         self._to = SinkTopic(topic=target.topic, topic_id=target.topic_id)
-        self._transactions = FenceTransactions(life, fences)
+        self._transactions = FenceTransactions(f"sink {life.name}", life.fence_key, fences)
         self._admin = fences.admin
 
     def claim(self) -> None:
@@ -59,6 +59,10 @@ class KafkaSink:
         return Written(fence=moved, version={})
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        try:
+            self._transactions.undone(lambda producer: self._produce_rows(producer, rows, b""))
+        except RowsRefused as refusal:
+            return str(refusal)
         return None
 
     def await_visible(self, fence: Fence) -> bool:
@@ -120,12 +124,19 @@ class KafkaSink:
             keys, values = part.column(KEY).to_pylist(), part.column(VALUE).to_pylist()
             for key, value in zip(keys, values, strict=True):
                 _produce(producer, record, key, value, on_delivery)
-        left = producer.flush(FLUSH_TIMEOUT_S)
+        left = flush_until_cause(producer, failures, FLUSH_TIMEOUT_S)
         if failures or left:
             self._check_topic()  # a topic that is gone is no fault that passes
+            self._refuse_too_large(failures)
             reason = explain(failures[0]) if failures else f"{left} not acknowledged in time"
             raise Retryable(f"sink {self.name}, topic {self._target.topic}: {reason}")
         return placed
+
+    def _refuse_too_large(self, failures: Iterable[KafkaError]) -> None:
+        if any(failure.code() == KafkaError.MSG_SIZE_TOO_LARGE for failure in failures):
+            topic = self._target.topic
+            message = f"sink {self.name}, topic {topic}: a record is larger than the topic takes"
+            raise RowsRefused(message, hint=f"raise max.message.bytes of {topic}")
 
     def _check_topic(self) -> None:
         topic, wanted = self._target.topic, self._target.topic_id

@@ -1,0 +1,1 @@
+"""Records that a stage cannot process: found, left out, and journaled before any sink."""

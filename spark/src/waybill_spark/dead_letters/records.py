@@ -1,0 +1,68 @@
+"""A record that a stage cannot process, and positions that a reading leaves out."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from waybill_shared.contract.dead_letters import Headers
+from waybill_shared.contract.errors import ContractError
+
+Without = Mapping[tuple[str, int], frozenset[int]]
+"""By topic, by its name, and partition: offsets that are left out."""
+NOTHING: Final[Without] = {}
+
+MESSAGE_CHARACTERS_MAX: Final = 300  # of what is said of one record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRecord:
+    """As it stands in its topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """Why a record is dead. `sink`: its key in the slot, if only that one lacks it; `error`: the
+    class of what was raised."""
+
+    reason: str  # a DeadReason
+    message: str
+    rule: str | None = None
+    sink: str | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuriedRecord:
+    record: RawRecord
+    death: Death
+
+
+class QueryFailed(ContractError):
+    """The queries of a stage end with an error at a value: of which record, it does not say."""
+
+    def __init__(self, message: str, error: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def united(one: Without, other: Without) -> Without:
+    """Positions that are in either."""
+    nothing: frozenset[int] = frozenset()
+    return {
+        place: one.get(place, nothing) | other.get(place, nothing)
+        for place in one.keys() | other.keys()
+    }
+
+
+def positions_of(records: Iterable[RawRecord]) -> Without:
+    found: dict[tuple[str, int], set[int]] = {}
+    for record in records:
+        found.setdefault((record.topic, record.partition), set()).add(record.offset)
+    return {place: frozenset(offsets) for place, offsets in found.items()}

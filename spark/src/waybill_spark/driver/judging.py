@@ -1,0 +1,119 @@
+"""What a pass over the inputs of a stage has met, and what follows for the batch."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+
+from waybill_shared.contract.errors import ContractError
+from waybill_shared.contract.manifest.columns import parse_columns, unknown_field
+from waybill_shared.contract.words import DeadReason
+from waybill_spark.driver.decode import Action, DecodedInput, observation
+from waybill_spark.driver.ignored import Ignored
+from waybill_spark.driver.sizes import RecordSizes
+
+
+class MalformedRecord(ContractError):
+    """A record that is not of its input's schema, with the first one's position."""
+
+    def __init__(
+        self, source: DecodedInput, count: int, partition: int, offset: int, text: str
+    ) -> None:
+        self.position = f"{source.topic}[{partition}]@{offset}"
+        self.input_name = source.name
+        super().__init__(
+            f"input {source.name}: {count} record(s) do not fit its schema; the first is"
+            f" {self.position}: {text}"
+        )
+
+
+class RuleBroken(ContractError):
+    """A record that breaks a rule of its input, which says that the stage ends then."""
+
+    def __init__(self, source: DecodedInput, rule: str, count: int, position: str) -> None:
+        super().__init__(
+            f"input {source.name}: {count} record(s) break rule {rule}; the first is {position}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Of one input in one pass. `counts` is by verdict; `unknown` are names of fields that are no
+    columns, which so many `ignored` records have."""
+
+    records: int
+    largest: int
+    counts: tuple[int, ...]
+    ignored: int
+    unknown: tuple[str, ...]
+
+
+def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Seen]:
+    """By input, for those that an execution which has run has read.
+
+    Raises MalformedRecord or RuleBroken where such a record ends the stage.
+    """
+    metrics = execution.observedMetrics()
+    found: dict[str, Seen] = {}
+    for source in sources:
+        observed = metrics.get(observation(source))
+        if observed.isDefined():
+            told = json.loads(observed.get().getString(0))
+            _refuse(source, told["counts"], told.get("first"))
+            found[source.name] = Seen(
+                records=told["records"],
+                largest=told.get("largest", 0),
+                counts=tuple(told["counts"]),
+                ignored=told["ignored"],
+                unknown=(*told.get("some", ()), *told.get("others", ())),
+            )
+    return found
+
+
+def counted(
+    sources: Sequence[DecodedInput], seen: Mapping[str, Seen], action: Action
+) -> Iterator[tuple[str, str, int]]:
+    """Input, name and number of what some records were found to be, where `action` follows."""
+    for source in sources:
+        if source.name in seen:
+            names = (DeadReason.MALFORMED, *(rule.name for rule in source.rules))
+            counts = seen[source.name].counts
+            for verdict in source.verdicts(action):
+                if counts[verdict]:
+                    yield source.name, names[verdict], counts[verdict]
+
+
+def remember(
+    sources: Sequence[DecodedInput], seen: Mapping[str, Seen], sizes: RecordSizes, ignored: Ignored
+) -> None:
+    """How large the records are, and what of them is left out without a dead letter."""
+    for source in sources:
+        found = seen.get(source.name)
+        if found is not None:
+            sizes.met(records=found.records, largest=found.largest)
+            ignored.met(source.name, found.ignored, _warnings(source, found.unknown))
+    for name, rule, count in counted(sources, seen, "drop"):
+        ignored.dropped(name, rule, count)
+    for name, rule, count in counted(sources, seen, "warn"):
+        ignored.warned(name, rule, count)
+
+
+def _warnings(source: DecodedInput, names: Sequence[str]) -> Iterator[str]:
+    columns = parse_columns(source.columns) if names else ()
+    for name in names:
+        warning = unknown_field(columns, {name: None})
+        if warning is not None:
+            yield warning
+
+
+def _refuse(source: DecodedInput, counts: Sequence[int], first: dict[str, Any] | None) -> None:
+    if first is None:
+        return
+    verdict, partition, offset = first["verdict"], first["partition"], first["offset"]
+    count = counts[verdict]
+    if verdict == 0:
+        raise MalformedRecord(source, count, partition, offset, first.get("text", ""))
+    rule = source.rules[verdict - 1]
+    raise RuleBroken(source, rule.name, count, f"{source.topic}[{partition}]@{offset}")

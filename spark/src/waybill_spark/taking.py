@@ -1,0 +1,93 @@
+"""Brings a batch into sinks of a stage: what dies in it is told first, then all of them load."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+
+import pyarrow as pa
+
+from waybill_shared.contract.vectors import meet
+from waybill_shared.process.failpoints import reach
+from waybill_spark.dead_letters.triage import Judged, Triage
+from waybill_spark.ledger import Batch, Ledger
+from waybill_spark.loads import Loads
+from waybill_spark.sinks.contract import RowsRefused
+from waybill_spark.sinks.rows import BatchRows
+
+
+class Taking:
+    """`ledgers` are of all sinks of the stage; `check_topics` raises if rows that were just read
+    may be of another topic of that name."""
+
+    def __init__(
+        self,
+        stage: str,
+        *,
+        pipeline_uid: str,
+        ledgers: Sequence[Ledger],
+        triage: Triage,
+        check_topics: Callable[[], None],
+        loads: Loads,
+    ) -> None:
+        self._stage = stage
+        self._uid = pipeline_uid
+        self._ledgers = ledgers
+        self._triage = triage
+        self._check_topics = check_topics
+        self._loads = loads
+
+    def take(
+        self,
+        batch: Batch,
+        into: Sequence[Ledger],
+        first: Callable[[], BatchRows] | None = None,
+    ) -> None:
+        """`first` reads all of the batch the first time."""
+        judged = self._triage.judge(batch, first)
+        self._bury(judged, batch, self._lacking(into))
+        refused = self._load(judged.rows, self._told(batch, judged), into)
+        for ledger, why in refused:
+            judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
+            self._bury(judged, batch)
+            ledger.write(judged.rows.by_sink[ledger.sink.name], self._told(batch, judged))
+
+    def _lacking(self, into: Sequence[Ledger]) -> list[str]:
+        """The sinks that dead records of the batch do not come to, where others have it already."""
+        return [ledger.key for ledger in into] if len(into) < len(self._ledgers) else []
+
+    def _bury(self, judged: Judged, batch: Batch, lacking: Iterable[str] = ()) -> None:
+        self._check_topics()
+        behind = reduce(meet, [ledger.held() for ledger in self._ledgers])
+        self._triage.bury(judged.dead, batch, behind, lacking)
+        if judged.dead:
+            reach(f"{self._uid}.{self._stage}.after_journal")
+
+    def _told(self, batch: Batch, judged: Judged) -> Batch:
+        return replace(batch, dead_sequence=self._triage.sequence, dropped=judged.rows.dropped)
+
+    def _load(
+        self, rows: BatchRows, batch: Batch, into: Iterable[Ledger]
+    ) -> list[tuple[Ledger, RowsRefused]]:
+        """All at the same time; those that take none of it are told, and why."""
+        refused: list[tuple[Ledger, RowsRefused]] = []
+
+        def load(ledger: Ledger, mine: pa.Table) -> None:
+            try:
+                ledger.write(mine, batch)
+            except RowsRefused as why:
+                refused.append((ledger, why))
+
+        self._loads.run(
+            {
+                ledger.sink.name: partial(load, ledger, self._rows_for(ledger, rows, batch))
+                for ledger in into
+            }
+        )
+        return refused
+
+    def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch) -> pa.Table:
+        """Without those that this sink alone has refused before."""
+        left_out = self._triage.left_out(batch, ledger.key)
+        if left_out != self._triage.left_out(batch):
+            rows = self._triage.read_again(batch.ranges, left_out)
+        return rows.by_sink[ledger.sink.name]
