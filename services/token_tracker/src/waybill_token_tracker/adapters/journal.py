@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem, Snapshot, pipeline_key
+from waybill_shared.contract.events import Problem, Snapshot, snapshot_key
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.errors import GRANT_HINT, explain
@@ -69,8 +69,9 @@ class KafkaJournal:
         topic_id = self.topic_id
         messages = [
             (
-                pipeline_key(snapshot.tenant, snapshot.pipeline_uid),
-                codec.encode(replace(snapshot, topic_id=topic_id)),
+                snapshot.partition,
+                snapshot_key(snapshot),
+                codec.encode(replace(snapshot, topic_id=topic_id)) if snapshot.slot else None,
             )
             for snapshot in snapshots
         ]
@@ -91,16 +92,19 @@ class KafkaJournal:
         ]
 
     def _transact(
-        self, messages: Sequence[tuple[str, bytes]], offsets: list[TopicPartition]
+        self, messages: Sequence[tuple[int, str, bytes | None]], offsets: list[TopicPartition]
     ) -> None:
-        """All of it or nothing. After Retryable nobody knows, and all may be said again."""
+        """All of it or nothing. After Retryable nobody knows, and all may be said again.
+
+        In the partition of the pipeline, whose owner reads it: keys of chunks would lead elsewhere.
+        """
         if self._member == self._outside:
             raise Retryable("snapshots are not saved: the group knows this process no more")
         try:
             producer = self._ready()
             producer.begin_transaction()
-            for key, value in messages:
-                producer.produce(self._frontiers, key=key, value=value)
+            for partition, key, value in messages:
+                producer.produce(self._frontiers, partition=partition, key=key, value=value)
             producer.send_offsets_to_transaction(offsets, self._member, STEP_TIMEOUT_S)
             producer.commit_transaction(STEP_TIMEOUT_S)
         except FAULTS as error:

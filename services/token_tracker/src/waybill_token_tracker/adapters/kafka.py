@@ -185,11 +185,14 @@ class FactStream:
         ]
 
     def _read_snapshots(self, partitions: Iterable[int]) -> dict[int, list[Snapshot]]:
-        """Only the newest of each pipeline is decoded."""
+        """Only the newest of each key is decoded: of each pipeline, and of its dead letters."""
         newest: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
         for message in read_to_end(self._admin.cluster, self._frontiers, newest):
-            key, value = message.key() or b"", message.value() or b""
-            newest[position_of(message)[0]][key] = value
+            of_partition, key = newest[position_of(message)[0]], message.key() or b""
+            if (value := message.value()) is None:
+                of_partition.pop(key, None)
+            else:
+                of_partition[key] = value
         return {
             partition: [s for value in found.values() if (s := self._decode(value)) is not None]
             for partition, found in newest.items()

@@ -16,7 +16,15 @@ from typing import Final
 import redis
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.slots import HISTORY_LENGTH_MAX, Keys, slot_to_json
+from waybill_shared.contract.slots import (
+    HISTORY_LENGTH_MAX,
+    DeadEntry,
+    Keys,
+    dead_to_json,
+    for_readers,
+    slot_to_json,
+)
+from waybill_shared.contract.vectors import TopicPartition
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 WRITE: Final = """
@@ -44,14 +52,23 @@ redis.call('HSET', KEYS[1], 'run_id', run_id, 'slot', slot, 'mark', mark, 'finde
 redis.call('HINCRBY', KEYS[1], 'version', 1)
 local i = 11
 while i < #ARGV do
-  local key, count = KEYS[tonumber(ARGV[i])], tonumber(ARGV[i + 1])
-  local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local score = tonumber(newest[2]) or 0
-  for batch = 1, count do
-    redis.call('ZADD', key, score + batch, ARGV[i + 1 + batch])
+  local key, what, count = KEYS[tonumber(ARGV[i])], ARGV[i + 1], tonumber(ARGV[i + 2])
+  i = i + 3
+  if what == 'history' then
+    local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+    local score = tonumber(newest[2]) or 0
+    for batch = 1, count do
+      redis.call('ZADD', key, score + batch, ARGV[i + batch - 1])
+    end
+    redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
+    i = i + count
+  else
+    if what == 'anew' then redis.call('DEL', key) end
+    for entry = 1, count do
+      redis.call('ZADD', key, ARGV[i + 2 * entry - 2], ARGV[i + 2 * entry - 1])
+    end
+    i = i + 2 * count
   end
-  redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
-  i = i + 2 + count
 end
 redis.call('PUBLISH', KEYS[2], wake)
 return 'written'
@@ -101,7 +118,7 @@ class RedisStore:
             write.partition,
             write.position,
             write.at,
-            slot_to_json(write.slot) if write.slot is not None else "",
+            slot_to_json(for_readers(write.slot)) if write.slot is not None else "",
             int(write.rebuilt),
             f"{write.tenant}/{write.pipeline_uid}",
             HISTORY_LENGTH_MAX,
@@ -111,7 +128,15 @@ class RedisStore:
         ]
         for sink, batches in _by_sink(write).items():
             names.append(self._keys.history(write.tenant, write.pipeline_uid, sink))
-            arguments += [len(names), len(batches), *batches]
+            arguments += [len(names), "history", len(batches), *batches]
+        numbers = _numbers(write)
+        for place, entries in _by_place(write).items():
+            # Where these are all that the slot counts, whatever stands there is of an earlier slot.
+            anew = write.dead_anew or numbers.get(place) == len(entries)
+            names.append(self._keys.dead(write.tenant, write.pipeline_uid, *place))
+            arguments += [len(names), "anew" if anew else "more", len(entries)]
+            for entry in entries:
+                arguments += [entry.end, dead_to_json(entry)]
         return names, arguments
 
 
@@ -124,3 +149,17 @@ def _by_sink(write: SlotWrite) -> dict[str, list[str]]:
     for entry in write.history:
         found.setdefault(entry.sink, []).append(entry.progress)
     return found
+
+
+def _by_place(write: SlotWrite) -> dict[TopicPartition, list[DeadEntry]]:
+    """The dead of each root partition."""
+    found: dict[TopicPartition, list[DeadEntry]] = {}
+    for entry in write.dead:
+        found.setdefault((entry.topic_id, entry.partition), []).append(entry)
+    return found
+
+
+def _numbers(write: SlotWrite) -> dict[TopicPartition, int]:
+    """Of the dead of each root partition, as the slot counts them."""
+    counts = () if write.slot is None else write.slot.dead
+    return {(count.topic_id, count.partition): count.entries for count in counts}

@@ -1,17 +1,22 @@
 """What the tracker holds of its pipelines in memory, and how that becomes a snapshot and back."""
 
+import logging
 from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from waybill_shared.contract.events import Snapshot
+from waybill_shared.contract.events import SLOT, Snapshot
 from waybill_shared.contract.slots import SLOT_VERSION, Entry, Slot
+from waybill_token_tracker.app.buried import Buried, buried_in
 from waybill_token_tracker.core.snapshots import (
     SnapshotRule,
     Unsaved,
     pack,
     unpack,
 )
+
+logger = logging.getLogger(__name__)
 
 HISTORY_IN_MEMORY: Final = 256  # per pipeline; what a rebuilt slot can still tell of past batches
 
@@ -30,6 +35,7 @@ class Held:
     lost: bool = False
     mark: str = ""
     """Of the last write: no two have the same."""
+    buried: Buried = field(default_factory=Buried)
 
 
 @dataclass(slots=True)
@@ -57,22 +63,44 @@ class Partition:
                 waiting.append(held.unsaved)
         return due, waiting
 
-    def snapshot(self, number: int, held: Held, now_ms: int) -> Snapshot:
-        return Snapshot(
-            tenant=held.slot.tenant,
-            pipeline_uid=held.slot.pipeline_uid,
-            partition=number,
-            position=self.position,
-            slot_version=SLOT_VERSION,
-            slot=pack(held.slot, held.history),
-            at=now_ms,
+    def snapshots(
+        self, number: int, held: Held, now_ms: int, *, again: bool
+    ) -> tuple[Snapshot, ...]:
+        """Of the slot, and of its dead letters what is in none yet; or all of them `again`."""
+        slot = pack(held.slot, held.history, held.buried.checksums())
+        return tuple(
+            Snapshot(
+                tenant=held.slot.tenant,
+                pipeline_uid=held.slot.pipeline_uid,
+                partition=number,
+                position=self.position,
+                slot_version=SLOT_VERSION,
+                slot=text,
+                at=now_ms,
+                chunk=chunk,
+            )
+            for chunk, text in ((SLOT, slot), *held.buried.unsaved(again=again))
         )
 
 
-def restore(snapshot: Snapshot) -> Held:
+def restore(snapshots: Iterable[Snapshot]) -> dict[str, Held]:
+    """By uid."""
+    by_uid: dict[str, dict[int, Snapshot]] = {}
+    for snapshot in snapshots:
+        by_uid.setdefault(snapshot.pipeline_uid, {})[snapshot.chunk] = snapshot
+    return {uid: _restore(parts) for uid, parts in by_uid.items() if SLOT in parts}
+
+
+def _restore(parts: Mapping[int, Snapshot]) -> Held:
+    snapshot = parts[SLOT]
     saved = unpack(snapshot)
+    buried = buried_in({number: part.slot for number, part in parts.items()}, saved.dead_chunks)
+    if buried.checksums() != saved.dead_chunks:
+        uid = snapshot.pipeline_uid
+        logger.error("dead letters are missing in snapshots", extra={"pipeline_uid": uid})
     return Held(
         slot=saved.slot,
         history=deque(saved.history, maxlen=HISTORY_IN_MEMORY),
         restored_to=snapshot.position,
+        buried=buried,
     )

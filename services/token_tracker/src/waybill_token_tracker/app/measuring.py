@@ -1,22 +1,27 @@
 """Counts what the tracker applies, and shows where its sinks stand. Takes no decisions."""
 
 from collections.abc import Iterable
+from typing import Final
 
-from waybill_shared.contract.events import Commit, Definition, Fact
+from waybill_shared.contract.events import Commit, DeadLetters, Definition, Fact
 from waybill_shared.contract.slots import (
     Progress,
     Slot,
     keys_of,
     sink_key,
+    stage_key,
 )
 from waybill_shared.process import metrics
 from waybill_token_tracker.app.ports import Ends
+from waybill_token_tracker.core.dead import was_heard
 from waybill_token_tracker.core.standing import SinkStanding, Standing, behind
+
+KINDS: Final = {Commit: "commit", Definition: "definition", DeadLetters: "dead_letters"}
+"""Of facts, as a label says them."""
 
 
 def measure(before: Slot, fact: Fact, after: Slot) -> None:
-    kind = "commit" if isinstance(fact.body, Commit) else "definition"
-    metrics.count("waybill_facts_applied_total", kind=kind)
+    metrics.count("waybill_facts_applied_total", kind=KINDS[type(fact.body)])
     definition = after.definition
     if definition is None:
         return
@@ -24,6 +29,8 @@ def measure(before: Slot, fact: Fact, after: Slot) -> None:
         metrics.forget(definition.name)  # those that stay count from 0 again
     if isinstance(fact.body, Commit) and fact.body.inputs:  # what sets records aside is no batch
         _measure_batch(before, fact.body, definition)
+    if isinstance(fact.body, DeadLetters):
+        _measure_dead(before, fact.body, definition)
 
 
 def measure_delay(progress: Iterable[Progress], now_ms: int) -> None:
@@ -77,6 +84,16 @@ def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None
     took_s = (commit.committed_at - commit.started_at) / 1000
     if took_s > 0:  # a driver that reports what another one wrote does not know
         metrics.observe("waybill_batch_seconds", took_s, **labels)
+
+
+def _measure_dead(before: Slot, letters: DeadLetters, definition: Definition) -> None:
+    key = f"{letters.stage}@{letters.since}"
+    present = not definition.deleted and key in map(stage_key, definition.stages)
+    if not present or was_heard(before, letters):
+        return
+    for letter in letters.letters:
+        labels = {"pipeline": definition.name, "stage": letters.stage, "reason": letter.reason}
+        metrics.count("waybill_dead_letters_total", 1, **labels)
 
 
 def _sinks(definition: Definition | None) -> set[str]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from waybill_shared.contract.events import Snapshot
-from waybill_shared.contract.slots import Entry, Slot
+from waybill_shared.contract.slots import DeadEntry, Entry, Slot
 
 Ends = Mapping[str, Mapping[int, int]]
 """By topic id and partition, of the topics that exist and answer."""
@@ -27,7 +27,8 @@ class SlotWrite:
 
     `position` counts in the commits topic of that id: a slot of another one is as good as missing.
     `writer` is the tracker: a missing slot is replaced by the one that was the last to find it
-    missing, and only while the server has not lost that, too.
+    missing, and only while the server has not lost that, too. `dead` comes to what is there; or in
+    its place, if it is written `anew`, as it always is where the slot is `rebuilt`.
     """
 
     tenant: str
@@ -41,6 +42,8 @@ class SlotWrite:
     mark: str = ""
     history: tuple[Entry, ...] = ()
     rebuilt: bool = False
+    dead: tuple[DeadEntry, ...] = ()
+    dead_anew: bool = False
 
 
 class Store(Protocol):
@@ -58,7 +61,8 @@ class Journal(Protocol):
         there. Raises Retryable, also when the topic is not the one of `topic_id` any more."""
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
-        """Store the snapshots, then the positions from which a restart reads. Raises Retryable."""
+        """Store the snapshots, and the positions from which a restart reads. A chunk without text
+        is no more. Raises Retryable."""
 
 
 class Topics(Protocol):

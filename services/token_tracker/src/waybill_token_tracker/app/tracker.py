@@ -48,7 +48,7 @@ class Tracker:
     def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
         """Take a partition over. Every fact below `position` is in its snapshots; each of them says
         how far it alone goes."""
-        held = {s.pipeline_uid: restore(s) for s in snapshots}
+        held = restore(snapshots)
         self._partitions[partition] = Partition(
             position=position, rebuild_from=self._journal.end(partition), pipelines=held
         )
@@ -71,7 +71,7 @@ class Tracker:
         if applied.slot != held.slot:
             held.changed = True
             held.unsaved = held.unsaved or self._unsaved(offset)
-        held.slot = applied.slot
+        held.slot = held.buried.add(applied.slot, applied.dead)
         entries = [entry_of(progress) for progress in applied.progress]
         held.fresh += entries
         held.history += entries
@@ -138,12 +138,14 @@ class Tracker:
             if due or position != partition.saved_position:
                 positions[number] = position
                 saved += due
-                snapshots += [partition.snapshot(number, held, now) for held in due]
+                for held in due:
+                    snapshots += partition.snapshots(number, held, now, again=again)
         if not positions:
             return
         self._journal.save(snapshots, positions)
         for held in saved:
             held.unsaved = None
+            held.buried.saved = held.buried.checksums()
         for number, position in positions.items():
             self._partitions[number].saved_position = position
 
@@ -186,6 +188,7 @@ class Tracker:
                     count_lost_slot()
             elif not confirm:
                 held.fresh.clear()
+                held.buried.told()
                 held.changed = held.lost = False
                 held.mark = write.mark
         if lost:
@@ -196,6 +199,8 @@ class Tracker:
             )
 
     def _plan(self, number: int, partition: Partition, held: Held, *, confirm: bool) -> SlotWrite:
+        anew = held.lost or held.buried.anew
+        dead = held.buried.entries if anew else held.buried.fresh
         return SlotWrite(
             tenant=held.slot.tenant,
             pipeline_uid=held.slot.pipeline_uid,
@@ -208,4 +213,6 @@ class Tracker:
             mark=held.mark if confirm else f"{self._name}.{next(self._marks)}",
             history=tuple(held.history if held.lost else held.fresh),
             rebuilt=held.lost,
+            dead=() if confirm else tuple(dead),
+            dead_anew=anew,
         )

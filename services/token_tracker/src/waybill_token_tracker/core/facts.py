@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from waybill_shared.contract.events import (
     Beat,
     Commit,
+    DeadLetters,
     Definition,
     Fact,
     LifecycleEvent,
@@ -20,6 +21,7 @@ from waybill_shared.contract.events import (
     to_vector,
 )
 from waybill_shared.contract.slots import (
+    DeadEntry,
     Hop,
     Progress,
     Removal,
@@ -30,6 +32,7 @@ from waybill_shared.contract.slots import (
     stage_key,
 )
 from waybill_shared.contract.vectors import Span, TopicPartition, join
+from waybill_token_tracker.core.dead import all_known, count, hear
 from waybill_token_tracker.core.graph import Graph, StageSink
 from waybill_token_tracker.core.hops import few, with_hop
 from waybill_token_tracker.core.losses import settle, unite
@@ -39,6 +42,7 @@ from waybill_token_tracker.core.losses import settle, unite
 class Applied:
     slot: Slot
     progress: tuple[Progress, ...]
+    dead: tuple[DeadEntry, ...] = ()
 
 
 def apply_fact(slot: Slot, fact: Fact) -> Applied:
@@ -47,6 +51,8 @@ def apply_fact(slot: Slot, fact: Fact) -> Applied:
             return _advance(slot, _apply_definition(slot, fact.generation, fact.body))
         case Commit():
             return _advance(slot, _apply_commit(slot, fact.body))
+        case DeadLetters():
+            return _advance(slot, _apply_letters(slot, fact.body))
 
 
 def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
@@ -133,6 +139,12 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
     return replace(slot, sinks={**slot.sinks, key: _add_commit(slot.sinks.get(key), commit)})
 
 
+def _apply_letters(slot: Slot, letters: DeadLetters) -> Slot:
+    """As of commits, what comes behind a deletion was told too late."""
+    deleted = slot.definition is not None and slot.definition.deleted
+    return slot if deleted else hear(slot, letters)
+
+
 def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
     state = SinkState() if known is None else known
     newer = commit.sequence > state.sequence
@@ -147,6 +159,8 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         committed_at=commit.committed_at if newer else state.committed_at,
         batch_rows=commit.batch_rows if newer else state.batch_rows,
         version=commit.version if newer else state.version,
+        dead_sequence=max(commit.dead_sequence, state.dead_sequence),
+        dropped=commit.dropped if newer else state.dropped,
     )
 
 
@@ -176,13 +190,16 @@ def _set_aside(commit: Commit) -> dict[str, list[Span]]:
 def _advance(before: Slot, slot: Slot) -> Applied:
     """Move `reached` of every sink as far as its frontier allows, say what is lost in between, and
     drop hops that all passed."""
-    if slot.definition is None:  # and so nobody knows who reads
+    definition = slot.definition
+    if definition is None:  # and so nobody knows who reads
         sinks = _bound_hops(slot.sinks, dict.fromkeys(slot.sinks, 0))
         return Applied(slot=replace(slot, sinks=sinks), progress=())
-    graph = Graph(slot.definition, slot)
+    slot, dead = count(slot)
+    graph = Graph(definition, slot)
     sinks = {**slot.sinks, **settle(before, graph)}
     progress: list[Progress] = []
-    for sink in graph.sinks:
+    known = all_known(slot, graph.sinks)
+    for sink in graph.sinks if known else ():
         state = sinks[sink.key]
         reached = join_offsets(state.reached, graph.reached(sink))
         if reached == state.reached:
@@ -190,12 +207,14 @@ def _advance(before: Slot, slot: Slot) -> Applied:
         sinks[sink.key] = replace(state, reached=reached)
         if state.sequence >= 0:  # else it is only where the sink begins; no batch has brought it
             progress.append(_progress(sink, state, reached))
-    # Where no stage reads, all but the last hop are behind those who read.
-    passed = {
-        key: graph.passed.get(key, max(len(state.hops) - 1, 0)) for key, state in sinks.items()
-    }
-    sinks = _bound_hops(sinks, passed)
-    return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress))
+    sinks = _bound_hops(sinks, _passed(graph, sinks) if known else dict.fromkeys(sinks, 0))
+    return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress), dead=dead)
+
+
+def _passed(graph: Graph, sinks: Mapping[str, SinkState]) -> dict[str, int]:
+    """Where no stage reads, all but the last hop are behind those who read. While it is not known
+    what died, any of them may be asked for."""
+    return {key: graph.passed.get(key, max(len(state.hops) - 1, 0)) for key, state in sinks.items()}
 
 
 def _bound_hops(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
@@ -216,4 +235,5 @@ def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset,
         committed_at=state.committed_at,
         batch_rows=state.batch_rows,
         version=state.version,
+        dropped=state.dropped,
     )

@@ -163,7 +163,7 @@ class _Settling:
         for hop in self._graph.hops(writer.key) if holes else ():
             if covers(to_vector(before.outputs), last):
                 break
-            rows = _rows(before, hop)
+            rows = rows_between(before, hop)
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
                 held = to_vector(before.inputs)
                 taken[reason] += between(join(begun, held), to_vector(hop.inputs))
@@ -210,7 +210,7 @@ def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
     return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
 
 
-def _rows(before: Hop, hop: Hop) -> tuple[Span, ...]:
+def rows_between(before: Hop, hop: Hop) -> tuple[Span, ...]:
     """Where rows of `hop` may stand that are not of `before`; markers and rows of others are none.
 
     The first marker may be in none of the gaps: a hop that was dropped between the two had it.

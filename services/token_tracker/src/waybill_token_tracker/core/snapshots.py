@@ -6,17 +6,22 @@ it is compressed. Whoever takes over reads many snapshots and unpacks the newest
 """
 
 import base64
+import hashlib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from waybill_shared.contract.events import Snapshot
 from waybill_shared.contract.slots import (
     SLOT_VERSION,
+    DeadEntry,
     Entry,
     Saved,
     Slot,
+    dead_list_from_json,
+    dead_to_json,
     saved_from_json,
     saved_to_json,
 )
@@ -24,6 +29,7 @@ from waybill_shared.contract.slots import (
 HISTORY_MAX: Final = 64  # per pipeline; what a rebuilt slot can still tell after a restart
 HISTORY_CHARACTERS_MAX: Final = 200_000  # a message of 1 MB has room for the slot, too
 PACKED_CHARACTERS_MAX: Final = 900_000  # of a message of 1 MB, which is what topics take
+CHUNK_BYTES_MAX: Final = 350_000  # of dead letters: below 500 kB in a message, even at worst
 TAIL_MAX: Final = 2_000  # messages of one partition that a takeover may have to read again
 AGE_MS_MAX: Final = 600_000
 
@@ -55,7 +61,7 @@ class Unsaved:
         return self.urgent or old or position - self.position >= rule.tail_max
 
 
-def pack(slot: Slot, history: Sequence[Entry]) -> str:
+def pack(slot: Slot, history: Sequence[Entry], dead_chunks: tuple[str, ...] = ()) -> str:
     """The whole slot: who begins with it must judge as the tracker did that wrote it. What makes it
     grow has its limit in `core.hops`.
 
@@ -63,8 +69,43 @@ def pack(slot: Slot, history: Sequence[Entry]) -> str:
     partitions times sinks, Kafka does not take: the tracker tries again and goes on meanwhile, and
     the next one reads all commits since the last snapshot.
     """
-    packed = _pack(slot, _newest(history))
-    return packed if len(packed) <= PACKED_CHARACTERS_MAX else _pack(slot, ())
+    packed = _pack(Saved(slot=slot, history=_newest(history), dead_chunks=dead_chunks))
+    if len(packed) <= PACKED_CHARACTERS_MAX:
+        return packed
+    return _pack(Saved(slot=slot, history=(), dead_chunks=dead_chunks))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadChunk:
+    """Some of the dead letters of a pipeline, as a snapshot of their own holds them."""
+
+    text: str
+    entries: int
+
+    @property
+    def checksum(self) -> str:
+        return checksum_of(self.text)
+
+
+def pack_dead(
+    entries: Sequence[DeadEntry], known: Sequence[DeadChunk] = ()
+) -> tuple[DeadChunk, ...]:
+    """Behind those that were `known` of the same entries, when they were fewer: only the last of
+    these is another one then."""
+    chunks = [*known[:-1]]
+    at = sum(chunk.entries for chunk in chunks)
+    while at < len(entries):
+        chunks.append(_chunk(entries, at))
+        at += chunks[-1].entries
+    return tuple(chunks)
+
+
+def unpack_dead(text: str) -> tuple[DeadEntry, ...]:
+    return dead_list_from_json(_unsqueeze(text))
+
+
+def checksum_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def unpack(snapshot: Snapshot) -> Saved:
@@ -73,12 +114,31 @@ def unpack(snapshot: Snapshot) -> Saved:
             f"the snapshot of pipeline {snapshot.pipeline_uid} has version {snapshot.slot_version},"
             f" and this tracker reads {SLOT_VERSION}: start the Waybill that wrote it"
         )
-    return saved_from_json(zlib.decompress(base64.b64decode(snapshot.slot)))
+    return saved_from_json(_unsqueeze(snapshot.slot))
 
 
-def _pack(slot: Slot, history: tuple[Entry, ...]) -> str:
-    text = saved_to_json(Saved(slot=slot, history=history))
+def _chunk(entries: Sequence[DeadEntry], start: int) -> DeadChunk:
+    texts: list[str] = []
+    room = CHUNK_BYTES_MAX
+    for entry in islice(entries, start, None):
+        text = dead_to_json(entry)
+        room -= len(text.encode())
+        if room < 0 and texts:
+            break
+        texts.append(text)
+    return DeadChunk(_squeeze(f"[{','.join(texts)}]"), len(texts))
+
+
+def _pack(saved: Saved) -> str:
+    return _squeeze(saved_to_json(saved))
+
+
+def _squeeze(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+def _unsqueeze(packed: str) -> bytes:
+    return zlib.decompress(base64.b64decode(packed))
 
 
 def _newest(history: Sequence[Entry]) -> tuple[Entry, ...]:

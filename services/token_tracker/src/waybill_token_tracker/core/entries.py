@@ -1,0 +1,141 @@
+"""Decides which entries of dead records become one when there are too many, and counts them.
+
+The oldest give way: of them only that is kept where they lie, and how many they are. What was
+complete stays so, because nothing between them is said to be dead; not before there are a hundred
+thousand places is that given up, too. None is ever forgotten.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from waybill_shared.contract.slots import DeadCount, DeadEntry
+
+ENTRIES_MAX: Final = 10_000  # per pipeline
+ENTRIES_LEFT_MAX: Final = 7_500  # when there are too many: so it is seldom done
+EXACT_KEPT: Final = 5_000  # of the newest
+RUN_ENTRIES_MAX: Final = 100  # that become one
+RUN_PLACES_MAX: Final = 1_000  # that one may name: 30 kB
+PLACES_MAX: Final = 100_000  # per pipeline: 3 MB
+
+_Place = tuple[str, int]
+_Counts = tuple[DeadCount, ...]
+_Runs = tuple[tuple[int, int], ...]
+
+
+def fewer(entries: Sequence[DeadEntry]) -> tuple[DeadEntry, ...]:
+    """All, if they have room."""
+    kept, exact = tuple(entries), EXACT_KEPT
+    if len(kept) <= ENTRIES_MAX:
+        return kept
+    kept = _coarser(kept, exact)
+    while len(kept) > ENTRIES_LEFT_MAX and exact:
+        exact //= 2
+        kept = _coarser(kept, exact)
+    return kept
+
+
+def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts:
+    """With these, too."""
+    numbers: Counter[_Place] = Counter()
+    longest: dict[_Place, int] = {}
+    for each in (*known, *map(_one, entries)):
+        place = (each.topic_id, each.partition)
+        numbers[place] += each.entries
+        longest[place] = max(longest.get(place, 0), each.longest)
+    return tuple(
+        DeadCount(topic_id=place[0], partition=place[1], entries=number, longest=longest[place])
+        for place, number in sorted(numbers.items())
+        if number
+    )
+
+
+def recounted(known: _Counts, before: Iterable[DeadEntry], after: Iterable[DeadEntry]) -> _Counts:
+    """Where some have become fewer. What is missing, because a snapshot was torn, stays missing."""
+    gone = Counter((each.topic_id, each.partition) for each in before)
+    left = [
+        replace(each, entries=each.entries - gone[each.topic_id, each.partition]) for each in known
+    ]
+    return counted(left, after)
+
+
+def up_to(entries: Iterable[DeadEntry]) -> int:
+    """So many records at most; those of one hop are counted once."""
+    return sum({each.id: each.up_to for each in entries}.values())
+
+
+def _coarser(entries: tuple[DeadEntry, ...], exact: int) -> tuple[DeadEntry, ...]:
+    """In the order in which they were heard first."""
+    old, new = entries[: len(entries) - exact], entries[len(entries) - exact :]
+    groups: dict[tuple[str, str | None, str, int], list[tuple[int, DeadEntry]]] = {}
+    for heard, entry in enumerate(old):
+        place = (entry.stage, entry.sink, entry.topic_id, entry.partition)
+        groups.setdefault(place, []).append((heard, entry))
+    runs = [run for group in groups.values() for run in _runs(group)]
+    runs.sort(key=lambda run: run[0])
+    return (*_bounded([entry for _, entry in runs]), *new)
+
+
+def _runs(group: list[tuple[int, DeadEntry]]) -> Iterator[tuple[int, DeadEntry]]:
+    together: list[tuple[int, DeadEntry]] = []
+    places = 0
+    for heard, entry in sorted(group, key=lambda each: (each[1].start, each[1].end)):
+        places += len(_places(entry))
+        if together and (len(together) == RUN_ENTRIES_MAX or places > RUN_PLACES_MAX):
+            yield _one_of(together)
+            together, places = [], len(_places(entry))
+        together.append((heard, entry))
+    yield _one_of(together)
+
+
+def _one_of(together: Sequence[tuple[int, DeadEntry]]) -> tuple[int, DeadEntry]:
+    entries = [entry for _, entry in together]
+    first = entries[0]
+    if len(entries) > 1:
+        runs = _joined(run for entry in entries for run in _places(entry))
+        first = replace(
+            first,
+            id=f"{first.id}+{first.start}",
+            end=max(entry.end for entry in entries),
+            up_to=up_to(entries),
+            exact=False,
+            dead_topic=None,
+            dead_partition=-1,
+            dead_offset=-1,
+            runs=runs if len(runs) > 1 else (),
+        )
+    return min(heard for heard, _ in together), first
+
+
+def _bounded(entries: Sequence[DeadEntry]) -> Iterator[DeadEntry]:
+    """The first ones do not say any more where in between."""
+    surplus = sum(len(_places(entry)) for entry in entries) - PLACES_MAX
+    for entry in entries:
+        vague = surplus > 0 and len(entry.runs) > 1
+        surplus -= len(entry.runs) - 1 if vague else 0
+        yield replace(entry, runs=()) if vague else entry
+
+
+def _places(entry: DeadEntry) -> _Runs:
+    return entry.runs or ((entry.start, entry.end),)
+
+
+def _joined(runs: Iterable[tuple[int, int]]) -> _Runs:
+    """Those that touch are one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(runs):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def _one(entry: DeadEntry) -> DeadCount:
+    return DeadCount(
+        topic_id=entry.topic_id,
+        partition=entry.partition,
+        entries=1,
+        longest=entry.end - entry.start,
+    )

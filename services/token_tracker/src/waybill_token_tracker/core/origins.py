@@ -1,0 +1,118 @@
+"""Decides of which root records came what stands in a topic between stages.
+
+The hop is the unit: of what stands there only that is known, that a batch of the stage before wrote
+it, and what that batch took. Where the hop is not known yet, it is said what is still to come.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Final
+
+from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition, to_vector
+from waybill_shared.contract.slots import Hop
+from waybill_shared.contract.vectors import (
+    Span,
+    TopicPartition,
+    between,
+    join,
+    merge_spans,
+    overlap,
+    without,
+)
+from waybill_token_tracker.core.graph import Graph, StageSink, ids_of
+from waybill_token_tracker.core.losses import rows_between
+
+FIRST: Final = Hop(sequence=-1, inputs=(), outputs=())
+Open = tuple[str, Span]
+"""A sink that is not known to have come there yet, by its key, and where in its topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`roots`: of these root records it came, and of what took the hops that are to come at
+    `open`."""
+
+    roots: tuple[Span, ...] = ()
+    open: tuple[Open, ...] = ()
+
+
+class Origins:
+    """Each hop is followed once, however many records of it are asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._of_hops: dict[tuple[str, int], Origin] = {}
+        self._ends: dict[tuple[str, TopicPartition], list[int]] = {}
+
+    def read_by(self, source: InputDefinition, span: Span) -> Origin:
+        """Of what a stage has read there."""
+        if source.root:
+            return Origin(roots=(span,))
+        writers = self._graph.writers(source)
+        return united(self.written_by(writer, span) for writer in writers)
+
+    def written_by(self, writer: StageSink, span: Span) -> Origin:
+        ends = self._ends_of(writer, span.key)
+        found = [
+            self._of_hop(writer, at)
+            for at in range(bisect_right(ends, span.start), bisect_left(ends, span.end) + 1)
+            if at < len(ends) and overlap([span], self._rows(writer, at))
+        ]
+        known = ends[-1] + MARKER if ends and ends[-1] else 0
+        if known < span.end:
+            rest = Span(
+                topic_id=span.topic_id,
+                partition=span.partition,
+                start=max(span.start, known),
+                end=span.end,
+            )
+            found.append(Origin(open=((writer.key, rest),)))
+        return united(found)
+
+    def _ends_of(self, writer: StageSink, place: TopicPartition) -> list[int]:
+        """By hop, how far it is written there."""
+        key = (writer.key, place)
+        if key not in self._ends:
+            hops = self._graph.hops(writer.key)
+            ends = (to_vector(hop.outputs).get(place, 0) for hop in hops)
+            self._ends[key] = [*accumulate(ends, max)]
+        return self._ends[key]
+
+    def _rows(self, writer: StageSink, at: int) -> tuple[Span, ...]:
+        return rows_between(*self._hop(writer, at))
+
+    def _hop(self, writer: StageSink, at: int) -> tuple[Hop, Hop]:
+        """And the one before it."""
+        hops = self._graph.hops(writer.key)
+        return (hops[at - 1] if at else FIRST), hops[at]
+
+    def _of_hop(self, writer: StageSink, at: int) -> Origin:
+        key = (writer.key, at)
+        if key not in self._of_hops:
+            sources = _sources(writer.stage)
+            self._of_hops[key] = united(
+                self.read_by(sources[span.topic_id], span)
+                for span in self._taken(writer, at)
+                if span.topic_id in sources
+            )
+        return self._of_hops[key]
+
+    def _taken(self, writer: StageSink, at: int) -> tuple[Span, ...]:
+        """Without what the stage has set aside."""
+        before, hop = self._hop(writer, at)
+        begun = join(self._graph.bases(writer.stage), to_vector(before.inputs))
+        aside = self._graph.state(writer.key).set_aside.values()
+        return without(between(begun, to_vector(hop.inputs)), chain.from_iterable(aside))
+
+
+def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:
+    return {topic_id: source for source in stage.inputs for topic_id in ids_of(source)}
+
+
+def united(origins: Iterable[Origin]) -> Origin:
+    each = list(origins)
+    roots = chain.from_iterable(origin.roots for origin in each)
+    still_open = chain.from_iterable(origin.open for origin in each)
+    return Origin(roots=merge_spans(roots), open=tuple(sorted(set(still_open))))
