@@ -14,13 +14,17 @@ from waybill_shared.kafka.news import News
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
+from waybill_status.adapters.dead_letters_http import dead_letters_router
+from waybill_status.adapters.dead_topics import KafkaDeadTopics
 from waybill_status.adapters.followers import Followers
 from waybill_status.adapters.http import operations_router, tokens_router
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
 from waybill_status.adapters.redis import RedisSlots
+from waybill_status.app.dead_letters import DeadLetterReader
 from waybill_status.app.events import KEPT_MS, Events
 from waybill_status.app.hub import Hub
 from waybill_status.app.pipelines import Pipelines
+from waybill_status.app.replays import KnownReplays
 from waybill_status.app.tokens import Tokens
 from waybill_status.loop import Loop
 from waybill_status.settings import Settings
@@ -31,15 +35,17 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
     ring = load_key_ring(settings.token_keys_file)
     keys = keys_in_force(settings.api_keys_file)
     kafka, prefix, clock = settings.kafka_cluster(), settings.topic_prefix, SystemClock()
-    require_access(make_admin(kafka), "status", prefix)
+    admin = make_admin(kafka)
+    require_access(admin, "status", prefix)
     slots = make_slots(settings)
     waiters_max = settings.status_waiters_max
-    hub, replies = Hub(slots, waiters_max=waiters_max), Replies()
+    replays, replies = KnownReplays(), Replies()
+    hub = Hub(slots, waiters_max=waiters_max, replays=replays)
     events, directory = Events(streams_max=waiters_max), PipelineDirectory()
     since_ms = clock.now_ms() - KEPT_MS
-    followers = Followers(kafka, prefix, directory, events_since_ms=since_ms)
+    followers = Followers(kafka, prefix, directory, replays, events_since_ms=since_ms)
     news = News(followers.pipelines)
-    tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock)
+    tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock, replays=replays)
     loop = Loop(
         slots=slots, followers=followers, hub=hub, tokens=tokens, replies=replies, events=events
     )
@@ -48,11 +54,13 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
         tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
         pipelines_router(pipelines),
         events_router(pipelines, events, caught_up=followers.lifecycle.caught_up.is_set),
+        dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
         operations_router(replies),
     ]
     checks = {
         "pipelines": followers.pipelines.check,
         "replies": followers.replies.check,
+        "replays": followers.replays.check,
         "redis": loop.check_redis,
     }
     return create_app("status", routers, Health(checks=checks), loop.run, keys), loop

@@ -1,8 +1,10 @@
 """Answers as the documentation shows them; a test holds each against its model."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from waybill_shared.contract.words import (
+    DeadReason,
     OutcomeKind,
     StateInSink,
     StateInStage,
@@ -12,10 +14,17 @@ from waybill_status.adapters.streams import EVENT_STREAM
 JsonObject = dict[str, Any]
 
 
-def shown(example: JsonObject, *, streamed: bool = False) -> JsonObject:
-    """What a route says of the answer that has an example; `streamed`: also comes as events."""
+def shown(
+    example: JsonObject, *, streamed: bool = False, others: Mapping[str, JsonObject] | None = None
+) -> JsonObject:
+    """What a route says of the answer that has an example; `streamed`: also comes as events;
+    `others`: more of them, by what they show."""
     streams = {EVENT_STREAM: {"schema": {"type": "string"}}} if streamed else {}
-    return {"content": {"application/json": {"example": example}, **streams}}
+    told: JsonObject = {"example": example}
+    if others:
+        named = {"as it mostly is": example, **others}
+        told = {"examples": {name: {"value": value} for name, value in named.items()}}
+    return {"content": {"application/json": told, **streams}}
 
 
 COMPLETE: Final[JsonObject] = {
@@ -59,9 +68,45 @@ COMPLETE: Final[JsonObject] = {
         },
     ],
     "dead": [],
+    "dead_count": 0,
     "dropped": [],
     "lost": [],
     "eta_s": None,
+}
+DEAD_LETTERED: Final[JsonObject] = {
+    **COMPLETE,
+    "outcome": OutcomeKind.DEAD_LETTERED,
+    "dead": [
+        {
+            "topic": "orders.in",
+            "partition": 0,
+            "offset": 41,
+            "stage": "enrich",
+            "sink": None,
+            "reason": DeadReason.VIOLATED,
+            "rule": "positive",
+            "message": "amount > 0 is not true",
+            "dead_letter": {"topic": "orders.in.dlq", "partition": 0, "offset": 3},
+            "id": "orders.in.dlq:0:3:41",
+            "exact": True,
+            "replayed_as": {"topic": "orders.in", "partition": 0, "offset": 57},
+        },
+        {
+            "topic": "orders.in",
+            "partition": 1,
+            "start": 12,
+            "end": 20,
+            "stage": "load",
+            "sink": "lake",
+            "up_to": 1,
+            "reason": DeadReason.REFUSED,
+            "rule": None,
+            "message": "the row does not fit the table",
+            "exact": False,
+        },
+    ],
+    "dead_count": 2,
+    "dropped": [{"rule": "orders.known_customer", "stage": "enrich", "up_to": 1}],
 }
 SUMMARY: Final[JsonObject] = {
     "name": "orders",
@@ -89,6 +134,8 @@ PIPELINE: Final[JsonObject] = {
             "bases": {"0": 0, "1": 0},
             "ignored_records": 3,
             "warnings": ["field 'amout' is no column: did you mean 'amount'?"],
+            "dropped": {"malformed": 2},
+            "warned": {"positive": 1},
         }
     ],
     "stages": [
@@ -143,4 +190,31 @@ EVENTS: Final[JsonObject] = {
             "sql_guard": "strict",
         }
     ]
+}
+_LETTER: Final[JsonObject] = {
+    "id": "orders.in.dlq:0:3:41",
+    "topic": "orders.in.dlq",
+    "partition": 0,
+    "offset": 3,
+    "at": "2026-11-21T09:00:00.280Z",
+    "stage": "enrich",
+    "sink": None,
+    "reason": DeadReason.VIOLATED,
+    "rule": "positive",
+    "message": "amount > 0 is not true",
+    "source": {"topic": "orders.in", "partition": 0, "offset": 41},
+    "key": None,
+    "value": '{"order_id": 1, "amount": -2}',
+}
+DEAD_LETTERS: Final[JsonObject] = {
+    "items": [{**_LETTER, "truncated": False}],
+    "next_cursor": None,
+}
+DEAD_LETTER: Final[JsonObject] = {
+    **_LETTER,
+    "key_base64": None,
+    "value_base64": None,
+    "headers": [{"name": "traceparent", "value": "00-4bf9-00f0-01", "value_base64": None}],
+    "error": DeadReason.VIOLATED,
+    "batch": "7f1a:41",
 }

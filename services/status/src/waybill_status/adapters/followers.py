@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
 from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.replays import Replay
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.replies import follow_replies
+from waybill_status.app.replays import KnownReplays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +24,16 @@ class Hearers:
 
 
 class Followers:
+    """`replays` knows what is told of them in its own thread: nobody is woken by that."""
+
     def __init__(
-        self, kafka: Kafka, prefix: str, directory: PipelineDirectory, *, events_since_ms: int
+        self,
+        kafka: Kafka,
+        prefix: str,
+        directory: PipelineDirectory,
+        replays: KnownReplays,
+        *,
+        events_since_ms: int,
     ) -> None:
         self._directory = directory
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -39,6 +49,7 @@ class Followers:
             self._accept_event,
             since_ms=events_since_ms,
         )
+        self.replays = TopicFollower(kafka, f"{prefix}.replays", Replay, replays.accept)
 
     @contextmanager
     def telling(self, hearers: Hearers) -> Iterator[None]:
@@ -48,6 +59,7 @@ class Followers:
             stack.enter_context(self.pipelines)
             stack.enter_context(self.replies)
             stack.enter_context(self.lifecycle)
+            stack.enter_context(self.replays)
             yield
 
     def _accept_record(self, record: PipelineRecord) -> None:

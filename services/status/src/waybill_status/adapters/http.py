@@ -2,7 +2,7 @@
 
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
@@ -23,19 +23,20 @@ from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.kafka.replies import Replies
-from waybill_status.adapters.examples import COMPLETE, shown
+from waybill_status.adapters.examples import COMPLETE, DEAD_LETTERED, shown
 from waybill_status.adapters.models import QueryAnswer, QueryBody
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
 from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
 from waybill_status.app.question import Change
 from waybill_status.app.tokens import Tokens
-from waybill_status.core.outcomes import Outcome
+from waybill_status.core.outcomes import Outcome, with_less_dead
 
 WAIT_S_MAX = 60
 TOKENS_MAX = 1_000
+DEAD_MAX: Final = 10_000  # dead letters in the answer to one query: 3 MB
 PATH_TOKEN_CHARACTERS_MAX = 4_096  # proxies cut longer addresses
 OUTCOME_ANSWERS: Final[Responses] = {
-    200: shown(COMPLETE, streamed=True),
+    200: shown(COMPLETE, streamed=True, others={"where records have died": DEAD_LETTERED}),
     **refusals(
         Slug.TOKEN_NOT_FOUND,
         Slug.TOKEN_EXPIRED,
@@ -85,8 +86,9 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         responses=OUTCOME_ANSWERS,
     )
     async def get_token(request: Request, token: str, wait: Wait = 0) -> Response:
-        """`complete` and `lost` are final. With `wait` the answer comes as soon as the outcome is
-        final; with `Accept: text/event-stream` each change is an event, up to the final one."""
+        """`complete`, `dead_lettered` and `lost` are final. With `wait` the answer comes as soon as
+        the outcome is final; with `Accept: text/event-stream` each change is an event, up to the
+        final one. `dead` has 1,000 entries at most."""
         if len(token) > PATH_TOKEN_CHARACTERS_MAX:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
@@ -114,13 +116,14 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     )
     async def query(request: Request, wait: Wait = 0) -> Response:
         """The outcomes are in the order of the tokens; in place of one there may be an `error`,
-        which is a problem. Each pipeline is read once."""
+        which is a problem. Each pipeline is read once. `dead` has 1,000 entries at most in one
+        outcome, and 10,000 in all."""
         asked = await _read_tokens(request, query_bytes_max)
         opened = [_open(tokens, caller(request), text) for text in asked]
         genuine = [each for each in opened if isinstance(each, Token)]
         found = iter(await tokens.wait_for_all(genuine, wait))
         answers = [next(found) if isinstance(each, Token) else each for each in opened]
-        return JSONResponse({"outcomes": [_entry(answer) for answer in answers]})
+        return JSONResponse({"outcomes": [_entry(answer) for answer in _shortened(answers)]})
 
     return router
 
@@ -218,6 +221,18 @@ def _open(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
         return tokens.open(asking, text)
     except Refusal as refusal:
         return refusal
+
+
+def _shortened(answers: Iterable[Outcome | Refusal]) -> Iterator[Outcome | Refusal]:
+    """Of dead letters, those of the first tokens."""
+    left = DEAD_MAX
+    for answer in answers:
+        if isinstance(answer, Outcome):
+            shorter = with_less_dead(answer, left)
+            left -= len(shorter.dead)
+            yield shorter
+        else:
+            yield answer
 
 
 def _entry(answer: Outcome | Refusal) -> dict[str, Any]:

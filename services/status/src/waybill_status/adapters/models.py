@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from waybill_shared.contract.moments import Moment
 from waybill_shared.http.operations import ACTOR
 from waybill_status.adapters.examples import EVENTS, PIPELINES
+from waybill_status.core.buried import BuriedLetter
 from waybill_status.core.outcomes import Outcome
 from waybill_status.core.pipelines import SQL_GUARD, Failure, PipelineSummary
 
@@ -33,6 +34,11 @@ class PipelinesAnswer(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": PIPELINES})
 
     items: list[PipelineSummary]
+    next_cursor: str | None = None
+
+
+class DeadLettersAnswer(BaseModel):
+    items: list[BuriedLetter] = Field(description="newest first")
     next_cursor: str | None = None
 
 

@@ -4,7 +4,7 @@ Whatever Redis does wrong becomes `Retryable`. A slot that cannot be decoded cou
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, cast
 
@@ -14,12 +14,16 @@ from redis.exceptions import RedisError
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import (
+    DeadEntry,
     Keys,
     Progress,
     Slot,
+    dead_from_json,
     progress_from_json,
     slot_from_json,
 )
+from waybill_status.app.ports import DeadReading
+from waybill_status.core.dead import DeadRun
 from waybill_status.core.views import (
     PipelineKey,
     SlotReading,
@@ -46,9 +50,26 @@ local time = redis.call('TIME')
 local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
 return {run_id, found[1], found[2], found[3], age, found[5], found[6]}
 """
+# The entries count only with the slot as it is at the same moment.
+DEAD_SCRIPT: Final = """
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'mark')
+local counts, entries, left = {}, {}, tonumber(ARGV[1])
+for i = 2, #KEYS do counts[i - 1] = redis.call('ZCARD', KEYS[i]) end
+for i = 2, #ARGV, 3 do
+  if left > 0 then
+    local key = KEYS[tonumber(ARGV[i])]
+    local some = redis.call('ZRANGE', key, ARGV[i + 1], ARGV[i + 2], 'BYSCORE', 'LIMIT', 0, left)
+    for _, entry in ipairs(some) do entries[#entries + 1] = entry end
+    left = left - #some
+  end
+end
+return {run_id, found[1], found[2], found[3], false, found[5], counts, entries}
+"""
 
 Text = bytes | None
 _Row = tuple[bytes, Text, Text, Text, int | None, Text, Text]
+_DeadRow = tuple[bytes, Text, Text, Text, None, Text, list[int], list[bytes]]
 
 
 class RedisSlots:
@@ -57,6 +78,7 @@ class RedisSlots:
         self._keys = keys
         self._stamp = client.register_script(STAMP_SCRIPT)
         self._read = client.register_script(READ_SCRIPT)
+        self._dead = client.register_script(DEAD_SCRIPT)
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotReading]:
         rows = await self._run(self._read, list(pipelines))
@@ -81,6 +103,16 @@ class RedisSlots:
         with _translate_errors():
             rows = cast(list[bytes], await self._client.zrange(key, rank, rank))
         return _progress(rows[0]) if rows else None
+
+    async def dead(self, pipeline: PipelineKey, runs: Sequence[DeadRun], count: int) -> DeadReading:
+        places = list(dict.fromkeys(run.key for run in runs))
+        keys = [self._keys.slot(*pipeline), *(self._keys.dead(*pipeline, *at) for at in places)]
+        wanted = [count, *(part for run in runs for part in _scores(run, places.index(run.key)))]
+        with _translate_errors():
+            row = cast(_DeadRow, await self._dead(keys=keys, args=wanted))
+        entries = tuple(dict.fromkeys(_entry(raw) for raw in row[7]))
+        counts = dict(zip(places, row[6], strict=True))
+        return DeadReading(stamp=_stamp_of(row), counts=counts, entries=entries)
 
     async def wakes(self) -> AsyncIterator[PipelineKey | None]:
         with _translate_errors():
@@ -119,7 +151,12 @@ def _translate_errors() -> Iterator[None]:
         raise Retryable(f"redis does not answer: {error or type(error).__name__}") from error
 
 
-def _stamp_of(row: _Row) -> Stamp:
+def _scores(run: DeadRun, place: int) -> tuple[int, str, str]:
+    """Behind the number of its key: between which ends an entry must have its own."""
+    return place + 2, f"({run.start}", f"({run.end + run.longest}"
+
+
+def _stamp_of(row: _Row | _DeadRow) -> Stamp:
     server_run_id, run_id, version, at, age_ms, mark = row[:6]
     return Stamp(
         server_run_id=server_run_id.decode(),
@@ -141,6 +178,13 @@ def _slot_of(pipeline: PipelineKey, row: _Row) -> Slot | None:
         extra = {"pipeline_uid": pipeline[1], "reason": str(error)}
         logger.error("slot cannot be decoded", extra=extra)
         return None
+
+
+def _entry(raw: bytes) -> DeadEntry:
+    try:
+        return dead_from_json(raw)
+    except ValidationError as error:
+        raise Retryable(f"a dead letter in redis cannot be decoded: {error}") from error
 
 
 def _progress(raw: bytes) -> Progress:

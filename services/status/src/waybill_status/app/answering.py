@@ -8,14 +8,12 @@ from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Vector, passes
 from waybill_shared.contract.words import UnknownReason
+from waybill_status.app.dead import NotKnown, with_deaths, with_drops
+from waybill_status.app.history import first_where
 from waybill_status.app.ports import Sight
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import (
-    Judgement,
-    Outcome,
-    describe,
-    unknown,
-)
+from waybill_status.core.judgements import Judgement
+from waybill_status.core.outcomes import Outcome, describe, unknown
 from waybill_status.core.views import PipelineKey
 
 NEWEST = 64  # batches looked at first: nearly every question is about something recent
@@ -26,21 +24,35 @@ def judge_all(claims: Sequence[Claim], sight: Sight) -> list[Judgement]:
 
 
 async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:
-    """With the batch that brought it to each sink. `unknown` while that cannot be read."""
+    """With the batch that brought it to each sink, and what of it died or was dropped. `unknown`
+    while that cannot be read."""
     batches: dict[tuple[PipelineKey, str], Progress | None] = {}
-    try:
-        for judgement in judgements:
-            pipeline = judgement.pipeline
-            sinks = [sink for stage in judgement.stages for sink in stage.sinks]
-            for sink in (s for s in sinks if s.brought):
-                found = await find_batch(sight, pipeline, sink.key, sink.wanted)
-                if found is None and await _slot_was_lost(pipeline, sight):
-                    return unknown(token, UnknownReason.SLOT_MISSING, judgement.name)
-                batches[pipeline, sink.key] = found
-    except Retryable:
-        name = judgements[0].name if len(judgements) == 1 else None
-        return unknown(token, UnknownReason.REDIS_AWAY, name)
-    return describe(token, judgements, batches)
+    described: list[Judgement] = []
+    for judgement in judgements:
+        try:
+            found = await with_deaths(judgement, sight)
+            batches |= await _batches_of(judgement, sight)
+            described.append(await with_drops(found, sight, batches))
+        except NotKnown as unclear:
+            return unknown(token, unclear.reason, judgement.name)
+        except Retryable:
+            name = judgements[0].name if len(judgements) == 1 else None
+            return unknown(token, UnknownReason.REDIS_AWAY, name)
+    return describe(token, described, batches)
+
+
+async def _batches_of(
+    judgement: Judgement, sight: Sight
+) -> dict[tuple[PipelineKey, str], Progress | None]:
+    batches: dict[tuple[PipelineKey, str], Progress | None] = {}
+    pipeline = judgement.pipeline
+    sinks = [sink for stage in judgement.stages for sink in stage.sinks]
+    for sink in (s for s in sinks if s.brought):
+        found = await find_batch(sight, pipeline, sink.key, sink.wanted)
+        if found is None and await _slot_was_lost(pipeline, sight):
+            raise NotKnown(UnknownReason.SLOT_MISSING)
+        batches[pipeline, sink.key] = found
+    return batches
 
 
 async def _slot_was_lost(pipeline: PipelineKey, sight: Sight) -> bool:
@@ -55,23 +67,11 @@ async def find_batch(
     sight: Sight, pipeline: PipelineKey, sink: str, wanted: Vector
 ) -> Progress | None:
     """The first batch after which `wanted` is covered; None when it is no longer remembered."""
-    newest = await sight.newest(pipeline, sink)
-    covering = [progress for progress in newest if _covers(progress, wanted)]
-    if len(covering) < len(newest) or not newest:
-        return covering[0] if covering else None
-    older = await sight.store.count(pipeline, sink) - len(newest)
-    found = newest[0]
-    low, high = 0, max(0, older)
-    while low < high:
-        middle = (low + high) // 2
-        progress = await sight.store.at_rank(pipeline, sink, middle)
-        if progress is not None and _covers(progress, wanted):
-            found, high = progress, middle
-        else:
-            low = middle + 1
-    forgotten = passes(to_vector(found.before), wanted)  # an older batch did it
-    return None if forgotten else found
 
+    def covers(batch: Progress) -> bool:
+        return passes(to_vector(batch.reached), wanted)
 
-def _covers(progress: Progress, wanted: Vector) -> bool:
-    return passes(to_vector(progress.reached), wanted)
+    found = await first_where(sight, pipeline, sink, covers)
+    if found is None or passes(to_vector(found.batch.before), wanted):
+        return None  # not yet; or an older batch did it
+    return found.batch

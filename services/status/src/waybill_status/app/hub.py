@@ -14,18 +14,27 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import Token
 from waybill_status.app.feeds import Feeds
 from waybill_status.app.measuring import show_waiters
-from waybill_status.app.ports import SlotStore
+from waybill_status.app.ports import Replays, SlotStore
 from waybill_status.app.question import SharedQuestion
+from waybill_status.app.replays import KnownReplays
 from waybill_status.core.judge import Claim
 
 TICK_S = 1.0  # between two looks at the stamps, and before another try to subscribe
 
 
 class Hub:
-    def __init__(self, store: SlotStore, *, waiters_max: int, tick_s: float = TICK_S) -> None:
+    def __init__(
+        self,
+        store: SlotStore,
+        *,
+        waiters_max: int,
+        tick_s: float = TICK_S,
+        replays: Replays | None = None,
+    ) -> None:
         self.closing = False
         self.tick_s = tick_s
         self._store = store
+        self._replays = replays or KnownReplays()
         self._waiters_max = waiters_max
         self._waiters = 0
         self._feeds = Feeds(store, tick_s=tick_s, on_change=self._ask)
@@ -72,7 +81,9 @@ class Hub:
         if question is None or question.settled:
             number = next(self._numbers)
             feeds = [self._feeds.join(number, claim.pipeline) for claim in claims]
-            question = SharedQuestion(number, token, claims, feeds, self._store)
+            question = SharedQuestion(
+                number, token, claims, feeds, self._store, replays=self._replays
+            )
             self._by_token[token] = self._questions[number] = question
             self._ask([number])
         question.waiters += 1

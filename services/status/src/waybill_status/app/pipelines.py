@@ -45,14 +45,14 @@ class Pipelines:
         return [summary_of(record, readings.get(_key(record))) for record in records]
 
     async def one(self, caller: Caller, name: str) -> PipelineDetail:
-        record = await self._find(caller, name)
+        record = await self.record(caller, name)
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)))
 
     async def key_of(self, caller: Caller, name: str) -> PipelineKey:
-        return _key(await self._find(caller, name))
+        return _key(await self.record(caller, name))
 
-    async def _find(self, caller: Caller, name: str) -> PipelineRecord:
+    async def record(self, caller: Caller, name: str) -> PipelineRecord:
         heard = await self._catch_up()
         record = self._records.by_name(caller.tenant, name)
         if record is not None:

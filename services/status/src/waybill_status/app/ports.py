@@ -1,10 +1,14 @@
 """What the use cases need of the world. `adapters` fulfil these; tests bring fakes."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.replays import Source
+from waybill_shared.contract.slots import DeadEntry, Progress
+from waybill_shared.contract.vectors import TopicPartition
+from waybill_status.core.dead import DeadRun, ReplayedAs
 from waybill_status.core.views import (
     PipelineKey,
     SlotReading,
@@ -27,6 +31,16 @@ class News(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadReading:
+    """Entries that lie beside a slot, and how many there are in all of each partition that was
+    asked for, as at the moment of the stamp."""
+
+    stamp: Stamp
+    counts: Mapping[TopicPartition, int]
+    entries: tuple[DeadEntry, ...]
+
+
 class SlotStore(Protocol):
     """What the tracker keeps. Every call raises Retryable when the store does not answer."""
 
@@ -46,13 +60,29 @@ class SlotStore(Protocol):
         """One remembered batch, counted from the oldest."""
         ...
 
+    async def dead(self, pipeline: PipelineKey, runs: Sequence[DeadRun], count: int) -> DeadReading:
+        """All entries that reach into `runs`, and maybe others near them; each once, and at most
+        so many."""
+        ...
+
     def wakes(self) -> AsyncIterator[PipelineKey | None]:
         """Pipelines whose slot has changed; None first, when the subscription stands."""
         ...
 
 
+class Replays(Protocol):
+    """What was sent again of dead letters, as far as that is known here."""
+
+    def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
+        """Where the record that died at `source` stands now."""
+        ...
+
+
 class Sight(Protocol):
     """Pipelines as they are seen by one request or by many that wait."""
+
+    @property
+    def replays(self) -> Replays: ...
 
     @property
     def store(self) -> SlotStore: ...

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.words import OutcomeKind
 from waybill_shared.process.signal import Signal
 from waybill_status.app.answering import answer, judge_all
 from waybill_status.app.feeds import Feed
-from waybill_status.app.ports import SlotStore
+from waybill_status.app.ports import Replays, SlotStore
 from waybill_status.core.judge import Claim
-from waybill_status.core.outcomes import Outcome, kind_of
+from waybill_status.core.judgements import kind_of
+from waybill_status.core.outcomes import Outcome
 from waybill_status.core.views import PipelineKey, View
 
 
@@ -34,15 +36,19 @@ class SharedQuestion:
         claims: Sequence[Claim],
         feeds: Sequence[Feed],
         store: SlotStore,
+        *,
+        replays: Replays,
     ) -> None:
         self.store = store
+        self.replays = replays
         self.number = number
         self.token = token
         self.feeds = {feed.pipeline: feed for feed in feeds}
         self.waiters = 0
         self.change: Change | None = None
         self.undescribed = False
-        """Judged, but what batches brought it could not be read: to be asked again."""
+        """Judged, but what batches brought it, or what of it died, could not be read: to be asked
+        again."""
         self.told = Signal()
         self._claims = claims
         self._outdated = False
@@ -97,7 +103,8 @@ class SharedQuestion:
         for claim in self._claims:
             self.feeds[claim.pipeline].await_change(self.number, claim)
         outcome = await answer(self.token, judgements, self)
-        self.undescribed = outcome.outcome != kind_of(judgements)
+        judged = kind_of(judgements) != OutcomeKind.UNKNOWN
+        self.undescribed = judged and outcome.outcome == OutcomeKind.UNKNOWN
         if self.change is None or self.change.outcome != outcome:
             self.change = Change(outcome=outcome, version=version)
             self.told.notify()

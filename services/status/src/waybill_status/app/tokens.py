@@ -22,8 +22,9 @@ from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
 from waybill_status.app.answering import NEWEST, answer, judge_all
 from waybill_status.app.hub import Hub
-from waybill_status.app.ports import News, Owners, Sight, SlotStore
+from waybill_status.app.ports import News, Owners, Replays, Sight, SlotStore
 from waybill_status.app.question import Change
+from waybill_status.app.replays import KnownReplays
 from waybill_status.core.judge import Claim
 from waybill_status.core.outcomes import Outcome, unknown
 from waybill_status.core.views import PipelineKey, View, view_of
@@ -41,6 +42,7 @@ class Tokens:
         hub: Hub,
         ring: KeyRing,
         clock: Clock,
+        replays: Replays | None = None,
     ) -> None:
         self.directory_changed = Signal()
         self._owners = owners
@@ -49,6 +51,7 @@ class Tokens:
         self._hub = hub
         self._ring = ring
         self._clock = clock
+        self._replays = replays or KnownReplays()
 
     def open(self, caller: Caller, text: str) -> Token:
         return open_token(text, self._ring, tenant=caller.tenant, now_ms=self._clock.now_ms())
@@ -109,7 +112,7 @@ class Tokens:
             views = {key: view_of(readings[key]) for key in pipelines}
         except Retryable:
             views = {key: view_of(None) for key in pipelines}
-        return _Snapshot(self._store, views)
+        return _Snapshot(self._store, self._replays, views)
 
     async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
         if claims is None:
@@ -152,8 +155,9 @@ class Tokens:
 class _Snapshot:
     """Pipelines as they were read for one request."""
 
-    def __init__(self, store: SlotStore, views: dict[PipelineKey, View]) -> None:
+    def __init__(self, store: SlotStore, replays: Replays, views: dict[PipelineKey, View]) -> None:
         self.store = store
+        self.replays = replays
         self._views = views
         self._newest: dict[tuple[PipelineKey, str], list[Progress]] = {}
 

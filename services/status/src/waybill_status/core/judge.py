@@ -3,9 +3,12 @@
 Precedence is lost, in_progress, dead_lettered, complete. `complete` needs every required sink to
 cover the token's ends; missing knowledge is `unknown`, whatever else holds. Each part is judged by
 itself, so that a merged token says neither more nor less than its tokens did.
+
+What of it is in dead-letter topics stands beside the view: a judgement says where to look for it,
+and `waybill_status.core.judgements.dead_lettered` what comes of what is found.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -16,12 +19,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
     to_vector,
 )
-from waybill_shared.contract.slots import (
-    Removal,
-    keys_of,
-    sink_key,
-    stage_key,
-)
+from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import (
     Span,
@@ -31,20 +29,20 @@ from waybill_shared.contract.vectors import (
     ends,
     join,
     passes,
+    starts,
 )
 from waybill_shared.contract.words import LossReason, OutcomeKind, UnknownReason
+from waybill_status.core.concerns import limits_of
+from waybill_status.core.dead import DeadAsked
+from waybill_status.core.judgements import Judgement, SinkJudgement, StageJudgement
 from waybill_status.core.losses import (
     Asked,
     left_of,
     losses,
     misses,
 )
-from waybill_status.core.outcomes import (
-    Judgement,
-    SinkJudgement,
-    StageJudgement,
-)
 from waybill_status.core.readers import as_read
+from waybill_status.core.removed import asked_sinks, removals_since, removed_stages
 from waybill_status.core.uniting import unite
 from waybill_status.core.views import PipelineKey, View
 
@@ -94,18 +92,14 @@ def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
         return _unknown(claim, view.fault or UnknownReason.NO_DEFINITION)
     if share.generation > view.generation:
         return _unknown(claim, UnknownReason.GENERATION_BEHIND)
-    view = as_read(view, definition, _removals(share, view), share.generation)
+    removals = removals_since(share.generation, view)
+    view = as_read(view, definition, removals, share.generation)
     found = _judge(claim, share, view, definition, ended=_ended_by(definition))
-    for removal in reversed(_removals(share, view)):  # the last that left nothing to wait for
+    for removal in reversed(removals):  # the last that left nothing to wait for
         if found is None:
             before = replace(definition, stages=(*definition.stages, *removal.stages))
             found = _judge(claim, share, view, before, ended=LossReason.SINK_REMOVED)
     return found or _unknown(claim, UnknownReason.NOTHING_REQUIRED)
-
-
-def _removals(share: _Share, view: View) -> list[Removal]:
-    """What was taken away since the token was born; what was gone before never concerned it."""
-    return [removal for removal in view.removals if removal.generation > share.generation]
 
 
 def _ended_by(definition: Definition) -> LossReason | None:
@@ -125,7 +119,11 @@ def _judge(
     if not required:
         return None
     keys = [sink.key for sink in required]
-    lost = tuple(losses(_ask(wanted), keys, _removed_keys(share, view), view, ended=ended))
+    removals = removals_since(share.generation, view)
+    removed = [  # whose losses stay told
+        key for each in removals for key, _ in asked_sinks(each.stages, share.generation)
+    ]
+    lost = tuple(losses(_ask(wanted), keys, removed, view, ended=ended))
     kind = OutcomeKind.IN_PROGRESS
     if lost:
         kind = OutcomeKind.LOST
@@ -133,12 +131,15 @@ def _judge(
         kind = OutcomeKind.COMPLETE
     elif not view.fresh:
         return _unknown(claim, UnknownReason.TRACKER_SILENT)
+    if kind != OutcomeKind.LOST and _misses_letters(share, view, kind):
+        return _unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
     return Judgement(
         pipeline=claim.pipeline,
         name=claim.name,
         kind=kind,
-        stages=(*stages, *_removed_stages(share, view, definition)),
+        stages=(*stages, *removed_stages(share.generation, share.topic_id, view, definition)),
         lost=lost,
+        dead_asked=tuple(_ask_for_dead(wanted, keys, view)),
     )
 
 
@@ -147,43 +148,20 @@ def _unknown(claim: Claim, reason: UnknownReason) -> Judgement:
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=unknown, reason=reason)
 
 
-def _removed_keys(share: _Share, view: View) -> list[str]:
-    """Sinks that once were waited for: what was lost there stays told."""
-    return [
-        sink_key(stage.name, sink.name, sink.since)
-        for removal in _removals(share, view)
-        for stage in removal.stages
-        for sink in stage.sinks
-        if sink.since <= share.generation
-    ]
+def _misses_letters(share: _Share, view: View, kind: OutcomeKind) -> bool:
+    """Nobody moves while something is missing, so what is waited for and has passed the token did
+    so with all that died before it. Stages that were removed since hold nobody back."""
+    if kind == OutcomeKind.IN_PROGRESS:
+        return bool(view.dead_missing)
+    removals = removals_since(share.generation, view) if view.dead_missing else ()
+    return any(stage_key(s) in view.dead_missing for each in removals for s in each.stages)
 
 
-def _removed_stages(share: _Share, view: View, definition: Definition) -> Iterable[StageJudgement]:
-    """What the records passed or would have passed, and the pipeline has no longer."""
-    present = keys_of(definition.stages)
-    for removal in _removals(share, view):
-        for stage in removal.stages:
-            keys = {sink: sink_key(stage.name, sink.name, sink.since) for sink in stage.sinks}
-            sinks = tuple(
-                _removed_sink(key, sink)
-                for sink, key in keys.items()
-                if sink.since <= share.generation and key not in present
-                if share.topic_id in {topic_id for topic_id, _ in view.reached.get(key, {})}
-            )
-            if sinks:
-                yield StageJudgement(name=stage.name, blocked_by=None, sinks=sinks)
-
-
-def _removed_sink(key: str, sink: SinkDefinition) -> SinkJudgement:
-    return SinkJudgement(
-        key=key,
-        name=sink.name,
-        required=False,
-        wanted={},
-        covered=False,
-        vacuous=True,
-        removed=True,
-    )
+def _ask_for_dead(wanted: _Wanted, required: Collection[str], view: View) -> Iterable[DeadAsked]:
+    spans = tuple(span for span in wanted.spans if span.key in view.dead)
+    if spans:
+        limits = limits_of(wanted.generation, required, view)
+        yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits)
 
 
 def _asked_of(stage: StageDefinition, generation: int) -> bool:
@@ -200,7 +178,9 @@ def _wanted(share: _Share, definition: Definition, view: View) -> _Wanted | None
     ]
     if not readers:
         return None
-    removed = [stage for removal in _removals(share, view) for stage in removal.stages]
+    removed = [
+        stage for removal in removals_since(share.generation, view) for stage in removal.stages
+    ]
     return _Wanted(
         spans=share.spans,
         generation=share.generation,
@@ -265,7 +245,16 @@ def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[Sta
         if sinks:
             waits = (sink.wait for sink in sinks if sink.wait is not None)
             by = next((wait.blocked_by for wait in waits), view.blocked_by)
-            yield StageJudgement(name=stage.name, blocked_by=by, sinks=sinks)
+            drops_of = _drops_of(stage, wanted)
+            yield StageJudgement(name=stage.name, blocked_by=by, sinks=sinks, drops_of=drops_of)
+
+
+def _drops_of(stage: StageDefinition, wanted: _Wanted) -> frozenset[str]:
+    """Of a stage behind another one none: its batches end elsewhere than what they bring."""
+    if not all(source.root for source in stage.inputs):
+        return frozenset()
+    topics = {span.topic_id for span in wanted.spans}
+    return frozenset(i.name for i in stage.inputs if topics & {i.topic_id, *i.retired})
 
 
 def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool:
@@ -291,6 +280,7 @@ def _sink(
         name=sink.name,
         required=sink.awaited_since <= wanted.generation
         and _last(sink, wanted.generation, definition),
+        begun=_begun(wanted.spans),
         wanted=goal,
         covered=covered,
         vacuous=covers(wanted.bases, goal),
@@ -298,3 +288,9 @@ def _sink(
         coming=tuple(left for span in wanted.spans for left in left_of(span, reached, lost)),
         wait=None if covered else view.wait_of(stage, sink.name),
     )
+
+
+def _begun(spans: Iterable[Span]) -> Vector:
+    """Up to the first record of each partition."""
+    begins = starts(span for span in spans if span.start < span.end)
+    return {place: start + 1 for place, start in begins.items()}

@@ -19,7 +19,7 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import LossReason
-from waybill_status.core.outcomes import LostSpan
+from waybill_status.core.judgements import LostSpan
 from waybill_status.core.views import Loss, SinkLosses, View
 
 

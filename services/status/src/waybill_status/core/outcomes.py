@@ -1,18 +1,16 @@
 """What a token's status can say: as values, which answers show as they are, and put together from
 judged claims."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from waybill_shared.contract.events import SinkWait
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
-from waybill_shared.contract.vectors import Span, Vector, merge_spans
+from waybill_shared.contract.vectors import merge_spans
 from waybill_shared.contract.words import (
     BatchDetail,
-    LossReason,
     Obstacle,
     OutcomeKind,
     StateInSink,
@@ -20,17 +18,21 @@ from waybill_shared.contract.words import (
     UnknownReason,
     meanings,
 )
+from waybill_status.core.dead import TOLD_MAX, Dead, Dropped, place_of
+from waybill_status.core.judgements import (
+    ARRIVED,
+    FINAL,
+    Judgement,
+    LostSpan,
+    SinkJudgement,
+    StageJudgement,
+    kind_of,
+)
 from waybill_status.core.views import PipelineKey
 
-FINAL: Final = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED, OutcomeKind.LOST})
-# Of several parts the first of these that one of them has: a loss stays a loss whatever else
-# is unknown, and nothing is called in progress or complete while a part of it is unknown.
-PRECEDENCE: Final = (
-    OutcomeKind.LOST,
-    OutcomeKind.UNKNOWN,
-    OutcomeKind.IN_PROGRESS,
-    OutcomeKind.DEAD_LETTERED,
-    OutcomeKind.COMPLETE,
+_DEAD_COUNT: Final = "records of the token in dead-letter topics; at most so many"
+_TRUNCATED: Final = (
+    "`dead` does not show all; `dead_count` counts them, but no more than 10,000 entries"
 )
 
 
@@ -39,69 +41,8 @@ def _silent(value: object) -> bool:
     return value is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostSpan:
-    reason: str = field(metadata={"description": meanings(LossReason)})
-    topic: str
-    partition: int
-    start: int
-    end: int = field(metadata={"description": "exclusive"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkJudgement:
-    """`vacuous`: all that is wanted lies before the base, so no batch ever brought it.
-
-    `lost`: some of it never comes here, so that covering it says little. `removed`: the pipeline
-    has this sink no longer. `coming`: what is still to come.
-    """
-
-    key: str
-    name: str
-    required: bool
-    wanted: Vector
-    covered: bool
-    vacuous: bool
-    lost: bool = False
-    removed: bool = False
-    coming: tuple[Span, ...] = ()
-    wait: SinkWait | None = None
-
-    @property
-    def behind(self) -> int:
-        return sum(span.end - span.start for span in self.coming)
-
-    @property
-    def brought(self) -> bool:
-        """Whether some batch has brought the last of it."""
-        return self.covered and not self.vacuous and not self.lost
-
-    @property
-    def state(self) -> StateInSink:
-        if self.removed:
-            return StateInSink.REMOVED
-        if self.lost:
-            return StateInSink.LOST
-        return StateInSink.COMMITTED if self.covered else StateInSink.WAITING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageJudgement:
-    name: str
-    blocked_by: str | None
-    sinks: tuple[SinkJudgement, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """The outcome of a token in one pipeline, without the batches that made it."""
-
-    pipeline: PipelineKey
-    name: str
-    kind: OutcomeKind
-    reason: UnknownReason | None = None
-    stages: tuple[StageJudgement, ...] = ()
-    lost: tuple[LostSpan, ...] = ()
+def _untrue(value: object) -> bool:
+    return value is False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +79,9 @@ class PartOutcome:
     outcome: OutcomeKind
     completed_at: Moment | None
     stages: tuple[StageOutcome, ...]
+    dead: tuple[Dead, ...] = ()
+    dead_count: int = field(default=0, metadata={"description": _DEAD_COUNT})
+    dropped: tuple[Dropped, ...] = ()
     lost: tuple[LostSpan, ...]
 
 
@@ -152,8 +96,14 @@ class Outcome:
     issued_at: Moment
     completed_at: Moment | None
     stages: tuple[StageOutcome, ...]
-    dead: tuple[Mapping[str, object], ...] = ()
-    dropped: tuple[Mapping[str, object], ...] = ()
+    dead: tuple[Dead, ...] = field(
+        default=(), metadata={"description": "in the order of topic, partition and offset"}
+    )
+    dead_count: int = field(default=0, metadata={"description": _DEAD_COUNT})
+    dead_truncated: bool = field(
+        default=False, metadata={"description": _TRUNCATED, "exclude_if": _untrue}
+    )
+    dropped: tuple[Dropped, ...] = ()
     lost: tuple[LostSpan, ...]
     eta_s: float | None = None
     parts: tuple[PartOutcome, ...] | None = field(metadata={"exclude_if": _silent})
@@ -167,30 +117,47 @@ Batches = Mapping[tuple[PipelineKey, str], Progress | None]
 """By pipeline and sink: the batch that brought the last of the token there; None if forgotten."""
 
 
-def kind_of(judgements: Sequence[Judgement]) -> OutcomeKind:
-    """Of several inputs or pipelines."""
-    kinds = {judgement.kind for judgement in judgements}
-    return next(kind for kind in PRECEDENCE if kind in kinds)
-
-
 def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) -> Outcome:
     kind = kind_of(judgements)
-    parts = tuple(_part(judgement, batches) for judgement in judgements)
+    accepted = count_accepted(token)
+    parts = tuple(_part(judgement, batches, accepted) for judgement in judgements)
     moments = [part.completed_at for part in parts]
     known = [moment for moment in moments if moment is not None]
-    done = kind == OutcomeKind.COMPLETE and len(known) == len(moments)
+    done = kind in ARRIVED and len(known) == len(moments)
     reasons = (judgement.reason for judgement in judgements if judgement.kind == kind)
-    return Outcome(
+    dead = sum(part.dead_count for part in parts)
+    outcome = Outcome(
         outcome=kind,
         reason=next(reasons),
         pipeline=parts[0].pipeline if len(parts) == 1 else None,
-        accepted=count_accepted(token),
+        accepted=accepted,
         issued_at=token.issued_at,
         completed_at=max(known) if done else None,
         stages=tuple(stage for part in parts for stage in part.stages),
+        dead=tuple(sorted((dead for part in parts for dead in part.dead), key=place_of)),
+        dead_count=dead if accepted is None else min(dead, accepted),
+        dead_truncated=any(judgement.deaths.cut for judgement in judgements),
+        dropped=tuple(dropped for part in parts for dropped in part.dropped),
         lost=tuple(lost for part in parts for lost in part.lost),
         parts=parts if len(parts) > 1 else None,
     )
+    return with_less_dead(outcome, TOLD_MAX)
+
+
+def with_less_dead(outcome: Outcome, most: int) -> Outcome:
+    """The same, with the first of its dead letters; what it counts stays as it is."""
+    if len(outcome.dead) <= most:
+        return outcome
+    kept = outcome.dead[:most]
+    parts = outcome.parts and tuple(
+        replace(part, dead=_among(part.dead, kept)) for part in outcome.parts
+    )
+    return replace(outcome, dead=kept, dead_truncated=True, parts=parts)
+
+
+def _among(dead: Iterable[Dead], kept: Iterable[Dead]) -> tuple[Dead, ...]:
+    known = set(kept)
+    return tuple(each for each in dead if each in known)
 
 
 def unknown(token: Token, reason: UnknownReason, pipeline: str | None = None) -> Outcome:
@@ -215,10 +182,10 @@ def count_accepted(token: Token) -> int | None:
     return sum(span.end - span.start for span in spans)
 
 
-def _part(judgement: Judgement, batches: Batches) -> PartOutcome:
+def _part(judgement: Judgement, batches: Batches, accepted: int | None) -> PartOutcome:
     stages = tuple(_stage(stage, judgement.pipeline, batches) for stage in judgement.stages)
     moments: list[int] = []
-    missing = judgement.kind != OutcomeKind.COMPLETE
+    missing = judgement.kind not in ARRIVED
     for sink in (sink for stage in judgement.stages for sink in stage.sinks if sink.required):
         batch = batches.get((judgement.pipeline, sink.key))
         if batch is None:
@@ -230,6 +197,12 @@ def _part(judgement: Judgement, batches: Batches) -> PartOutcome:
         outcome=judgement.kind,
         completed_at=None if missing else max(moments, default=None),
         stages=stages,
+        dead=judgement.deaths.told,
+        dead_count=judgement.deaths.count,
+        dropped=tuple(
+            each if accepted is None else replace(each, up_to=min(each.up_to, accepted))
+            for each in judgement.dropped
+        ),
         lost=judgement.lost,
     )
 

@@ -21,6 +21,8 @@ from waybill_status.core.views import SlotReading, silent, usable_slot, waits_of
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
 
 IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver began"
+DROPPED: Final = "by rule, or `malformed`: records that were left out, since the driver began"
+WARNED: Final = "by rule: records that broke it and were taken all the same, since the driver began"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class InputDetail:
     bases: dict[str, int]
     ignored_records: int = field(metadata={"description": IGNORED_RECORDS})
     warnings: tuple[str, ...]
+    dropped: dict[str, int] = field(metadata={"description": DROPPED})
+    warned: dict[str, int] = field(metadata={"description": WARNED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +159,8 @@ def _inputs(record: PipelineRecord, ignored: tuple[IgnoredFields, ...]) -> list[
             bases={str(base.partition): base.offset for base in source.bases},
             ignored_records=found.records if found is not None else 0,
             warnings=found.warnings if found is not None else (),
+            dropped=found.dropped if found is not None else {},
+            warned=found.warned if found is not None else {},
         )
         for source in record.root_inputs().values()
         for found in [by_name.get(source.name)]

@@ -3,14 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from waybill_shared.contract.vectors import join, merge_spans
+from waybill_shared.contract.vectors import TopicPartition, Vector, join, merge_spans
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.outcomes import (
-    Judgement,
-    SinkJudgement,
-    StageJudgement,
-    kind_of,
-)
+from waybill_status.core.judgements import Judgement, SinkJudgement, StageJudgement, kind_of
 
 
 def unite(judgements: Sequence[Judgement]) -> Judgement:
@@ -19,12 +14,14 @@ def unite(judgements: Sequence[Judgement]) -> Judgement:
     if not others:
         return first
     kind = kind_of(judgements)
+    unknown = kind == OutcomeKind.UNKNOWN
     return replace(
         first,
         kind=kind,
         reason=next(judgement.reason for judgement in judgements if judgement.kind == kind),
-        stages=() if kind == OutcomeKind.UNKNOWN else _stages(judgements),
+        stages=() if unknown else _stages(judgements),
         lost=tuple(dict.fromkeys(lost for judgement in judgements for lost in judgement.lost)),
+        dead_asked=() if unknown else tuple(asked for j in judgements for asked in j.dead_asked),
     )
 
 
@@ -45,6 +42,7 @@ def _stage(stages: Sequence[StageJudgement]) -> StageJudgement:
         name=stages[0].name,
         blocked_by=next((stage.blocked_by for stage in stages if stage.blocked_by), None),
         sinks=tuple(_sink(sinks) for sinks in by_key.values()),
+        drops_of=frozenset().union(*(stage.drops_of for stage in stages)),
     )
 
 
@@ -55,6 +53,7 @@ def _sink(sinks: Sequence[SinkJudgement]) -> SinkJudgement:
         first = replace(
             first,
             required=first.required or sink.required,
+            begun=_first(first.begun, sink.begun),
             wanted=join(first.wanted, sink.wanted),
             covered=first.covered and sink.covered,
             vacuous=first.vacuous and sink.vacuous,
@@ -63,3 +62,8 @@ def _sink(sinks: Sequence[SinkJudgement]) -> SinkJudgement:
             wait=first.wait or sink.wait,
         )
     return first
+
+
+def _first(left: Vector, right: Vector) -> dict[TopicPartition, int]:
+    """Where the first of them begins."""
+    return {**left, **right, **{key: min(left[key], right[key]) for key in left.keys() & right}}

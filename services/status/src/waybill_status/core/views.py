@@ -9,9 +9,12 @@ from waybill_shared.contract.events import Definition, SinkWait, to_vector
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
 from waybill_shared.contract.slots import (
     NON_FINAL_AGE_MS_MAX,
+    DeadCount,
     Removal,
     SinkState,
     Slot,
+    sink_key,
+    stage_key,
 )
 from waybill_shared.contract.vectors import (
     ENDLESS,
@@ -105,11 +108,17 @@ class SlotReading:
     losses: Mapping[str, SinkLosses]
     former: Mapping[str, Vector]
     removals: tuple[Removal, ...]
+    dead: Mapping[TopicPartition, DeadCount]
+    dead_missing: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Equal views give every token the same outcome, so nobody is woken by a mere heartbeat."""
+    """Equal views give every token the same outcome, so nobody is woken by a mere heartbeat.
+
+    `dead` counts what lies beside the slot; `dead_missing` are the keys of stages of whose dead
+    letters it does not know all.
+    """
 
     fault: UnknownReason | None
     fresh: bool
@@ -119,6 +128,8 @@ class View:
     losses: Mapping[str, SinkLosses]
     former: Mapping[str, Vector]
     removals: tuple[Removal, ...]
+    dead: Mapping[TopicPartition, DeadCount]
+    dead_missing: frozenset[str]
     blocked_by: str | None
     waits: tuple[SinkWait, ...]
     version: int = field(compare=False)
@@ -141,6 +152,8 @@ def reading_of(stamp: Stamp, slot: Slot | None) -> SlotReading:
         losses={key: _losses_in(state) for key, state in sinks.items() if state.lost},
         former={stage: to_vector(begun) for stage, begun in former.items()},
         removals=() if slot is None else slot.removals,
+        dead={} if slot is None else {(c.topic_id, c.partition): c for c in slot.dead},
+        dead_missing=frozenset() if slot is None else _dead_missing(slot),
     )
 
 
@@ -160,6 +173,8 @@ def view_of(reading: SlotReading | None) -> View:
         losses=reading.losses,
         former=reading.former,
         removals=reading.removals,
+        dead=reading.dead,
+        dead_missing=reading.dead_missing,
         blocked_by=_blocked_by(slot, stamp.now_ms),
         waits=waits_of(slot, stamp.now_ms),
         version=stamp.version,
@@ -196,10 +211,26 @@ def _no_view(fault: UnknownReason, *, version: int) -> View:
         losses={},
         former={},
         removals=(),
+        dead={},
+        dead_missing=frozenset(),
         blocked_by=None,
         waits=(),
         version=version,
     )
+
+
+def _dead_missing(slot: Slot) -> frozenset[str]:
+    """By the keys of stages: of whom something was heard, or passed by a sink, that came behind
+    what was not heard. What waits for the hop that wrote its records is not missing: nothing that
+    the hop took has arrived."""
+    numbers = [(f"{each.stage}@{each.since}", each.sequence) for each in slot.dead_waiting]
+    if any(state.dead_sequence for state in slot.sinks.values()):
+        defined = slot.definition.stages if slot.definition is not None else ()
+        for stage in (*defined, *(stage for each in slot.removals for stage in each.stages)):
+            states = (slot.sinks.get(sink_key(stage.name, s.name, s.since)) for s in stage.sinks)
+            numbers += [(stage_key(stage), s.dead_sequence) for s in states if s is not None]
+    heard = slot.dead_sequences
+    return frozenset(stage for stage, number in numbers if number > heard.get(stage, 0))
 
 
 def _losses_in(state: SinkState) -> SinkLosses:

@@ -1,0 +1,107 @@
+"""Finds what of a token is in dead-letter topics, and what its batches have dropped."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from waybill_shared.contract.errors import ContractError, Retryable
+from waybill_shared.contract.events import PartitionOffset, to_vector
+from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.vectors import Vector, passes
+from waybill_shared.contract.words import UnknownReason
+from waybill_status.app.history import first_where
+from waybill_status.app.ports import DeadReading, Sight
+from waybill_status.core.dead import READ_MAX, Dropped, deaths_of, runs_of
+from waybill_status.core.judgements import Judgement, StageJudgement, dead_lettered
+from waybill_status.core.outcomes import Batches
+from waybill_status.core.views import PipelineKey, View, view_of
+
+TRIES: Final = 5  # one fails if the tracker writes in the millisecond between two questions
+
+
+class NotKnown(ContractError):
+    """What was judged cannot be described now."""
+
+    def __init__(self, reason: UnknownReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+async def with_deaths(judgement: Judgement, sight: Sight) -> Judgement:
+    """The judgement, with what died; nothing is asked where nothing is counted.
+
+    Raises NotKnown where Redis has less than the slot counts, and Retryable.
+    """
+    if not judgement.dead_asked:
+        return judgement
+    view = sight.view(judgement.pipeline)
+    for _ in range(TRIES):
+        if view.fault is not None:
+            raise NotKnown(view.fault)
+        runs = runs_of(judgement.dead_asked, view.dead)
+        found = await sight.store.dead(judgement.pipeline, runs, READ_MAX + 1)
+        if _of_the_same_moment(found, view):
+            if any(found.counts[run.key] < view.dead[run.key].entries for run in runs):
+                raise NotKnown(UnknownReason.SLOT_MISSING)
+            entries, cut = found.entries[:READ_MAX], len(found.entries) > READ_MAX
+            replays = partial(sight.replays.of, judgement.pipeline)
+            deaths = deaths_of(judgement.dead_asked, entries, cut=cut, replays=replays)
+            return dead_lettered(judgement, deaths)
+        view = view_of((await sight.store.read([judgement.pipeline]))[judgement.pipeline])
+    raise Retryable(f"the slot was written {TRIES} times while it was read")
+
+
+def _of_the_same_moment(found: DeadReading, view: View) -> bool:
+    """Later, what lay where was looked may be part of an entry that ends elsewhere."""
+    stamp = found.stamp
+    if stamp.run_id != stamp.server_run_id or stamp.version < view.version:
+        raise NotKnown(UnknownReason.SLOT_MISSING)
+    return stamp.version == view.version
+
+
+async def with_drops(judgement: Judgement, sight: Sight, batches: Batches) -> Judgement:
+    """The judgement, with what the batches of each stage dropped, from that which brought the first
+    of the token to that which brought the last; `batches` are the latter."""
+    dropped: list[Dropped] = []
+    for stage in judgement.stages if any(stage.drops_of for stage in judgement.stages) else ():
+        for sink in stage.sinks:
+            last = batches.get((judgement.pipeline, sink.key))
+            rules = [] if last is None else [*_rules(stage, last)]
+            if last is None or not rules or not sink.begun:
+                continue
+            before = await _dropped_before(sight, judgement.pipeline, sink.key, sink.begun)
+            if before is None:
+                continue
+            counts = {rule: last.dropped[rule] - before.get(rule, 0) for rule in rules}
+            dropped += [
+                Dropped(rule=rule, stage=stage.name, up_to=count)
+                for rule, count in counts.items()
+                if count > 0
+            ]
+            break  # another sink of the stage had the same batches
+    return replace(judgement, dropped=tuple(dropped)) if dropped else judgement
+
+
+def _rules(stage: StageJudgement, batch: Progress) -> Iterator[str]:
+    """Those of the token's inputs by which something had been dropped until then."""
+    for rule in sorted(batch.dropped):
+        if rule.partition(".")[0] in stage.drops_of:
+            yield rule
+
+
+async def _dropped_before(
+    sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector
+) -> Mapping[str, int] | None:
+    """By rule, until the first of a token came; None if that is not remembered any more."""
+
+    def come(ends: tuple[PartitionOffset, ...]) -> bool:
+        reached = to_vector(ends)
+        return any(passes(reached, {place: end}) for place, end in begun.items())
+
+    found = await first_where(sight, pipeline, sink, lambda batch: come(batch.reached))
+    if found is None:
+        return None
+    if found.before is not None:
+        return found.before.dropped
+    return {} if found.batch.sequence == 0 else None

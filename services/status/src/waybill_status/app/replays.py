@@ -1,0 +1,40 @@
+"""Knows where dead letters were sent again: of each record that died the newest place.
+
+Of all pipelines together the newest 100,000 are kept: of an older one it is not told any more.
+"""
+
+import threading
+from collections import OrderedDict
+from typing import Final
+
+from waybill_shared.contract.replays import Replay, Source
+from waybill_status.core.dead import ReplayedAs
+from waybill_status.core.views import PipelineKey
+
+RECORDS_MAX: Final = 100_000  # some 40 MB
+
+
+class KnownReplays:
+    """Thread-safe: one follower writes, requests read."""
+
+    def __init__(self, records_max: int = RECORDS_MAX) -> None:
+        self._lock = threading.Lock()
+        self._records_max = records_max
+        self._places: OrderedDict[tuple[PipelineKey, Source], ReplayedAs] = OrderedDict()
+
+    def accept(self, replay: Replay) -> None:
+        pipeline = (replay.tenant, replay.pipeline_uid)
+        with self._lock:
+            for record in replay.records:
+                key = (pipeline, record.source)
+                self._places[key] = ReplayedAs(
+                    topic=record.topic, partition=record.new_partition, offset=record.new_offset
+                )
+                self._places.move_to_end(key)
+            while len(self._places) > self._records_max:
+                self._places.popitem(last=False)
+
+    def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
+        """`source`: where the record died."""
+        with self._lock:
+            return self._places.get((pipeline, source))

@@ -1,0 +1,300 @@
+"""Decides what is told of the dead letters of a token: which to look up, which are its own, and
+how many records that are at most. Pure."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from waybill_shared.contract.dead_letters import LetterId
+from waybill_shared.contract.replays import Source
+from waybill_shared.contract.slots import DeadCount, DeadEntry
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    gone_topics,
+    merge_spans,
+)
+from waybill_shared.contract.words import DeadReason, meanings
+
+TOLD_MAX: Final = 1_000  # in one answer
+READ_MAX: Final = 10_000  # of one token; the tracker keeps about so many of a pipeline
+RUNS_MAX: Final = 100  # of a partition that are looked up one by one; else all in between, too
+
+_ONLY_SINK: Final = "the only sink that lacks it; null: all of the stage"
+_RULE: Final = "of the input, which it breaks"
+_ID: Final = "of the dead letter, to show it or to replay it"
+_REPLAYED: Final = (
+    "where it stands since it was sent again, the last time; the outcome stays as it is. null also"
+    " when that is long ago: the newest 100,000 are known"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterPlace:
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedAs:
+    """Where a record that died stands again."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadOffset:
+    """A record of the token, and where it lies now."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    sink: str | None = field(metadata={"description": _ONLY_SINK})
+    reason: str = field(metadata={"description": meanings(DeadReason)})
+    rule: str | None = field(metadata={"description": _RULE})
+    message: str
+    dead_letter: LetterPlace | None
+    id: str | None = field(metadata={"description": _ID})
+    exact: Literal[True] = True
+    replayed_as: ReplayedAs | None = field(default=None, metadata={"description": _REPLAYED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadRange:
+    """Up to so many of these records: what they had become died in a later stage, or long ago."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int = field(metadata={"description": "exclusive"})
+    stage: str
+    sink: str | None = field(metadata={"description": _ONLY_SINK})
+    up_to: int
+    reason: str = field(metadata={"description": meanings(DeadReason)})
+    rule: str | None = field(metadata={"description": _RULE})
+    message: str
+    exact: Literal[False] = False
+
+
+Dead = DeadOffset | DeadRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Records that the manifest says to drop, in the batches that brought the token."""
+
+    rule: str = field(metadata={"description": "behind the name of its input"})
+    stage: str
+    up_to: int
+
+
+Replays = Callable[[Source], ReplayedAs | None]
+"""Where a record stands again, by where it died."""
+Limit = Vector | None
+"""Only what died below it is told; None: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadAsked:
+    """What of the dead letters of a topic is a token's: in which spans, and, by the key of a stage
+    or of a sink, of whom."""
+
+    topic: str
+    spans: tuple[Span, ...]
+    limits: Mapping[str, Limit]
+
+    def limit_of(self, entry: DeadEntry) -> int:
+        """Below which what died by this entry is the token's."""
+        who = entry.sink or entry.stage
+        limit = self.limits.get(who, {})
+        if limit is None or entry.topic_id in gone_topics(limit):
+            return ENDLESS
+        return limit.get((entry.topic_id, entry.partition), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadRun:
+    """Entries to look up: those that reach into it; none is longer than `longest`."""
+
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+    longest: int
+
+    @property
+    def key(self) -> TopicPartition:
+        return (self.topic_id, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deaths:
+    """`cut`: there are more than were read."""
+
+    told: tuple[Dead, ...] = ()
+    count: int = 0
+    cut: bool = False
+
+
+NONE: Final = Deaths()
+
+
+def runs_of(asked: Iterable[DeadAsked], known: Mapping[TopicPartition, DeadCount]) -> list[DeadRun]:
+    """Where to look, where there is something."""
+    spans = _Spans(span for each in asked for span in each.spans)
+    return [
+        DeadRun(topic_id=key[0], partition=key[1], start=start, end=end, longest=count.longest)
+        for key, count in known.items()
+        if count.entries
+        for start, end in _apart(spans.of(key), count.longest)
+    ]
+
+
+def _apart(runs: Iterable[tuple[int, int]], gap: int) -> Sequence[tuple[int, int]]:
+    """No entry reaches into two of them: each is read once."""
+    found: list[tuple[int, int]] = []
+    for start, end in runs:
+        if found and start < found[-1][1] + gap:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return [(found[0][0], found[-1][1])] if len(found) > RUNS_MAX else found
+
+
+def nowhere(_: Source) -> None:
+    """Nothing was sent again."""
+
+
+def deaths_of(
+    asked: Iterable[DeadAsked],
+    entries: Iterable[DeadEntry],
+    *,
+    cut: bool,
+    replays: Replays = nowhere,
+) -> Deaths:
+    """Each entry once, whoever of the token's parts asks for it."""
+    asking = [(each, _Spans(each.spans)) for each in asked]
+    found: dict[DeadEntry, str] = {}
+    for entry in entries:
+        for each, spans in asking:
+            if spans.within(entry, each.limit_of(entry)):
+                found.setdefault(entry, each.topic)
+    together = _Spans(span for each, _ in asking for span in each.spans)
+    told = (_told(entry, topic, together, replays) for entry, topic in found.items())
+    told_in_order = tuple(sorted(told, key=place_of))
+    return Deaths(told=told_in_order, count=_count(found, together), cut=cut)
+
+
+def place_of(dead: Dead) -> tuple[str, int, int, str, str]:
+    at = dead.offset if isinstance(dead, DeadOffset) else dead.start
+    return dead.topic, dead.partition, at, dead.stage, dead.sink or ""
+
+
+class _Spans:
+    """What a token covers, to be asked for many entries."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self._runs: dict[TopicPartition, list[tuple[int, int]]] = {}
+        for span in merge_spans(span for span in spans if span.start < span.end):
+            self._runs.setdefault(span.key, []).append((span.start, span.end))
+        self.size = sum(map(_size, self._runs.values()))
+
+    def of(self, key: TopicPartition) -> Sequence[tuple[int, int]]:
+        return self._runs.get(key, ())
+
+    def within(self, entry: DeadEntry, limit: int = ENDLESS) -> list[tuple[int, int]]:
+        """What both have below the limit."""
+        runs = self.of((entry.topic_id, entry.partition))
+        return [
+            (max(start, low), min(end, high, limit))
+            for low, high in entry.runs or ((entry.start, entry.end),)
+            if low < limit
+            for start, end in _between(runs, low, min(high, limit))
+        ]
+
+
+def _between(runs: Sequence[tuple[int, int]], low: int, high: int) -> Sequence[tuple[int, int]]:
+    """Those that reach into [low, high)."""
+    first = bisect_right(runs, low, key=lambda run: run[1])
+    last = bisect_left(runs, high, key=lambda run: run[0])
+    return runs[first:last]
+
+
+def _size(runs: Iterable[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in runs)
+
+
+def _count(entries: Iterable[DeadEntry], spans: _Spans) -> int:
+    """Of records: one may have died in several stages and sinks; and of those that a range stands
+    for, no more are the token's than it has there."""
+    exact: set[tuple[str, int, int]] = set()
+    up_to: dict[str, int] = {}
+    room: dict[str, int] = {}
+    for entry in entries:
+        if entry.exact:
+            exact.add((entry.topic_id, entry.partition, entry.start))
+        else:
+            up_to[entry.id] = entry.up_to
+            room[entry.id] = room.get(entry.id, 0) + _size(spans.within(entry))
+    ranges = sum(min(most, room[hop]) for hop, most in up_to.items())
+    return min(len(exact) + ranges, spans.size)
+
+
+def _told(entry: DeadEntry, topic: str, spans: _Spans, replays: Replays) -> Dead:
+    """Of what is long ago, the part that is the token's."""
+    stage, _, _ = entry.stage.rpartition("@")
+    sink = None if entry.sink is None else entry.sink.partition("/")[2].rpartition("@")[0]
+    if not entry.exact:
+        mine = spans.within(entry) if entry.runs else [(entry.start, entry.end)]
+        return DeadRange(
+            topic=topic,
+            partition=entry.partition,
+            start=mine[0][0],
+            end=mine[-1][1],
+            stage=stage,
+            sink=sink,
+            up_to=min(entry.up_to, _size(mine)),
+            reason=entry.reason,
+            rule=entry.rule,
+            message=entry.message,
+        )
+    return DeadOffset(
+        topic=topic,
+        partition=entry.partition,
+        offset=entry.start,
+        stage=stage,
+        sink=sink,
+        reason=entry.reason,
+        rule=entry.rule,
+        message=entry.message,
+        dead_letter=_letter(entry),
+        id=_id(entry),
+        replayed_as=replays((entry.topic_id, entry.partition, entry.start)),
+    )
+
+
+def _id(entry: DeadEntry) -> str | None:
+    if entry.dead_topic is None:
+        return None
+    letter = LetterId(
+        topic=entry.dead_topic,
+        partition=entry.dead_partition,
+        offset=entry.dead_offset,
+        source=entry.start,
+    )
+    return str(letter)
+
+
+def _letter(entry: DeadEntry) -> LetterPlace | None:
+    if entry.dead_topic is None:
+        return None
+    return LetterPlace(
+        topic=entry.dead_topic, partition=entry.dead_partition, offset=entry.dead_offset
+    )

@@ -1,0 +1,118 @@
+"""What is judged of a token, part by part: the values that outcomes are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from waybill_shared.contract.events import SinkWait
+from waybill_shared.contract.vectors import Span, Vector
+from waybill_shared.contract.words import (
+    LossReason,
+    OutcomeKind,
+    StateInSink,
+    UnknownReason,
+    meanings,
+)
+from waybill_status.core.dead import NONE, DeadAsked, Deaths, Dropped
+from waybill_status.core.views import PipelineKey
+
+FINAL: Final = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED, OutcomeKind.LOST})
+ARRIVED: Final = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED})
+# Of several parts the first of these that one of them has: a loss stays a loss whatever else
+# is unknown, and nothing is called in progress or complete while a part of it is unknown.
+PRECEDENCE: Final = (
+    OutcomeKind.LOST,
+    OutcomeKind.UNKNOWN,
+    OutcomeKind.IN_PROGRESS,
+    OutcomeKind.DEAD_LETTERED,
+    OutcomeKind.COMPLETE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostSpan:
+    reason: str = field(metadata={"description": meanings(LossReason)})
+    topic: str
+    partition: int
+    start: int
+    end: int = field(metadata={"description": "exclusive"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkJudgement:
+    """`vacuous`: all that is wanted lies before the base, so no batch ever brought it.
+
+    `lost`: some of it never comes here, so that covering it says little. `removed`: the pipeline
+    has this sink no longer. `coming`: what is still to come. What is wanted is `begun` when the
+    first of it has come.
+    """
+
+    key: str
+    name: str
+    required: bool
+    wanted: Vector
+    covered: bool
+    vacuous: bool
+    lost: bool = False
+    removed: bool = False
+    coming: tuple[Span, ...] = ()
+    wait: SinkWait | None = None
+    begun: Vector = field(default_factory=dict)
+
+    @property
+    def behind(self) -> int:
+        return sum(span.end - span.start for span in self.coming)
+
+    @property
+    def brought(self) -> bool:
+        """Whether some batch has brought the last of it."""
+        return self.covered and not self.vacuous and not self.lost
+
+    @property
+    def state(self) -> StateInSink:
+        if self.removed:
+            return StateInSink.REMOVED
+        if self.lost:
+            return StateInSink.LOST
+        return StateInSink.COMMITTED if self.covered else StateInSink.WAITING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageJudgement:
+    """`drops_of`: the inputs of the token whose dropped records its batches tell."""
+
+    name: str
+    blocked_by: str | None
+    sinks: tuple[SinkJudgement, ...]
+    drops_of: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The outcome of a token in one pipeline, without the batches that made it.
+
+    `dead_asked`: where its dead letters are to be looked for, if there may be some.
+    """
+
+    pipeline: PipelineKey
+    name: str
+    kind: OutcomeKind
+    reason: UnknownReason | None = None
+    stages: tuple[StageJudgement, ...] = ()
+    lost: tuple[LostSpan, ...] = ()
+    dead_asked: tuple[DeadAsked, ...] = ()
+    deaths: Deaths = NONE
+    dropped: tuple[Dropped, ...] = ()
+
+
+def kind_of(judgements: Sequence[Judgement]) -> OutcomeKind:
+    """Of several inputs or pipelines."""
+    kinds = {judgement.kind for judgement in judgements}
+    return next(kind for kind in PRECEDENCE if kind in kinds)
+
+
+def dead_lettered(judgement: Judgement, deaths: Deaths) -> Judgement:
+    """What is judged of a token, with what of it was found in dead-letter topics."""
+    complete = judgement.kind == OutcomeKind.COMPLETE
+    kind = OutcomeKind.DEAD_LETTERED if complete and deaths.told else judgement.kind
+    return replace(judgement, kind=kind, deaths=deaths)
