@@ -7,9 +7,12 @@ from fastapi import FastAPI
 
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
+from waybill_ingress.adapters.letters import KafkaLetters
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.adapters.propose_http import propose_router
+from waybill_ingress.adapters.replays import KafkaReplays
+from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.replies import FollowedAnswers
 from waybill_ingress.adapters.samples import KafkaSamples
 from waybill_ingress.adapters.validate_http import validate_router
@@ -19,6 +22,7 @@ from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.settings import Settings
 from waybill_shared.access.authentication import keys_in_force
@@ -62,6 +66,9 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         kafka, prefix, follower, registry.note_answered, since_ms=clock.now_ms()
     )
     records = Records(registry, log, topics, mint, settings.row_limits)
+    replays = Replays(
+        registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
+    )
     commands = Commands(registry, log, mint, prefix)
     bytes_max = settings.ingress_body_bytes_max
     routers = [
@@ -69,6 +76,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         tokens_router(TokenIssuer(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
         pipelines_router(commands, answers),
         validate_router(commands, answers),
+        replays_router(replays),
         propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
     health = Health(checks={"kafka": log.check, "pipelines": follower.check})

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.births import NamedSpan
+from waybill_ingress.core.letters import LETTERS_MAX
 from waybill_shared.contract.words import Action
 from waybill_shared.http.operations import PlacedError
 
@@ -15,6 +16,7 @@ CLUSTER_ID_CHARACTERS_MAX = 100
 
 Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
 TOKEN = "wb1.AQ2l8Q3b0yJx"
+LETTER_ID = "orders.in.dlq:0:4:17"
 REQUEST_ID = "8f14e45fceea167a5a36dedd4bea2543"
 MANIFEST = """\
 version: 1
@@ -199,6 +201,35 @@ class AcceptedAnswer(BaseModel):
     action: str
 
 
+class ReplayRequest(_Request):
+    model_config = ConfigDict(json_schema_extra={"example": {"ids": [LETTER_ID]}})
+
+    ids: list[str] = Field(
+        min_length=1, description=f"of dead letters, at most {LETTERS_MAX:,}, as a list of them has"
+    )
+    again: bool = Field(
+        default=False, description="`true`: send also what was sent before, one more time"
+    )
+
+
+class ReplayAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"token": TOKEN, "replayed": 1, "already": 0, "request_id": REQUEST_ID}
+        }
+    )
+
+    token: str = Field(
+        description="for exactly the records of these dead letters, where they stand now; the same"
+        " for the same ids, as long as none of them is sent again"
+    )
+    replayed: int = Field(
+        description="records that were sent: one that two sinks refused has two dead letters"
+    )
+    already: int = Field(description="records that had been sent before, and were not now")
+    request_id: str
+
+
 class ValidateRequest(_Request):
     model_config = ConfigDict(json_schema_extra={"example": {"manifest": MANIFEST}})
 
@@ -257,7 +288,7 @@ class CheckedGraph(BaseModel):
 class ChangeAnswer(BaseModel):
     kind: str = Field(
         description="what is added, removed or changed: change_state | change_text |"
-        " add_input | remove_input | rename_input | change_input | add_stage |"
+        " change_dead_letter | add_input | remove_input | rename_input | change_input | add_stage |"
         " remove_stage | change_stage | add_sink | remove_sink | change_sink |"
         " change_columns"
     )

@@ -1,0 +1,150 @@
+"""Sends dead letters to their topics again. Promise: each once, whatever crashes and whoever asks
+at the same time, unless it is asked for again; and the token is for exactly those that were asked
+for."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from waybill_ingress.app.ports import Mint, Vault
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.core.demands import Demand
+from waybill_ingress.core.letters import (
+    BYTES_MAX,
+    Found,
+    Resent,
+    inputs_of,
+    read_ids,
+    refuse_recreated,
+    resent_of,
+)
+from waybill_ingress.core.replays import Plan, parts_of, plan, replayed
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.dead_letters import LetterId
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.replays import Replay
+
+
+class Letters(Protocol):
+    async def read(self, places: Sequence[LetterId], *, bytes_max: int) -> Found:
+        """What stands there, as a reader of committed records has it.
+
+        Raises Retryable, and Refusal when it has more than `bytes_max`.
+        """
+        ...
+
+
+class ReplayTurn(Protocol):
+    """One transaction of whoever may replay dead letters of a pipeline now.
+
+    Each call raises Retryable, also when another one has begun meanwhile.
+    """
+
+    async def told(self) -> Sequence[Replay]:
+        """All that was ever concluded for the pipeline, in its order."""
+        ...
+
+    async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
+        """Begin, and write these: partition and offset of each. Refusal for what no topic takes."""
+        ...
+
+    async def conclude(self, answer: Replay) -> None:
+        """Make it count, with the answer. After Retryable nobody knows whether it does."""
+        ...
+
+
+class ReplayLog(Protocol):
+    def turn(self, tenant: str, pipeline_uid: str) -> AbstractAsyncContextManager[ReplayTurn]:
+        """Shut out who has one of that pipeline, with all that it has not concluded. What is not
+        concluded at the end does not count."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    pipeline: PipelineRecord
+    resent: Sequence[Resent]
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayReceipt:
+    """How many records were sent, and how many had been sent before."""
+
+    token: str
+    replayed: int
+    already: int
+
+
+class Replays:
+    def __init__(
+        self, registry: Registry, letters: Letters, log: ReplayLog, mint: Mint, vault: Vault
+    ) -> None:
+        self._registry = registry
+        self._letters = letters
+        self._log = log
+        self._mint = mint
+        self._vault = vault
+
+    async def replay(
+        self,
+        caller: Caller,
+        pipeline: str,
+        ids: Sequence[str],
+        *,
+        again: bool,
+        request_id: str,
+        demand: Demand | None = None,
+    ) -> ReplayReceipt:
+        record = await self._registry.pipeline(caller.tenant, pipeline, demand)
+        places = read_ids(ids)
+        found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
+        resent = resent_of(record, places, found)
+        async with self._log.turn(record.tenant, record.pipeline_uid) as turn:
+            told = await turn.told()
+            planned = plan(resent, told, again=again, now_ms=self._mint.now_ms())
+            asked = _Asked(pipeline=record, resent=resent, request_id=request_id)
+            token = planned.token or await self._answer(turn, asked, planned)
+        return ReplayReceipt(token=token, replayed=len(planned.fresh), already=len(planned.kept))
+
+    async def _answer(self, turn: ReplayTurn, asked: _Asked, planned: Plan) -> str:
+        record = asked.pipeline
+        await self._check_topics(asked, planned)
+        places = await turn.send(planned.fresh)
+        await self._check_topics(asked, planned)
+        now_ms, generation = self._mint.now_ms(), record.generation
+        sent = [
+            replayed(each, place, generation=generation, now_ms=now_ms)
+            for each, place in zip(planned.fresh, places, strict=True)
+        ]
+        records = (*planned.kept, *sent)
+        token = self._vault.seal_merged(
+            parts_of(record, records),
+            tenant=record.tenant,
+            oldest_at=min(each.at for each in records),
+            identity_assumed=False,
+        ).token
+        answer = Replay(
+            tenant=record.tenant,
+            pipeline_uid=record.pipeline_uid,
+            at=now_ms,
+            request_id=asked.request_id,
+            token=token,
+            records=records,
+        )
+        await turn.conclude(answer)
+        return token
+
+    async def _check_topics(self, asked: _Asked, planned: Plan) -> None:
+        """Seen before and after the write, it was the same topic all the time; and what was written
+        into another one does not count, for nothing is concluded yet."""
+        for source in inputs_of(asked.pipeline, planned.fresh):
+            try:
+                await self._registry.present(asked.pipeline, source, fresh=True)
+            except Refusal as refusal:
+                if refusal.slug is not Slug.TOPIC_RECREATED:
+                    raise
+                refuse_recreated(asked.resent, source, refusal.detail)

@@ -1,0 +1,191 @@
+"""Decides of dead letters that were read what goes to its topic again, or why not."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from waybill_ingress.core.inputs import not_ready
+from waybill_shared.contract import dead_letters as named
+from waybill_shared.contract.dead_letters import Headers, LetterId, parted, place_of
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.moments import format_moment
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.replays import Source
+
+LETTERS_MAX: Final = 1_000  # in one request: what is told of so many has half of what Kafka takes
+BYTES_MAX: Final = 32_000_000  # of their records: in one transaction, whose end readers wait for
+ID_CHARACTERS_MAX: Final = 400  # no id is longer
+HINTS: Final[Mapping[Slug, str]] = {
+    Slug.DEAD_LETTER_NOT_FOUND: "`waybill dlq list` shows the ids of a pipeline's dead letters",
+    Slug.DEAD_LETTER_GONE: "a dead-letter topic with a longer retention.ms keeps them longer",
+    Slug.SOURCE_RECREATED: "send it as a new record: `waybill dlq show` has its key and its value",
+    Slug.SOURCE_NOT_AN_INPUT: "send what it was made of: the outcome of its token names records"
+    " of an input. Or send it as a new record of an input: `waybill dlq show` has it",
+}
+"""In the order in which they count, when several letters cannot be sent for several reasons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLetter:
+    """A record of a dead-letter topic, as it stands there."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneLetter:
+    """It stood below what its topic still holds; `since`: of the oldest record there, if any."""
+
+    since: int | None
+
+
+Found = Mapping[LetterId, FoundLetter | GoneLetter]
+"""Without those where no record stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resent:
+    """A record that died, as it was before, and where that was: it goes there again."""
+
+    id: str
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    own_headers: Headers
+
+    @property
+    def source(self) -> Source:
+        return (self.topic_id, self.partition, self.offset)
+
+    @property
+    def headers(self) -> Headers:
+        return (*self.own_headers, (named.REPLAY_OF, self.id.encode()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wrong:
+    """Why a dead letter cannot be sent."""
+
+    problem: Slug
+    reason: str
+
+
+def read_ids(ids: Sequence[str]) -> list[LetterId]:
+    if len(ids) > LETTERS_MAX:
+        raise too_many(f"{len(ids)} ids in one request, {LETTERS_MAX} is the most")
+    wanted = [place_of(text) or _unknown("it is no id") for text in ids]
+    _refuse(ids, wanted)
+    return [place for place in wanted if isinstance(place, LetterId)]
+
+
+def too_many(detail: str) -> Refusal:
+    hint = "replay them in parts"
+    return Refusal(
+        Slug.TOO_MANY_DEAD_LETTERS,
+        detail,
+        hint=hint,
+        letters_max=LETTERS_MAX,
+        bytes_max=BYTES_MAX,
+    )
+
+
+def resent_of(record: PipelineRecord, places: Sequence[LetterId], found: Found) -> list[Resent]:
+    """All of them; or a Refusal that names each that cannot be sent again."""
+    read = [_read(record, place, found.get(place)) for place in places]
+    _refuse([str(place) for place in places], read)
+    return [each for each in read if isinstance(each, Resent)]
+
+
+def inputs_of(record: PipelineRecord, resent: Iterable[Resent]) -> list[InputDefinition]:
+    """Those that they go to. Refuses while one of them is being set up."""
+    topics = {each.topic for each in resent}
+    inputs = [source for source in record.root_inputs().values() if source.topic in topics]
+    for source in inputs:
+        if not source.bases:
+            reason = f"input {source.name} of {record.name} has no starting offsets yet"
+            raise not_ready(Slug.INPUT_NOT_READY, reason)
+    return inputs
+
+
+def refuse_recreated(resent: Sequence[Resent], source: InputDefinition, why: str) -> None:
+    """All that come from that topic, which is not the one any more."""
+    wrong = _Wrong(problem=Slug.SOURCE_RECREATED, reason=why)
+    _refuse(
+        [each.id for each in resent],
+        [wrong if each.topic == source.topic else None for each in resent],
+    )
+
+
+def _read(
+    record: PipelineRecord, place: LetterId, found: FoundLetter | GoneLetter | None
+) -> Resent | _Wrong:
+    if isinstance(found, GoneLetter):
+        return _gone(place, found)
+    letter = None if found is None else parted(found.headers)
+    if found is None or letter is None or not _is_meant(record, place, letter.told):
+        return _unknown(f"it is no dead letter of pipeline {record.name}")
+    topic, topic_id = letter.told[named.TOPIC], letter.told[named.TOPIC_ID]
+    misplaced = _misplaced(record, topic, topic_id)
+    if misplaced is not None:
+        return misplaced
+    return Resent(
+        id=str(place),
+        topic=topic,
+        topic_id=topic_id,
+        partition=int(letter.told[named.PARTITION]),
+        offset=place.source,
+        key=found.key,
+        value=found.value,
+        own_headers=letter.own,
+    )
+
+
+def _is_meant(record: PipelineRecord, place: LetterId, told: Mapping[str, str]) -> bool:
+    meant = told[named.UID], told[named.OFFSET]
+    return meant == (record.pipeline_uid, str(place.source)) and told[named.PARTITION].isdecimal()
+
+
+def _misplaced(record: PipelineRecord, topic: str, topic_id: str) -> _Wrong | None:
+    """Why a record that died in that topic cannot go there again."""
+    read = {source.topic: source for stage in record.stages for source in stage.inputs}
+    source = read.get(topic)
+    if source is None:
+        reason = f"pipeline {record.name} does not read {topic} any more"
+        return _Wrong(problem=Slug.SOURCE_NOT_AN_INPUT, reason=reason)
+    if not source.root:
+        reason = f"it died between stages: in {topic}, which another stage writes"
+        return _Wrong(problem=Slug.SOURCE_NOT_AN_INPUT, reason=reason)
+    if source.topic_id != topic_id:
+        reason = f"{topic} was created again: it had id {topic_id}, it has {source.topic_id}"
+        return _Wrong(problem=Slug.SOURCE_RECREATED, reason=reason)
+    return None
+
+
+def _gone(place: LetterId, gone: GoneLetter) -> _Wrong:
+    held = "nothing" if gone.since is None else f"records since {format_moment(gone.since)}"
+    reason = f"{place.topic}[{place.partition}] does not hold it any more: it has {held}"
+    return _Wrong(problem=Slug.DEAD_LETTER_GONE, reason=reason)
+
+
+def _unknown(reason: str) -> _Wrong:
+    return _Wrong(problem=Slug.DEAD_LETTER_NOT_FOUND, reason=reason)
+
+
+def _refuse(ids: Sequence[str], read: Sequence[object]) -> None:
+    """If something is wrong with one of them, by all that is."""
+    wrong = [(index, each) for index, each in enumerate(read) if isinstance(each, _Wrong)]
+    if not wrong:
+        return
+    order = list(HINTS)
+    index, first = min(wrong, key=lambda each: order.index(each[1].problem))
+    detail = f"dead letter {ids[index][:ID_CHARACTERS_MAX]}: {first.reason}"
+    if len(wrong) > 1:
+        detail += f"; and {len(wrong) - 1} more, so none was sent"
+    rejected = [{"index": at, **asdict(each)} for at, each in wrong]
+    raise Refusal(first.problem, detail, hint=HINTS[first.problem], rejected=rejected)
