@@ -6,6 +6,7 @@ for: a Spark driver that only uses `waybill_spark` pays for nothing else.
 
 from typing import TYPE_CHECKING
 
+from waybill.dead_letters import DeadLetter, Dropped, RecordPlace
 from waybill.errors import (
     Conflict,
     Expired,
@@ -33,6 +34,7 @@ from waybill.findings import Change, CheckedStage, Findings
 from waybill.models import (
     AsyncIssuedToken,
     AsyncReceipt,
+    AsyncReplayed,
     FailedRecord,
     Fault,
     IssuedToken,
@@ -40,6 +42,7 @@ from waybill.models import (
     Position,
     Receipt,
     Rejected,
+    Replayed,
     Span,
 )
 from waybill.outcomes import (
@@ -62,11 +65,14 @@ __all__ = [
     "AsyncClient",
     "AsyncIssuedToken",
     "AsyncReceipt",
+    "AsyncReplayed",
     "AsyncToken",
     "Change",
     "CheckedStage",
     "Client",
     "Conflict",
+    "DeadLetter",
+    "Dropped",
     "Expired",
     "FailedRecord",
     "Fault",
@@ -95,7 +101,9 @@ __all__ = [
     "ProblemError",
     "Proposal",
     "Receipt",
+    "RecordPlace",
     "Rejected",
+    "Replayed",
     "SinkProgress",
     "Span",
     "StageProgress",

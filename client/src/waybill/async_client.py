@@ -15,7 +15,15 @@ from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
 from waybill.generations import Generations
-from waybill.models import AsyncIssuedToken, AsyncReceipt, Operation, Position, Span, StartFrom
+from waybill.models import (
+    AsyncIssuedToken,
+    AsyncReceipt,
+    AsyncReplayed,
+    Operation,
+    Position,
+    Span,
+    StartFrom,
+)
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
@@ -143,6 +151,22 @@ class AsyncClient:
             if_match=self._generations.if_match(pipeline, generation),
         )
         return AsyncIssuedToken.read(await self._ask(question), self._hold)
+
+    async def replay(
+        self,
+        pipeline: str,
+        ids: Iterable[str],
+        *,
+        again: bool = False,
+        generation: int | None = None,
+    ) -> AsyncReplayed:
+        """Send dead letters to the topics that they come from, and get the token for them.
+
+        As `Client.replay`.
+        """
+        if_match = self._generations.if_match(pipeline, generation)
+        question = questions.replay(pipeline, ids, again=again, if_match=if_match)
+        return AsyncReplayed.read(await self._ask(question), self._hold)
 
     async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:
         """One token for exactly what the tokens cover, as old as the oldest of them.

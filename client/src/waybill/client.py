@@ -15,7 +15,7 @@ from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
 from waybill.generations import Generations
-from waybill.models import IssuedToken, Operation, Position, Receipt, Span, StartFrom
+from waybill.models import IssuedToken, Operation, Position, Receipt, Replayed, Span, StartFrom
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
@@ -146,6 +146,27 @@ class Client:
             if_match=self._generations.if_match(pipeline, generation),
         )
         return IssuedToken.read(self._ask(question), self._hold)
+
+    def replay(
+        self,
+        pipeline: str,
+        ids: Iterable[str],
+        *,
+        again: bool = False,
+        generation: int | None = None,
+    ) -> Replayed:
+        """Send dead letters to the topics that they come from, and get the token for them.
+
+        Each is sent once, however often it is asked for, and the same ids get the same token; with
+        `again` they are sent once more. All stages, sinks and pipelines that read the topic get
+        them: also a sink that has such a record already. NotFound, Expired (retention took it) or
+        Conflict (its topic was created again, or is no input of the pipeline): `rejected` has the
+        index of each id that cannot be sent, and then none was. TooLarge: send less than 1,000 at
+        once. `generation`: as for `send`.
+        """
+        if_match = self._generations.if_match(pipeline, generation)
+        question = questions.replay(pipeline, ids, again=again, if_match=if_match)
+        return Replayed.read(self._ask(question), self._hold)
 
     def merge(self, tokens: Iterable[AnyToken]) -> Token:
         """One token for exactly what the tokens cover, as old as the oldest of them.

@@ -8,9 +8,9 @@ WaybillError
 ├── ProblemError           Waybill answered with a problem (RFC 9457)
 │   ├── Invalid            400, 422: the request is wrong; `errors` and `rejected` say where
 │   ├── NotAllowed         401, 403: no API key, or one that may not do this
-│   ├── NotFound           404: no such pipeline, input, operation, or no token of ours
+│   ├── NotFound           404: no such pipeline, input, operation, dead letter, or token of ours
 │   ├── Conflict           409: not allowed in the present state
-│   ├── Expired            410: the token is older than tokens live
+│   ├── Expired            410: the token is older than tokens live, or retention took a dead letter
 │   ├── TooLarge           413: send less at once
 │   └── NotReady           429, 502, 503, 504: try again after `retry_after_s`
 ├── KafkaAway              the Kafka of a tracked producer does not answer
@@ -110,7 +110,7 @@ class Conflict(ProblemError):
 
 
 class Expired(ProblemError):
-    """The token is older than tokens live."""
+    """The token is older than tokens live, or retention took a dead letter."""
 
 
 class TooLarge(ProblemError):

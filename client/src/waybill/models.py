@@ -108,6 +108,43 @@ class IssuedTokenOf(Generic[Handle]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedOf(Generic[Handle]):
+    """What became of dead letters that were to be sent again; `token` is for exactly these.
+
+    `replayed` of their records were sent now, `already` before: a record that two sinks refused has
+    two dead letters.
+    """
+
+    token: Handle
+    replayed: int
+    already: int
+    request_id: str | None
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, fields: Fields, hold: Callable[[str], Handle]) -> Self:
+        return cls(
+            token=hold(fields.text("token")),
+            replayed=fields.whole("replayed"),
+            already=fields.whole("already"),
+            request_id=fields.text_or_none("request_id"),
+            raw=fields.raw,
+        )
+
+
+class Replayed(ReplayedOf[Token]):
+    """What became of one `Client.replay`."""
+
+    __slots__ = ()
+
+
+class AsyncReplayed(ReplayedOf[AsyncToken]):
+    """What became of one `AsyncClient.replay`."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRecord:
     """A record that a tracked producer did not deliver to a place that is known."""
 

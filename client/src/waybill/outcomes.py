@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from waybill.dead_letters import DeadLetter, Dropped
 from waybill.errors import (
     ProblemError,
     StillInProgress,
@@ -125,6 +126,9 @@ class PipelineOutcome:
     completed_at: datetime | None
     stages: tuple[StageProgress, ...]
     lost: tuple[LostSpan, ...]
+    dead: tuple[DeadLetter, ...] = ()
+    dead_count: int = 0
+    dropped: tuple[Dropped, ...] = ()
 
     @property
     def iceberg_snapshots(self) -> dict[str, int]:
@@ -139,6 +143,9 @@ class PipelineOutcome:
             completed_at=fields.moment_or_none("completed_at"),
             stages=tuple(StageProgress.read(stage) for stage in fields.objects("stages")),
             lost=tuple(LostSpan.read(span) for span in fields.objects("lost")),
+            dead=tuple(DeadLetter.read(entry) for entry in fields.objects("dead")),
+            dead_count=fields.whole_or_none("dead_count") or 0,
+            dropped=tuple(Dropped.read(entry) for entry in fields.objects("dropped")),
         )
 
 
@@ -147,7 +154,8 @@ class Outcome:
     """What a token's status says, with the progress of each stage and sink.
 
     `parts` is empty unless the token was merged from several pipelines: then each has its own, and
-    `pipeline` is None.
+    `pipeline` is None. `dead_count` of its records are in dead-letter topics, at most; `dead` says
+    which, the first 1,000 of them if it is `dead_truncated`.
     """
 
     kind: OutcomeKind
@@ -158,8 +166,10 @@ class Outcome:
     completed_at: datetime | None = None
     stages: tuple[StageProgress, ...] = ()
     lost: tuple[LostSpan, ...] = ()
-    dead: tuple[Mapping[str, object], ...] = ()
-    dropped: tuple[Mapping[str, object], ...] = ()
+    dead: tuple[DeadLetter, ...] = ()
+    dead_count: int = 0
+    dead_truncated: bool = False
+    dropped: tuple[Dropped, ...] = ()
     eta_s: float | None = None
     parts: tuple[PipelineOutcome, ...] = ()
     retry_after_s: float | None = None
@@ -204,8 +214,10 @@ class Outcome:
             completed_at=fields.moment_or_none("completed_at"),
             stages=tuple(StageProgress.read(stage) for stage in fields.objects("stages")),
             lost=tuple(LostSpan.read(span) for span in fields.objects("lost")),
-            dead=tuple(entry.raw for entry in fields.objects("dead")),
-            dropped=tuple(entry.raw for entry in fields.objects("dropped")),
+            dead=tuple(DeadLetter.read(entry) for entry in fields.objects("dead")),
+            dead_count=fields.whole_or_none("dead_count") or 0,
+            dead_truncated=fields.flag("dead_truncated"),
+            dropped=tuple(Dropped.read(entry) for entry in fields.objects("dropped")),
             eta_s=fields.number_or_none("eta_s"),
             parts=tuple(PipelineOutcome.read(part) for part in fields.objects("parts")),
             retry_after_s=retry_after_s,

@@ -36,7 +36,8 @@ class PipelineFailure:
 class PipelineInput:
     """A topic the pipeline reads; `bases` has the offset it began at, by partition.
 
-    `ignored_records` had fields that are no columns, and `warnings` says which.
+    `ignored_records` had fields that are no columns, and `warnings` says which. `dropped` and
+    `warned` have the number of records by rule: those that were left out, and those that went on.
     """
 
     name: str
@@ -46,6 +47,8 @@ class PipelineInput:
     bases: Mapping[int, int]
     ignored_records: int = 0
     warnings: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    warned: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, fields: Fields) -> "PipelineInput":
@@ -58,7 +61,14 @@ class PipelineInput:
             bases={} if bases is None else {int(key): bases.whole(key) for key in bases.raw},
             ignored_records=fields.whole_or_none("ignored_records") or 0,
             warnings=fields.texts("warnings"),
+            dropped=_counts(fields, "dropped"),
+            warned=_counts(fields, "warned"),
         )
+
+
+def _counts(fields: Fields, key: str) -> dict[str, int]:
+    found = fields.object_or_none(key)
+    return {} if found is None else {name: found.whole(name) for name in found.raw}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,19 @@ def token_for(
     return replace(_post("/v1/tokens", body), headers=headers)
 
 
+def replay(
+    pipeline: str, ids: Iterable[str], *, again: bool = False, if_match: str | None = None
+) -> Question:
+    if isinstance(ids, str):
+        raise TypeError("ids should be an iterable: put a single id into a list")
+    wanted = list(ids)
+    if not wanted:
+        raise Unusable("there are no dead letters to replay")
+    path = f"{_pipeline_path(pipeline)}/dead-letters/replay"
+    headers = JSON if if_match is None else {**JSON, "If-Match": if_match}
+    return replace(_post(path, {"ids": wanted, "again": again}), headers=headers)
+
+
 def merge(tokens: Iterable[AnyToken]) -> Question:
     if isinstance(tokens, str):
         raise TypeError("tokens should be an iterable: put a single token into a list")
@@ -160,6 +173,18 @@ def _post(
 def pipeline_events(name: str) -> Question:
     """What happened to it in the last day."""
     return Question(method="GET", path=f"{_pipeline_path(name)}/events")
+
+
+def dead_letters(name: str, filters: Mapping[str, str | None], cursor: str | None) -> Question:
+    """A page of them, the newest first."""
+    wanted = {**filters, "cursor": cursor}
+    params = {key: value for key, value in wanted.items() if value is not None}
+    return Question(method="GET", path=f"{_pipeline_path(name)}/dead-letters", params=params)
+
+
+def dead_letter(name: str, letter_id: str) -> Question:
+    path = f"{_pipeline_path(name)}/dead-letters/{quote(letter_id, safe='')}"
+    return Question(method="GET", path=path)
 
 
 def event_stream(question: Question, after: str | None) -> Question:

@@ -14,6 +14,8 @@ def summary(outcome: "Outcome") -> str:
     match outcome.kind:
         case "lost":
             facts = list(_losses(outcome))
+        case "dead_lettered":
+            facts = list(_deaths(outcome))
         case "in_progress":
             facts = list(_missing(outcome))
         case _:
@@ -33,6 +35,25 @@ def _losses(outcome: "Outcome") -> Iterator[str]:
     for (topic, reason), size in sizes.items():
         things = thing if size == 1 else f"{thing}s"
         yield f"{size} {things} of {topic} ({reason})" if topic and size else reason
+
+
+def _deaths(outcome: "Outcome") -> Iterator[str]:
+    """A record that two sinks refuse is one; what is not known exactly is `up to` so many."""
+    if outcome.dead_truncated:
+        yield f"up to {outcome.dead_count} records"
+        return
+    exact: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    up_to: Counter[tuple[str, str]] = Counter()
+    for dead in outcome.dead:
+        places = exact.setdefault((dead.topic, dead.reason), set())
+        if dead.exact:
+            places.add((dead.partition, dead.offset))
+        else:
+            up_to[dead.topic, dead.reason] += dead.up_to
+    for kind, places in exact.items():
+        size = len(places) + up_to[kind]
+        things = "record" if size == 1 else "records"
+        yield f"{'up to ' if up_to[kind] else ''}{size} {things} of {kind[0]} ({kind[1]})"
 
 
 def _missing(outcome: "Outcome") -> Iterator[str]:

@@ -1,10 +1,10 @@
 """Watches a token until it is final or the time is over, and tells the outcome."""
 
-import json
 from typing import TYPE_CHECKING
 
 from waybill.cli import render
 from waybill.cli.progress import ProgressView, progress_rows
+from waybill.dead_letters import DeadLetter, Dropped
 from waybill.errors import StillInProgress, StillUnknown
 from waybill.outcomes import LostSpan, Outcome
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from waybill.client import Client
+
+DEAD_LINES_MAX = 10  # then it is no answer to read, but a list
 
 
 def watch(client: "Client", token: str, timeout_s: float) -> Outcome:
@@ -34,13 +36,49 @@ def outcome_lines(outcome: Outcome) -> "list[Text]":
     if rows := [("", *row) for row in progress_rows(outcome)]:
         lines += render.table(rows)
     lines += [render.words(" ", "lost", _describe_loss(span)) for span in outcome.lost]
-    lines += [render.words(" ", "dead", json.dumps(entry)) for entry in outcome.dead]
-    lines += [render.words(" ", "dropped", json.dumps(entry)) for entry in outcome.dropped]
+    lines += _dead_lines(outcome)
+    lines += [render.words(" ", "dropped", _describe_drop(drop)) for drop in outcome.dropped]
     return lines
 
 
+def _dead_lines(outcome: Outcome) -> "list[Text]":
+    """Of many the first; the command that has all needs the name of one pipeline."""
+    if not outcome.dead:
+        return []
+    lines = render.table([_dead_row(dead) for dead in outcome.dead[:DEAD_LINES_MAX]])
+    left = len(outcome.dead) - DEAD_LINES_MAX
+    if left > 0 or outcome.dead_truncated:
+        more = "more" if outcome.dead_truncated else f"{left} more"
+        told = f"and {more}; in all at most {render.count(outcome.dead_count, 'record')}"
+        name = outcome.pipeline or "PIPELINE"
+        lines.append(render.words("  dead", f"{told}: -o json, or `waybill dlq list {name}`"))
+    return lines
+
+
+def _dead_row(dead: DeadLetter) -> tuple[str, ...]:
+    where = f"{dead.topic}[{dead.partition}]"
+    if dead.exact:
+        where = f"{where}@{dead.offset}"
+    else:
+        where = f"{where} {dead.start} to {dead.end - 1}, up to {dead.up_to}"
+    who = f"{dead.stage}.{dead.sink}" if dead.sink else dead.stage
+    why = f"{dead.reason} {dead.rule}" if dead.rule else dead.reason
+    message = " ".join(dead.message.split())
+    return ("", "dead", where, who, why, str(dead.dead_letter or ""), message)
+
+
+def _describe_drop(drop: Dropped) -> str:
+    return f"up to {render.count(drop.up_to, 'record')} by {drop.rule} in {drop.stage}"
+
+
 def _records(outcome: Outcome) -> str:
-    return "" if outcome.accepted is None else render.count(outcome.accepted, "record")
+    facts = []
+    if outcome.accepted is not None:
+        facts.append(render.count(outcome.accepted, "record"))
+    if outcome.dead_count:
+        exact = all(dead.exact for dead in outcome.dead)
+        facts.append(f"{'' if exact else 'up to '}{outcome.dead_count} dead")
+    return ", ".join(facts)
 
 
 def _duration(outcome: Outcome) -> str:

@@ -92,14 +92,26 @@ def _input(item: PipelineInput) -> tuple[str, ...]:
 
 
 def _warnings(item: PipelineInput) -> "list[Text]":
-    if not item.warnings:
-        return []
-    had = f"{render.count(item.ignored_records, 'record')} of input {item.name} had"
-    return [
-        render.words(""),
-        render.words("warning:", f"{had} fields that are no columns; these were left out:"),
-        *(render.words(" ", warning) for warning in item.warnings),
-    ]
+    lines: list[Text] = []
+    if item.warnings:
+        had = f"{_records(item.ignored_records, item)} had"
+        lines += [
+            render.words(""),
+            render.words("warning:", f"{had} fields that are no columns; these were left out:"),
+            *(render.words(" ", warning) for warning in item.warnings),
+        ]
+    for counts, what in ((item.dropped, "dropped"), (item.warned, "only warned of")):
+        if counts:
+            rules = ", ".join(f"{rule} {number}" for rule, number in sorted(counts.items()))
+            number = sum(counts.values())
+            was = "was" if number == 1 else "were"
+            told = f"{_records(number, item)} {was} {what}, by rule: {rules}"
+            lines += [render.words(""), render.words("warning:", told)]
+    return lines
+
+
+def _records(number: int, item: PipelineInput) -> str:
+    return f"{render.count(number, 'record')} of input {item.name}"
 
 
 def _stage(stage: PipelineStage, lag: Lag) -> list[tuple[str, str, str]]:

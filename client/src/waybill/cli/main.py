@@ -20,6 +20,7 @@ from waybill.cli import (
     versions,
 )
 from waybill.cli.contexts import contexts
+from waybill.cli.dlq import dlq
 from waybill.cli.keys import keys
 from waybill.cli.options import ContextOption, QuietOption, RootGroup, UrlOption
 from waybill.cli.render import Form, OutputOption, data
@@ -105,6 +106,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(tokens, name="token")
+app.add_typer(dlq, name="dlq")
 app.add_typer(keys, name="keys")
 app.add_typer(contexts, name="context")
 app.command()(versions.version)

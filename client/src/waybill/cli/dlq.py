@@ -1,0 +1,185 @@
+"""The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Annotated, Any
+
+import typer
+
+from waybill import questions
+from waybill.cli import render
+from waybill.cli.exits import ExitCode
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import CommandGroup, PipelineArgument, connect_to_change, direct
+from waybill.dead_letters import RecordPlace
+from waybill.fields import Fields
+
+TIMEOUT_S = 60.0  # topics are read while it is asked
+AT_ONCE = 1_000  # dead letters in one request
+HEADER = ("ID", "AT", "STAGE", "SINK", "REASON", "FROM", "MESSAGE")
+
+dlq = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List, show and replay records that a pipeline could not process.",
+)
+
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", help="malformed, violated, failed or refused")
+]
+StageOption = Annotated[str | None, typer.Option("--stage", help="the stage that found them")]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="as 2026-11-25T09:00:00Z: those since then"),
+]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="as `waybill dlq list` shows it")]
+
+
+@dlq.command("list")
+def list_(
+    name: PipelineArgument,
+    *,
+    reason: ReasonOption = None,
+    stage: StageOption = None,
+    since: SinceOption = None,
+    most: Annotated[int, typer.Option("-n", "--limit", min=1, help="show at most so many")] = 100,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Show dead letters, the newest first.
+
+    They are read from the dead-letter topics, as long as these keep them. Key and value are
+    shortened with -o json: `waybill dlq show` has all of them.
+
+    \b
+    Example:
+      waybill dlq list orders --reason malformed
+
+    Exit codes: 0 ok · 1 error, also when there is no such pipeline
+    """
+    filters = {"reason": reason, "stage": stage, "since": since}
+    found: list[Fields] = []
+    for letter in _letters(name, filters):
+        found.append(letter)
+        if len(found) == most:
+            break
+    if output is Form.JSON:
+        render.as_json({"items": [letter.raw for letter in found]})
+    elif found:
+        render.data(render.table([_row(letter) for letter in found], header=HEADER))
+    else:
+        render.talk("nothing died, as far as the dead-letter topics tell")
+
+
+@dlq.command("show")
+def show(name: PipelineArgument, id: IdArgument, output: OutputOption = Form.TABLE) -> None:
+    """Show one dead letter: why it died, and the record as it was.
+
+    \b
+    Exit codes: 0 ok · 1 error, also when retention has removed it
+    """
+    with closing(direct(TIMEOUT_S)) as connection:
+        letter = connection.ask(questions.dead_letter(name, id))
+    if output is Form.JSON:
+        render.as_json(letter.raw)
+        return
+    rows = [(key, str(value)) for key, value in _flat(letter.raw) if value is not None]
+    render.data(render.table(rows))
+
+
+@dlq.command("replay")
+def replay(
+    name: PipelineArgument,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="which")] = None,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="all that `waybill dlq list` shows with these options")
+    ] = False,
+    reason: ReasonOption = None,
+    stage: StageOption = None,
+    since: SinceOption = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="also those that were sent again before")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="with --all: do not ask")] = False,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Send dead letters to the topics that they come from, and print a token for them.
+
+    Every stage, sink and pipeline that reads the topic gets the record again, also a sink that has
+    its row: right for upserts, doubled rows for append. A record is sent once, however often it is
+    asked for; --again sends it one more time.
+
+    \b
+    Example:
+      waybill dlq replay orders --all --reason malformed | xargs waybill token wait
+
+    Exit codes: 0 ok · 1 error, also when one of them cannot be sent: then none is · 2 usage
+    """
+    if bool(ids) == everything:
+        raise typer.BadParameter("give ids, or --all")
+    filters = {"reason": reason, "stage": stage, "since": since}
+    wanted = list(ids or (letter.text("id") for letter in _letters(name, filters)))
+    if not wanted:
+        render.talk("there is nothing to replay")
+        return
+    if everything and not yes:
+        _confirm(len(wanted))
+    with connect_to_change() as client:
+        tokens, replayed, already = [], 0, 0
+        for at in range(0, len(wanted), AT_ONCE):
+            done = client.replay(name, wanted[at : at + AT_ONCE], again=again)
+            tokens.append(done.token)
+            replayed, already = replayed + done.replayed, already + done.already
+        token = tokens[0] if len(tokens) == 1 else client.merge(tokens)
+    if output is Form.JSON:
+        render.as_json({"token": str(token), "replayed": replayed, "already": already})
+        return
+    before = f", {already} were sent before" if already else ""
+    render.talk(f"{render.count(replayed, 'record')} sent again{before}")
+    render.exactly(str(token))
+
+
+def _confirm(number: int) -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        render.complain(
+            f"error: {render.count(number, 'dead letter')} would be sent again",
+            "hint: if all are meant, add --yes",
+        )
+        raise typer.Exit(ExitCode.USAGE)
+    if not typer.confirm(f"Send {render.count(number, 'dead letter')} again?", err=True):
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def _letters(name: str, filters: Mapping[str, str | None]) -> Iterator[Fields]:
+    """Page by page."""
+    with closing(direct(TIMEOUT_S)) as connection:
+        cursor: str | None = None
+        while True:
+            page = connection.ask(questions.dead_letters(name, filters, cursor))
+            yield from page.objects("items")
+            cursor = page.text_or_none("next_cursor")
+            if cursor is None:
+                return
+
+
+def _row(letter: Fields) -> tuple[str, ...]:
+    source = letter.object_or_none("source")
+    at = "" if source is None else str(RecordPlace.read(source))
+    told = (letter.text_or_none(name) or "" for name in ("stage", "sink", "reason"))
+    return (
+        letter.text("id"),
+        letter.text_or_none("at") or "",
+        *told,
+        at,
+        letter.text_or_none("message") or "",
+    )
+
+
+def _flat(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, object]]:
+    for key, each in value.items():
+        if isinstance(each, Mapping):
+            yield from _flat(each, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", each

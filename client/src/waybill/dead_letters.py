@@ -1,0 +1,100 @@
+"""Records that a stage could not process, as the outcome of their token tells them.
+
+Never talks to anything.
+"""
+
+from dataclasses import dataclass
+
+from waybill.fields import Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordPlace:
+    """Where a record stands in Kafka."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
+    @classmethod
+    def read(cls, fields: Fields) -> "RecordPlace":
+        return cls(
+            topic=fields.text("topic"),
+            partition=fields.whole("partition"),
+            offset=fields.whole("offset"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A record that went to a dead-letter topic, why, and where it lies (`dead_letter`).
+
+    Where `exact` is False, up to `up_to` of the records from `start` to before `end` died: what
+    they had become did, in a later stage, or it is long ago. `sink` is the only one that lacks it;
+    None: all of the stage do. `id` is what `Client.replay` takes. `replayed_as`: where it stands
+    since it was sent again.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    up_to: int = 1
+    exact: bool = True
+    stage: str
+    sink: str | None
+    reason: str
+    rule: str | None
+    message: str
+    dead_letter: RecordPlace | None
+    id: str | None = None
+    replayed_as: RecordPlace | None
+
+    @property
+    def offset(self) -> int:
+        """Of the record; where it is not `exact`, of the first that it may be."""
+        return self.start
+
+    @classmethod
+    def read(cls, fields: Fields) -> "DeadLetter":
+        exact = fields.flag("exact")
+        start = fields.whole("offset" if exact else "start")
+        return cls(
+            topic=fields.text("topic"),
+            partition=fields.whole("partition"),
+            start=start,
+            end=start + 1 if exact else fields.whole("end"),
+            up_to=1 if exact else fields.whole("up_to"),
+            exact=exact,
+            stage=fields.text("stage"),
+            sink=fields.text_or_none("sink"),
+            reason=fields.text("reason"),
+            rule=fields.text_or_none("rule"),
+            message=fields.text_or_none("message") or "",
+            dead_letter=_place(fields, "dead_letter"),
+            id=fields.text_or_none("id"),
+            replayed_as=_place(fields, "replayed_as"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Up to `up_to` records that the manifest says to drop were in the token's batches."""
+
+    rule: str
+    stage: str
+    up_to: int
+
+    @classmethod
+    def read(cls, fields: Fields) -> "Dropped":
+        return cls(
+            rule=fields.text("rule"), stage=fields.text("stage"), up_to=fields.whole("up_to")
+        )
+
+
+def _place(fields: Fields, name: str) -> RecordPlace | None:
+    found = fields.object_or_none(name)
+    return None if found is None else RecordPlace.read(found)
