@@ -74,12 +74,12 @@ def services(around: Surroundings) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def waybill(around: Surroundings) -> Iterator[Waybill]:
-    """All services, and a pipeline that runs."""
+def waybill(around: Surroundings, more: str = "") -> Iterator[Waybill]:
+    """All services, and a pipeline that runs; `more` of its manifest."""
     name = f"orders-{uuid.uuid4().hex[:8]}"
     with services(around) as urls:
         with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
-            apply(ingress, status, name)
+            apply(ingress, status, name, more=more)
         way = TopicPair(source=f"{name}.in", target=f"{name}.out")
         yield Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
 
@@ -88,8 +88,8 @@ def manifest(name: str, query: str = QUERY) -> str:
     return MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=query)
 
 
-def apply(ingress: Http, status: Http, name: str, query: str = QUERY) -> None:
-    text = manifest(name, query).encode()
+def apply(ingress: Http, status: Http, name: str, query: str = QUERY, more: str = "") -> None:
+    text = (manifest(name, query) + more).encode()
     told = ingress.ask("PUT", f"/v1/pipelines/{name}?wait=0", text, "application/yaml")
     assert isinstance(told, dict)
     await_done(status, told["operation"])

@@ -1,4 +1,4 @@
-"""R3 and R16: how many records a stage takes in a second while they pour in."""
+"""R3, R16 and R24: how many records a stage takes in a second while they pour in."""
 
 import threading
 import time
@@ -16,6 +16,9 @@ from bench.surroundings import Surroundings
 RECORDS = 200_000  # in each turn
 AT_ONCE = 10_000
 ASKING = 4
+BAD_EVERY = 100
+BAD = b'{"order_id": 1, "customer": "ada", "amou'
+BUDGET = "deadLetter: {budget: 10000 per 1 second}\n"  # of a batch of 50,000, one of a hundred
 POLL_S = 0.1
 TIMEOUT_S = 180.0
 
@@ -30,13 +33,17 @@ class Flood:
         self._consumer = reader(around.kafka, way.target)
         stack.callback(self._consumer.close)
 
-    def rate(self) -> float:
-        """Records per second, from the first one's produce until the last one is visible."""
+    def rate(self, bad_every: int = 0) -> float:
+        """Records per second, from the first one's produce until the last one is visible.
+
+        One of so many is no JSON, and never comes out.
+        """
+        bad = range(0, RECORDS, bad_every) if bad_every else ()
         began = time.perf_counter()
         for number in range(RECORDS):
-            self._producer.produce(self._way.source, value=order(number))
+            self._producer.produce(self._way.source, value=BAD if number in bad else order(number))
         self._producer.flush()
-        left = RECORDS
+        left = RECORDS - len(bad)
         while left > 0:
             left -= len(self._consumer.consume(AT_ONCE, POLL_S))
             if time.perf_counter() - began > TIMEOUT_S:
@@ -61,6 +68,13 @@ def asked_against_unasked(around: Surroundings) -> Iterator[Turns]:
                 return flood.rate()
 
         yield Turns(ours=asked, theirs=flood.rate)
+
+
+@contextmanager
+def bad_against_clean(around: Surroundings) -> Iterator[Turns]:
+    with waybill(around, BUDGET) as pipeline, ExitStack() as stack:
+        flood = Flood(around, pipeline.way, stack)
+        yield Turns(ours=lambda: flood.rate(BAD_EVERY), theirs=flood.rate)
 
 
 @contextmanager
@@ -106,4 +120,13 @@ R16 = Contest(
     unit="/s",
     target=0.97,
     begin=asked_against_unasked,
+)
+R24 = Contest(
+    key="R24",
+    what=f"{RECORDS:,} records poured in",
+    ours=f"one of {BAD_EVERY} is no JSON, and goes to a dead-letter topic",
+    theirs="all of them fit",
+    unit="/s",
+    target=0.8,
+    begin=bad_against_clean,
 )

@@ -9,7 +9,6 @@ from typing import Final
 from examples.truth.report import Finding, records, unmet
 from examples.truth.scene import Scene, said, told
 from examples.truth.topics import cut_off, order, size
-from examples.truth.waybill_side import blocked_by
 from waybill import Outcome, Span
 
 
@@ -21,21 +20,24 @@ def unparsable_record(scene: Scene) -> Finding:
     place = f"{topic}[0]@{sent.start + bad}"
     truth = f"{size(sent)} records; {size(sent) - len(readable)} cannot be read: {place}"
     scene.tell_truth(truth)
-    token, starting = waybill.token(sent), waybill.start()
+    token = waybill.token(sent)
+    waybill.start()
     run = scene.let_bare_run(topic)
-    why, outcome = waybill.failure(starting), waybill.blocked(token)
-    scene.tell_waybill(why, outcome)
+    outcome = waybill.wait(token)
+    scene.tell_waybill(outcome)
     rows = waybill.numbers()
+    waybill.stop()
+    buried = scene.topics.values(f"{topic}.dlq")
     demands = {
-        f"it names {place}": place in why,
-        "the token is in_progress": outcome.kind == "in_progress",
-        "the token says what blocks it": blocked_by(outcome) is not None,
-        "nothing of the batch is in the table": rows == [],
+        "the token is dead_lettered": outcome.kind == "dead_lettered",
+        f"it names {place}": _dead(outcome) == [(topic, 0, sent.start + bad)],
+        "the dead-letter topic has the record as it was": buried == [cut_off(bad)],
+        "each readable record is in the table, once": _exactly(readable, rows),
     }
     return Finding(
         truth=(truth,),
         bare=(said(run), records(readable, "readable records", scene.bare.numbers(topic))),
-        waybill=(f"stops: {why}", told(outcome), records(readable, "readable records", rows)),
+        waybill=(told(outcome), records(readable, "readable records", rows)),
         wrong=unmet(demands),
     )
 
@@ -162,6 +164,10 @@ def _lost(outcome: Outcome, reason: str, span: Span) -> bool:
     """Whether exactly `span` is lost, for that reason."""
     spans = [(lost.reason, lost.topic, lost.start, lost.end) for lost in outcome.lost]
     return outcome.kind == "lost" and spans == [(reason, span.topic, span.start, span.end)]
+
+
+def _dead(outcome: Outcome) -> list[tuple[str, int, int]]:
+    return [(dead.topic, dead.partition, dead.offset) for dead in outcome.dead]
 
 
 def _exactly(numbers: Iterable[int], rows: Iterable[int | None]) -> bool:

@@ -65,6 +65,7 @@ def told(outcome: Outcome) -> str:
     facts = [f"token {outcome.kind}"]
     if blocker := blocked_by(outcome):
         facts.append(f"blocked by {blocker}")
+    facts += [f"{d.reason}, {d.topic}[{d.partition}]@{d.offset}" for d in outcome.dead]
     for lost in outcome.lost:
         end = "" if lost.end is None else lost.end - 1
         facts.append(f"{lost.reason}, {lost.topic}[{lost.partition}] {lost.start} to {end}")

@@ -10,7 +10,7 @@ from confluent_kafka.admin import NewTopic
 from examples.truth.waiting import Late, until
 from waybill import Span
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
-from waybill_shared.kafka.clients import make_producer, position_of
+from waybill_shared.kafka.clients import make_producer, position_of, read_to_end
 
 WAIT_S: Final = 60.0
 
@@ -41,6 +41,12 @@ class Topics:
             f"no record of {topic} before {before}",
             within_s=WAIT_S,
         )
+
+    def values(self, topic: str) -> list[bytes]:
+        """Of all that stands there."""
+        found = self._admin.identify([topic])
+        partitions = found[topic].partitions if topic in found else ()
+        return [m.value() or b"" for m in read_to_end(self._admin.cluster, topic, partitions)]
 
     def produce(self, topic: str, records: Iterable[bytes]) -> Span:
         """Where they stand, as Kafka has acknowledged it."""

@@ -85,13 +85,6 @@ class WaybillSide:
     def wait(self, token: str) -> Outcome:
         return self._client.wait(token, timeout_s=WAIT_S)
 
-    def blocked(self, token: str) -> Outcome:
-        """The outcome, once it is final or says what it waits for."""
-        for outcome in self._client.follow(token, timeout_s=WAIT_S):
-            if outcome.final or blocked_by(outcome):
-                break
-        return outcome
-
     def hold_after_commit(self) -> None:
         """Let the driver halt when its next rows are committed and nobody knows of it."""
         self._point().touch()
