@@ -7,6 +7,7 @@ from waybill_shared.contract.events import (
     Beat,
     Command,
     Commit,
+    DeadLetters,
     Definition,
     Fact,
     Fence,
@@ -24,6 +25,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
     from_vector,
 )
+from waybill_shared.contract.replays import Replay, ReplayedRecord
 from waybill_shared.contract.slots import SLOT_VERSION
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import Action, OperationState
@@ -161,7 +163,7 @@ def make_commit(
 
 
 def make_fact(
-    body: Definition | Commit | None = None, *, uid: str = UID, generation: int = 1
+    body: Definition | Commit | DeadLetters | None = None, *, uid: str = UID, generation: int = 1
 ) -> Fact:
     return Fact(
         tenant=TENANT,
@@ -315,4 +317,36 @@ def make_snapshot(slot: str, *, partition: int = 0, position: int = 0, uid: str 
         slot_version=SLOT_VERSION,
         slot=slot,
         at=NOW,
+    )
+
+
+def make_replayed(
+    offset: int = 17,
+    new_offset: int = 40,
+    *,
+    topic_id: str = ORDERS_ID,
+    partition: int = 0,
+    at: int = NOW,
+    generation: int = 1,
+) -> ReplayedRecord:
+    return ReplayedRecord(
+        topic="orders.in",
+        topic_id=topic_id,
+        partition=partition,
+        offset=offset,
+        new_partition=partition,
+        new_offset=new_offset,
+        generation=generation,
+        at=at,
+    )
+
+
+def make_replay(*records: ReplayedRecord, token: str = "wb1.token") -> Replay:
+    return Replay(
+        tenant=TENANT,
+        pipeline_uid=UID,
+        at=NOW,
+        request_id="r",
+        token=token,
+        records=records or (make_replayed(),),
     )

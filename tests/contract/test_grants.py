@@ -8,13 +8,19 @@ import pytest
 
 from waybill_shared.access.acl_commands import acl_commands
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.grants import KAFKA_GRANTS, PREFIX, REDIS_GRANTS
+from waybill_shared.contract.grants import (
+    KAFKA_GRANTS,
+    PREFIX,
+    REDIS_GRANTS,
+    PipelineTopics,
+)
 from waybill_shared.contract.routes import SERVICES
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.tools.grants_page import tables
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "existing-clusters.md"
+TOPICS = PipelineTopics(inputs=["orders.in"], outputs=["made by *"], dead_letters=["orders.in.dlq"])
 CHANGES = {"hset", "hincrby", "zadd", "zremrangebyrank", "del", "publish"}
 
 
@@ -55,11 +61,7 @@ def test_the_page_has_the_tables_as_they_are() -> None:
 
 
 def test_commands_name_user_and_pattern() -> None:
-    printed = list(
-        acl_commands(
-            "kafka:9092", "ours", "{service}@team", inputs=["orders.in"], outputs=["made by *"]
-        )
-    )
+    printed = list(acl_commands("kafka:9092", "ours", "{service}@team", TOPICS))
     assert (
         "kafka-acls.sh --bootstrap-server kafka:9092 --command-config admin.properties --add"
         " --allow-principal User:ingress@team --operation Write --topic orders.in"
@@ -67,7 +69,14 @@ def test_commands_name_user_and_pattern() -> None:
     transactions = [line for line in printed if "--transactional-id" in line]
     assert [line.partition(" --operation ")[2] for line in transactions] == [
         f"Write --transactional-id {begins} --resource-pattern-type prefixed"
-        for begins in ("ours/token_tracker/", "ours/")
+        for begins in ("ours/ingress/", "ours/token_tracker/", "ours/")
+    ]
+    dead = [line.partition("User:")[2] for line in printed if " orders.in.dlq" in line]
+    assert dead == [
+        "ingress@team --operation Read --topic orders.in.dlq  # only to replay dead letters",
+        "stage_runner@team --operation Write --topic orders.in.dlq",
+        "stage_runner@team --operation Create --topic orders.in.dlq  # only to create topics",
+        "status@team --operation Read --topic orders.in.dlq  # only to list dead letters",
     ]
     (sinks,) = [line for line in printed if "--operation Read --operation Write --topic 'm" in line]
     assert shlex.split(sinks)[-4:] == ["--topic", "made by ", "--resource-pattern-type", "prefixed"]
@@ -78,7 +87,7 @@ def test_commands_name_user_and_pattern() -> None:
 @pytest.mark.parametrize("topic", ["*", "our*", "ours.*", "ours.commits"])
 def test_a_pattern_that_would_let_others_write_commits_is_refused(topic: str) -> None:
     with pytest.raises(UserError, match=r"ours\.commits, which only the stage runner may write"):
-        list(acl_commands("k", "ours", "u", inputs=[topic], outputs=[]))
+        list(acl_commands("k", "ours", "u", PipelineTopics(dead_letters=[topic])))
 
 
 def test_no_client_is_made_past_the_place_that_knows_users_and_certificates() -> None:

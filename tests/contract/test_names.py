@@ -7,9 +7,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("shared", "services", "spark", "client", "infra")
-ROLES = {"KafkaTopics", "Loop", "News", "Settings", "Topics"}
+ROLES = {"KafkaTopics", "Loop", "News", "Replays", "Settings", "Topics"}
 """What several services have, each its own."""
-TOLD_TO_USERS = {"Change", "LostSpan", "Outcome", "OutcomeKind", "Receipt", "Span", "Token"}
+TOLD_TO_USERS = {
+    "Change", "DeadLetter", "Dropped", "LostSpan", "Outcome", "OutcomeKind", "Receipt", "Span",
+    "Token",
+}  # fmt: skip
 """The same for the SDK, which needs nothing of the services."""
 DECLARED_AND_OPENED = {"Sink"}
 

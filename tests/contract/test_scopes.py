@@ -11,7 +11,9 @@ from fastapi.testclient import TestClient
 import waybill_ingress.adapters.http as of_ingress
 import waybill_ingress.adapters.pipelines_http as of_changes
 import waybill_ingress.adapters.propose_http as of_proposals
+import waybill_ingress.adapters.replays_http as of_replays
 import waybill_ingress.adapters.validate_http as of_checks
+import waybill_status.adapters.dead_letters_http as of_dead_letters
 import waybill_status.adapters.http as of_status
 import waybill_status.adapters.pipelines_http as of_pipelines
 from waybill_shared.access.api_keys import add_key
@@ -37,6 +39,7 @@ def routers(service: str) -> list[APIRouter]:
             of_status.tokens_router(NOBODY, query_bytes_max=1),
             of_pipelines.pipelines_router(NOBODY),
             of_pipelines.events_router(NOBODY, NOBODY, caught_up=bool),
+            of_dead_letters.dead_letters_router(NOBODY),
             of_status.operations_router(NOBODY),
         ]
     return [
@@ -44,6 +47,7 @@ def routers(service: str) -> list[APIRouter]:
         of_ingress.tokens_router(NOBODY, NOBODY, body_bytes_max=1),
         of_changes.pipelines_router(NOBODY, NOBODY),
         of_checks.validate_router(NOBODY, NOBODY),
+        of_replays.replays_router(NOBODY),
         of_proposals.propose_router(NOBODY),
     ]
 
@@ -116,7 +120,7 @@ def test_reading_changes_nothing_and_only_admins_change_pipelines() -> None:
     for route in ROUTES:
         if route.method == "GET" or route.path.endswith("/query"):
             assert route.scope is Scope.READ, route
-        elif route.path.endswith(("/records", "/tokens", "/validate", "/propose")):
+        elif route.path.endswith(("/records", "/replay", "/tokens", "/validate", "/propose")):
             assert route.scope is Scope.WRITE, route
         else:
             assert route.scope is Scope.ADMIN, route

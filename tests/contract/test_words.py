@@ -26,7 +26,7 @@ from waybill_shared.contract.words import (
     Word,
 )
 from waybill_shared.tools.words_page import render
-from waybill_status.core.outcomes import FINAL
+from waybill_status.core.judgements import FINAL
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "shared/src/waybill_shared/contract/words.py"

@@ -1,5 +1,6 @@
 """The tracker's `Journal`: what a restart begins with, and how far the facts go."""
 
+from dataclasses import replace
 from typing import Final, Protocol
 
 import pytest
@@ -28,7 +29,8 @@ class Bench(Protocol):
         """So many facts come, and the tracker has read them."""
 
     def saved(self) -> tuple[dict[str, str], int]:
-        """What the next tracker would find: slots by uid, and from where it would read."""
+        """What the next tracker would find: slots by uid, chunks by their keys behind it, and from
+        where it would read."""
 
     def replace(self) -> None:
         """Another tracker takes over; this one goes on as if it had not."""
@@ -57,6 +59,19 @@ class JournalContract:
         bench.journal.save([], {bench.partition: FACTS})
         assert bench.saved() == ({one: text(one, 2), other: text(other, 1)}, FACTS)
 
+    def test_chunks_of_dead_letters_stand_beside_the_slot(self, bench: Bench) -> None:
+        """Each until it is another one, or is no more."""
+        uid = bench.uids[0]
+        bench.tell(FACTS)
+        chunks = [chunk(bench, uid, 0, "a"), chunk(bench, uid, 1, "b"), chunk(bench, uid, 2, "c")]
+        bench.journal.save([snapshot(bench, uid, 1), *chunks], {bench.partition: 1})
+        all_three = {f"{uid}/dead/0": "a", f"{uid}/dead/1": "b", f"{uid}/dead/2": "c"}
+        assert bench.saved() == ({uid: text(uid, 1), **all_three}, 1)
+        fewer = [chunk(bench, uid, 1, "d"), chunk(bench, uid, 2, "")]
+        bench.journal.save([snapshot(bench, uid, 2), *fewer], {bench.partition: 2})
+        two = {f"{uid}/dead/0": "a", f"{uid}/dead/1": "d"}
+        assert bench.saved() == ({uid: text(uid, 2), **two}, 2)
+
     def test_who_was_replaced_saves_nothing(self, bench: Bench) -> None:
         one, other = bench.uids
         bench.tell(FACTS)
@@ -79,6 +94,10 @@ class JournalContract:
 
 def text(uid: str, generation: int) -> str:
     return pack(Slot(tenant=TENANT, pipeline_uid=uid, generation=generation), ())
+
+
+def chunk(bench: Bench, uid: str, number: int, packed: str) -> Snapshot:
+    return replace(make_snapshot(packed, partition=bench.partition, uid=uid), chunk=number)
 
 
 def snapshot(bench: Bench, uid: str, generation: int) -> Snapshot:

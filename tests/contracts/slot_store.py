@@ -10,12 +10,14 @@ import pytest
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import (
     NON_FINAL_AGE_MS_MAX,
+    DeadEntry,
     Progress,
     SinkState,
     Slot,
     entry_of,
 )
 from waybill_status.app.ports import SlotStore
+from waybill_status.core.dead import DeadRun
 from waybill_status.core.views import PipelineKey, SlotReading, Stamp, usable_slot
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
 
@@ -35,8 +37,16 @@ class Bench(Protocol):
 
     def ask(self, question: Ask[T]) -> T: ...
 
-    def write(self, slot: Slot, *, mark: str, history: Sequence[Progress] = ()) -> None:
-        """The histories of its sinks are what they were, and `history` behind it."""
+    def write(
+        self,
+        slot: Slot,
+        *,
+        mark: str,
+        history: Sequence[Progress] = (),
+        dead: Sequence[DeadEntry] = (),
+    ) -> None:
+        """The histories of its sinks are what they were, and `history` behind it; so are its
+        entries of dead letters."""
 
     def confirm(self, slot: Slot, *, mark: str) -> None: ...
 
@@ -129,6 +139,38 @@ class SlotStoreContract:
         assert bench.ask(lambda store: store.count(ONE, "enrich/copy@1")) == 0
         assert bench.ask(lambda store: store.at_rank(ONE, "enrich/copy@1", 0)) is None
 
+    def test_entries_are_found_by_what_they_reach_into(self, bench: Bench) -> None:
+        bench.write(SLOT, mark="a", dead=[entry(3), entry(7), entry(2, 20), entry(5, partition=1)])
+        bench.write(SLOT, mark="b", dead=[entry(9)])
+        for start, end, found in (
+            (0, 3, {2}),
+            (3, 4, {2, 3}),
+            (4, 9, {2, 7}),
+            (8, 10, {2, 9}),
+            (20, 99, set()),
+        ):
+            read = letters(bench, run(start, end))
+            assert {each.start for each in read if each.start < end and start < each.end} == found
+        two = letters(bench, run(3, 4), run(6, 8), run(0, 9, partition=1))
+        assert {entry(3), entry(7), entry(5, partition=1)} <= set(two)
+        assert len(set(two)) == len(two)
+
+    def test_entries_are_counted_with_the_stamp_that_they_stand_by(self, bench: Bench) -> None:
+        bench.write(SLOT, mark="a", dead=[entry(3), entry(7), entry(5, partition=1)])
+        runs = [run(0, 1), run(9, 10, partition=1), run(0, 9, partition=2)]
+        found = bench.ask(lambda store: store.dead(ONE, runs, 9))
+        assert found.counts == {("T", 0): 2, ("T", 1): 1, ("T", 2): 0}
+        assert ageless(found.stamp) == ageless(read(bench).stamp)
+        other = bench.ask(lambda store: store.dead(OTHER, runs, 9))
+        assert (set(other.counts.values()), other.stamp.run_id) == ({0}, None)
+
+    def test_no_more_entries_are_read_than_are_asked_for(self, bench: Bench) -> None:
+        bench.write(SLOT, mark="a", dead=[*map(entry, range(9)), entry(0, partition=1)])
+        for count in (1, 5, 10):
+            runs = [run(0, 4), run(5, 9), run(0, 1, partition=1)]
+            found = bench.ask(lambda store, n=count, runs=runs: store.dead(ONE, runs, n))  # type: ignore[misc]
+            assert len(found.entries) == min(count, 9)
+
     def test_who_listens_is_woken_by_each_write_and_by_no_confirmation(self, bench: Bench) -> None:
         other = replace(SLOT, pipeline_uid=OTHER[1])
 
@@ -151,6 +193,7 @@ class SlotStoreContract:
             lambda store: store.newest(ONE, SINK, 1),
             lambda store: store.count(ONE, SINK),
             lambda store: store.at_rank(ONE, SINK, 0),
+            lambda store: store.dead(ONE, [run(0, 1)], 1),
             lambda store: anext(store.wakes()),
         ]
         for question in questions:
@@ -160,6 +203,28 @@ class SlotStoreContract:
 
 def read(bench: Bench) -> SlotReading:
     return bench.ask(lambda store: store.read([ONE]))[ONE]
+
+
+def letters(bench: Bench, *runs: DeadRun) -> tuple[DeadEntry, ...]:
+    return bench.ask(lambda store: store.dead(ONE, runs, 99)).entries
+
+
+def run(start: int, end: int, partition: int = 0) -> DeadRun:
+    return DeadRun(topic_id="T", partition=partition, start=start, end=end, longest=18)
+
+
+def entry(start: int, end: int | None = None, *, partition: int = 0) -> DeadEntry:
+    return DeadEntry(
+        id=f"{partition}/{start}",
+        stage="enrich@1",
+        sink=None,
+        topic_id="T",
+        partition=partition,
+        start=start,
+        end=start + 1 if end is None else end,
+        exact=end is None,
+        reason="malformed",
+    )
 
 
 def ageless(stamp: Stamp) -> Stamp:
@@ -179,7 +244,13 @@ def batch(number: int) -> Progress:
 
 
 def tell(
-    store: Store, told: Slot, *, slot: Slot | None, mark: str, history: Sequence[Progress] = ()
+    store: Store,
+    told: Slot,
+    *,
+    slot: Slot | None,
+    mark: str,
+    history: Sequence[Progress] = (),
+    dead: Sequence[DeadEntry] = (),
 ) -> None:
     """As a tracker writes or, with `slot` None, confirms; it finds out first what is missing."""
     write = SlotWrite(
@@ -193,6 +264,7 @@ def tell(
         writer="me",
         mark=mark,
         history=tuple(map(entry_of, history)),
+        dead=tuple(dead),
     )
     (result,) = store.write([write])
     if result == WriteResult.LOST:

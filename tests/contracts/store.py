@@ -1,5 +1,6 @@
 """The tracker's `Store`: who may write a slot, and when it counts as lost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -8,11 +9,13 @@ import pytest
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import (
     HISTORY_LENGTH_MAX,
+    DeadEntry,
     Progress,
     Slot,
     entry_of,
 )
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
+from waybill_token_tracker.core.entries import ENTRIES_MAX, counted
 
 TENANT: Final = "default"
 UID: Final = "uid-1"
@@ -27,6 +30,7 @@ class Held:
     generation: int
     position: int
     history: int
+    dead: tuple[DeadEntry, ...] = ()
 
 
 class Bench(Protocol):
@@ -59,18 +63,31 @@ def write(
     batches: int = 0,
     topic_id: str = "C",
     writer: str = "me",
+    dead: Sequence[DeadEntry] = (),
+    known: Sequence[DeadEntry] = (),
+    anew: bool = False,
 ) -> WriteResult:
-    """A slot whose generation is its position, so that it can be told."""
+    """A slot whose generation is its position, so that it can be told. It counts the `dead` that
+    are told, and those that are `known`."""
     slot = Slot(tenant=TENANT, pipeline_uid=UID, generation=position)
+    slot = replace(slot, dead=counted((), (*known, *dead)))
     place = replace(_place(position, slot, mark, topic_id), writer=writer)
+    place = replace(place, dead=tuple(dead), dead_anew=anew or rebuilt)
     return _one(bench, place, rebuilt, batches)
 
 
-def rebuild(bench: Bench, position: int, *, mark: str = "m", batches: int = 0) -> WriteResult:
+def rebuild(
+    bench: Bench,
+    position: int,
+    *,
+    mark: str = "m",
+    batches: int = 0,
+    dead: Sequence[DeadEntry] = (),
+) -> WriteResult:
     """As a tracker does it: it finds that the slot is missing, and writes it whole."""
     if (found := write(bench, position, mark=mark)) != LOST:
         return found
-    return write(bench, position, mark=mark, rebuilt=True, batches=batches)
+    return write(bench, position, mark=mark, rebuilt=True, batches=batches, dead=dead)
 
 
 def confirm(bench: Bench, position: int, *, mark: str = "m", topic_id: str = "C") -> WriteResult:
@@ -195,6 +212,51 @@ class StoreContract:
         assert write(bench, 6, batches=2) == WRITTEN
         assert bench.held() == Held(generation=6, position=6, history=4)
 
+    def test_dead_records_come_to_those_that_are_there(self, bench: Bench) -> None:
+        rebuild(bench, 5, dead=DEAD[:2])
+        assert write(bench, 6, dead=DEAD[2:4], known=DEAD[:2]) == WRITTEN
+        assert bench.held() == Held(generation=6, position=6, history=0, dead=DEAD[:4])
+        assert confirm(bench, 7) == WRITTEN
+        assert write(bench, 8, mark="n", known=DEAD[:4]) == WRITTEN
+        assert bench.held() == Held(generation=8, position=8, history=0, dead=DEAD[:4])
+
+    def test_dead_records_that_are_written_again_stand_there_once(self, bench: Bench) -> None:
+        """Nobody heard whether they were written."""
+        rebuild(bench, 5, dead=DEAD[:2])
+        for _ in range(2):
+            assert write(bench, 6, dead=DEAD[2:4], known=DEAD[:2]) == WRITTEN
+        assert bench.held() == Held(generation=6, position=6, history=0, dead=DEAD[:4])
+
+    def test_dead_records_that_became_fewer_take_the_place_of_all(self, bench: Bench) -> None:
+        rebuild(bench, 5, dead=DEAD[:3])
+        run = replace(
+            DEAD[0], id="run", end=DEAD[1].end, up_to=2, exact=False, runs=((0, 1), (2, 3))
+        )
+        assert write(bench, 6, dead=(run, DEAD[2]), anew=True) == WRITTEN
+        assert bench.held() == Held(generation=6, position=6, history=0, dead=(run, DEAD[2]))
+
+    def test_writing_whole_replaces_the_dead_records(self, bench: Bench) -> None:
+        rebuild(bench, 5, dead=DEAD[:3])
+        assert write(bench, 6, rebuilt=True, dead=DEAD[1:3]) == WRITTEN
+        assert bench.held() == Held(generation=6, position=6, history=0, dead=DEAD[1:3])
+
+    def test_what_lies_there_uncounted_is_not_taken_for_dead(self, bench: Bench) -> None:
+        """A slot that was lost had dead records in a partition where the one after it has none;
+        then it has one."""
+        rebuild(bench, 5, dead=DEAD)
+        bench.move()
+        assert rebuild(bench, 6, dead=DEAD[:4]) == WRITTEN
+        other = replace(DEAD[4], id="other", message="another one")
+        assert write(bench, 7, dead=[other], known=DEAD[:4]) == WRITTEN
+        assert bench.held() == Held(generation=7, position=7, history=0, dead=(*DEAD[:4], other))
+
+    def test_as_many_dead_records_as_there_may_be_are_written_at_once(self, bench: Bench) -> None:
+        many = tuple(letter(at, partition=at % 8) for at in range(ENTRIES_MAX))
+        assert rebuild(bench, 5, dead=many) == WRITTEN
+        held = bench.held()
+        assert held is not None
+        assert {*held.dead} == {*many}
+
     def test_each_of_several_is_judged_alone(self, bench: Bench) -> None:
         rebuild(bench, 5)
         slot = Slot(tenant=TENANT, pipeline_uid="uid-2")
@@ -214,6 +276,26 @@ class StoreContract:
         held = bench.held()
         assert held is not None
         assert held.history == HISTORY_LENGTH_MAX
+
+
+def letter(offset: int, *, partition: int = 0) -> DeadEntry:
+    return DeadEntry(
+        id=f"enrich@1:T:{partition}:{offset}",
+        stage="enrich@1",
+        sink=None,
+        topic_id="T",
+        partition=partition,
+        start=offset,
+        end=offset + 1,
+        reason="malformed",
+        message="keine Zahl: \u00fc",
+        dead_topic="orders.dlq",
+        dead_partition=0,
+        dead_offset=offset,
+    )
+
+
+DEAD: Final = (*map(letter, (0, 2, 7, 9)), letter(1, partition=1))
 
 
 def _place(position: int, slot: Slot | None, mark: str, topic_id: str) -> SlotWrite:

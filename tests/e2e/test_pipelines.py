@@ -31,7 +31,7 @@ def place_of(words: str, text: str) -> tuple[int, int]:
 @pytest.fixture(scope="module")
 def pipeline(apply_orders: Apply) -> Pipeline:
     """One that these tests may stop, break and restart."""
-    return apply_orders()
+    return apply_orders(("    format: json\n", "    format: json\n    onMalformed: fail\n"))
 
 
 def test_an_invalid_manifest_is_refused_with_line_column_and_suggestion(client: Client) -> None:

@@ -3,6 +3,7 @@ services started as the processes that they are."""
 
 import base64
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -110,7 +111,10 @@ class Serving:
 
 
 @contextmanager
-def serving(name: str, environment: dict[str, str], log: Path) -> Iterator[Serving]:
+def serving(
+    name: str, environment: dict[str, str], log: Path, *, killed: bool = False
+) -> Iterator[Serving]:
+    """`killed`: the test may do that."""
     port = free_port()
     settings = {**os.environ, **environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
     with log.open("wb") as output:
@@ -124,7 +128,7 @@ def serving(name: str, environment: dict[str, str], log: Path) -> Iterator[Servi
     finally:
         process.terminate()
         code = process.wait(STOP_TIMEOUT_S)
-    assert code == 0, log.read_text()
+    assert code == 0 or (killed and code == -signal.SIGKILL), log.read_text()
 
 
 def free_port() -> int:

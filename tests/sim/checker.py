@@ -30,7 +30,8 @@ from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.process.clock import Clock
-from waybill_status.core.outcomes import FINAL, LostSpan, Outcome
+from waybill_status.core.judgements import FINAL, LostSpan
+from waybill_status.core.outcomes import Outcome
 from waybill_status.core.views import SlotReading
 
 NOT_KNOWN_NOW = frozenset(
@@ -73,6 +74,8 @@ class Around(Protocol):
     def records(self) -> Sequence[PipelineRecord]: ...
 
     def base(self, uid: str, stage: str, sink: str, place: TopicPartition) -> int: ...
+
+    def life_of(self, uid: str, sink: str) -> str | None: ...
 
     def say(self, text: str) -> None: ...
 

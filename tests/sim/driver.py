@@ -13,7 +13,7 @@ from sim.files import MemoryPath
 from sim.loads import SimLoads
 from sim.sinks import Storage
 from sim.spark import QueryFailed
-from sim.stages import SimStage, open_sink
+from sim.stages import SimStage, open_journal, open_sink
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import (
     Commit,
@@ -157,6 +157,9 @@ class Driver:
         self._send(commit)
         self.edge(f"{commit.stage}.{commit.sink}.after_event")
 
+    def append(self, fact: Fact) -> None:
+        self.world.append(fact)
+
     def _turn(self) -> None:
         if self.stopping and not self.busy:
             for stage in self._stages:
@@ -185,6 +188,8 @@ class Driver:
             stays = staying(definition, self.record.stages)
             refuse_before_begun(self._ledgers(definition), self._ledgers(stays))
         for definition in self.closing:
+            if not staying(definition, self.record.stages).sinks:
+                open_journal(definition, self).claim()
             for ledger in self._ledgers(definition):
                 ledger.sink.claim()
                 ledger.read()

@@ -5,7 +5,7 @@ passes it on. A row carries the stages that it went through, and the lives of th
 wrote it, so every row that was ever made is unique.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from sim.log import Row
@@ -19,6 +19,8 @@ from waybill_shared.contract.events import (
 KEPT_OF = 3
 Effects = Mapping[tuple[str, str], frozenset[Row]]
 """By stage and sink, all rows that one record must lead to."""
+Dead = Callable[[StageDefinition, SinkDefinition | None], frozenset[Row]]
+"""Of a stage, and of one of its sinks: which of the records that came there died."""
 
 
 def transform(uid: str, stage: str, row: Row) -> Iterator[Row]:
@@ -45,6 +47,11 @@ def writer_of(row: Row) -> tuple[str, int]:
     return step.rstrip("'"), int(since)
 
 
+def nobody(stage: StageDefinition, sink: SinkDefinition | None) -> frozenset[Row]:
+    """Where all records live."""
+    return frozenset()
+
+
 @lru_cache(maxsize=50_000)
 def effects(
     uid: str, stages: tuple[StageDefinition, ...], generation: int, topic_id: str, record: Row
@@ -53,14 +60,25 @@ def effects(
 
     Stages are in the order of their data.
     """
+    return effects_beside(uid, stages, generation, (topic_id, record), nobody)
+
+
+def effects_beside(
+    uid: str,
+    stages: tuple[StageDefinition, ...],
+    generation: int,
+    what: tuple[str, Row],
+    dead: Dead,
+) -> Effects:
+    """The same, of what did not die on the way."""
     written: dict[str, frozenset[Row]] = {}
     found: dict[tuple[str, str], frozenset[Row]] = {}
     for stage in stages:
-        arriving = [
-            row for source in stage.inputs for row in _arriving(source, topic_id, record, written)
-        ]
-        rows = frozenset(out for row in arriving for out in transform(uid, stage.name, row))
+        arriving = {row for i in stage.inputs for row in _arriving(i, *what, written)}
+        arriving -= dead(stage, None)
         for sink in (s for s in stage.sinks if s.since <= generation):
+            taken = arriving - dead(stage, sink)
+            rows = frozenset(out for row in taken for out in transform(uid, stage.name, row))
             if sink.topic_id is None:
                 found[stage.name, sink.name] = rows
                 continue

@@ -9,12 +9,13 @@ from typing import Protocol
 from sim.checker import Around, Checker
 from sim.clients import Issued
 from sim.contents import Contents
-from sim.effects import effects, required
+from sim.effects import effects_beside, required
 from sim.hosts import Hosts
 from sim.log import Place, Row
 from sim.losses import Losses
 from waybill_shared.contract.events import (
     Commit,
+    Definition,
     Fact,
     PartitionOffset,
     PipelineRecord,
@@ -93,7 +94,9 @@ class End:
                     self._check_arrived(record, row, place)
 
     def _check_arrived(self, record: PipelineRecord, row: Row, place: Place) -> None:
-        due = effects(record.pipeline_uid, record.stages, FIRST_GENERATION, place.topic_id, row)
+        what, uid = (place.topic_id, row), record.pipeline_uid
+        dead = self._world.storage.graves.dead_of(uid)
+        due = effects_beside(uid, record.stages, FIRST_GENERATION, what, dead)
         for stage, sink in required(record, FIRST_GENERATION, place.topic_id):
             seen = self._contents.visible(record.pipeline_uid, stage, sink)
             if not due[stage.name, sink.name] <= seen:
@@ -132,4 +135,4 @@ def shuffled(facts: Sequence[Fact], dice: Random) -> list[Fact]:
 
 
 def until_deleted(facts: Sequence[Fact]) -> list[Fact]:
-    return [*takewhile(lambda f: isinstance(f.body, Commit) or not f.body.deleted, facts)]
+    return [*takewhile(lambda f: not (isinstance(f.body, Definition) and f.body.deleted), facts)]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sim import operators
+from sim.graves import MOODS
 from sim.log import Partition, Row, Topic, Transaction
 from sim.moves import Move
 from sim.world import World
@@ -222,6 +223,12 @@ class Family:
     moves: tuple[tuple[int, Move], ...]
 
 
+def change_mood(world: World) -> None:
+    """As by another manifest or constraint: other records die from now on, or none."""
+    world.storage.mood = world.pick(MOODS)
+    world.say(f"the mood is {world.storage.mood}")
+
+
 FAMILIES = (
     Family("driver", ((2, kill_driver), (12, suspect_driver))),
     Family("runner", ((1, kill_runner),)),
@@ -250,6 +257,7 @@ FAMILIES = (
     Family("operator", ((1, operators.stop), (2, operators.start), (1, operators.restart))),
     Family("clocks", ((3, set_clock),)),
     Family("retention", ((1, retention_passes),)),
+    Family("deaths", ((3, change_mood),)),
     Family(
         "topics",
         ((1, recreate_topic), (1, delete_topic), (1, create_topic), (2, operators.restart_from)),

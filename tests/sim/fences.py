@@ -5,6 +5,7 @@ from typing import Protocol
 
 from sim.contents import Contents, fence_keys
 from sim.flow import Taken
+from sim.graves import Grave
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
 from waybill_shared.contract.events import (
@@ -13,6 +14,7 @@ from waybill_shared.contract.events import (
     Range,
     to_vector,
 )
+from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
 
 
@@ -23,6 +25,9 @@ class Around(Protocol):
     def newest(self, uid: str) -> PipelineRecord: ...
 
     def base(self, uid: str, stage: str, sink: str, place: TopicPartition) -> int: ...
+
+    def life_of(self, uid: str, sink: str) -> str | None:
+        """The key of the stage that has this sink."""
 
     def say(self, text: str) -> None: ...
 
@@ -50,6 +55,42 @@ class Fences:
         if doubled or len(set(batch.rows)) < len(batch.rows):
             self._report("I5", f"{key} gets rows again: {doubled}")
         written.update(batch.rows)
+
+    def buried(self, grave: Grave) -> None:
+        """I5: once; I4: and never what is there already."""
+        self._world.say(f"{grave.stage} buries {grave.place} for {grave.sink or 'all'}")
+        of = (grave.stage, grave.sink, grave.place)
+        first, *again = [g for g in self._graves(grave.uid) if (g.stage, g.sink, g.place) == of]
+        if again and not self._came_later(first):
+            self._report("I5", f"{grave.place} is buried twice by {grave.stage}")
+        for key, taken in self.taken.items():
+            uid, _, sink = key.partition("/")
+            holds = any(grave.place in batch.read for _, batch in taken)
+            if holds and uid == grave.uid and self._lies(grave, uid, sink):
+                self._report("I4", f"{key} holds {grave.place}, which is buried now")
+
+    def _came_later(self, grave: Grave) -> bool:
+        """Whether a sink of the stage came later: it takes again what others had long ago."""
+        stages = self._world.newest(grave.uid).stages
+        (stage,) = [each for each in stages if stage_key(each) == grave.stage]
+        return any(sink.since > grave.generation for sink in stage.sinks)
+
+    def _graves(self, uid: str) -> list[Grave]:
+        return [g for g in self._world.storage.graves.all if g.uid == uid]
+
+    def _dead(self, key: str, *, maybe: bool = False) -> set[Place]:
+        """What never comes to that sink; or `maybe` does not."""
+        uid, _, sink = key.partition("/")
+        return {g.place for g in self._graves(uid) if self._lies(g, uid, sink, maybe=maybe)}
+
+    def _lies(self, grave: Grave, uid: str, sink: str, *, maybe: bool = False) -> bool:
+        """Whether what is buried is dead for a sink, by its key: for one of the same life of the
+        stage."""
+        if grave.sink is not None:
+            return grave.sink == sink
+        since = int(sink.rpartition("@")[2])
+        old = maybe or since <= grave.generation
+        return old and grave.stage == self._world.life_of(uid, sink)
 
     def _check_contiguous(self, key: str, before: Fence | None, after: Fence) -> None:
         """I8: every step of the frontier is a range that was taken, or set aside, from its end."""
@@ -87,7 +128,9 @@ class Fences:
         for place in set(batch.read) - due:
             what = "of another topic" if place.topic_id not in ids else "outside of its ranges"
             self._report("I7" if place.topic_id not in ids else "I8", f"{key} takes {place} {what}")
-        for place in due - set(batch.read):
+        for place in self._dead(key).intersection(batch.read):
+            self._report("I4", f"{key} takes {place}, which is buried")
+        for place in due - set(batch.read) - self._dead(key, maybe=True):
             self._report("I4", f"{key} says that it took {place}, and did not read it")
 
 

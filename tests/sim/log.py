@@ -110,6 +110,14 @@ class Cluster:
         self.unmarked: list[Transaction] = []
         """Decided transactions whose markers are still on their way."""
 
+    def row_at(self, place: Place) -> Row:
+        """Of a record that was read there, also if its topic is gone since."""
+        row = (
+            self.incarnations[place.topic_id].partitions[place.partition].entries[place.offset].row
+        )
+        assert row is not None, f"no record at {place}"
+        return row
+
     def create(self, name: str, topic_id: str, partitions: int) -> Topic:
         topic = Topic(name, topic_id, [Partition() for _ in range(partitions)])
         self.topics[name] = topic

@@ -17,7 +17,7 @@ from sim.flow import Flow
 from sim.log import Place
 from waybill_shared.contract.events import Fact, to_vector
 from waybill_shared.contract.words import LossReason
-from waybill_status.core.outcomes import LostSpan
+from waybill_status.core.judgements import LostSpan
 from waybill_status.core.views import SlotReading
 
 CUT_OFF: Final = frozenset({LossReason.PIPELINE_DELETED, LossReason.SINK_REMOVED})

@@ -14,6 +14,7 @@ PRECEDENCE: Final = (
     OutcomeKind.LOST,
     OutcomeKind.UNKNOWN,
     OutcomeKind.IN_PROGRESS,
+    OutcomeKind.DEAD_LETTERED,
     OutcomeKind.COMPLETE,
 )
 

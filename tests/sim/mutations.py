@@ -165,6 +165,19 @@ MUTATIONS: Final = (
         only=("retention", "strangers"),
     ),
     Mutation(
+        name="what dies is told nobody",
+        invariant="I4",
+        instead={"waybill_spark.dead_letters.triage.Triage.bury": stand_ins.nothing},
+        only=("deaths",),
+    ),
+    Mutation(
+        name="what was buried is judged anew",
+        invariant="I4",
+        instead={"waybill_spark.dead_letters.triage.Triage.left_out": stand_ins.no_positions},
+        only=("deaths", "driver"),
+        rates=Rates(crash=0.02, pause=0.02, unsure=0.1),
+    ),
+    Mutation(
         name="every batch is written",
         invariant="I5",
         instead={"waybill_spark.ledger.decide": stand_ins.always_write},

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import (
     HISTORY_LENGTH_MAX,
+    DeadEntry,
     Entry,
     Progress,
     Slot,
@@ -17,6 +18,8 @@ from waybill_shared.contract.slots import (
 )
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
+from waybill_status.app.ports import DeadReading
+from waybill_status.core.dead import DeadRun
 from waybill_status.core.views import (
     PipelineKey,
     SlotReading,
@@ -42,6 +45,7 @@ class Stored:
     """By the server's own clock."""
     version: int
     history: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    dead: tuple[DeadEntry, ...] = ()
 
 
 class Subscription:
@@ -160,6 +164,7 @@ class Store:
             confirmed_at=server.clock.now_ms(),
             version=found.version + 1 if found is not None else 1,
             history=_history({} if held is None or write.rebuilt else held.history, write),
+            dead=_dead(held, write),
         )
         server.finders.pop(key, None)
         server.sound.add(key)
@@ -173,6 +178,12 @@ def is_valid(held: Stored, run_id: str, write: SlotWrite) -> bool:
 
 def is_newer(held: Stored, write: SlotWrite) -> bool:
     return held.position > write.position
+
+
+def _dead(held: Stored | None, write: SlotWrite) -> tuple[DeadEntry, ...]:
+    """What is written again stands there once; what the slot does not count is not looked at."""
+    before = () if held is None or write.dead_anew else held.dead
+    return tuple(dict.fromkeys((*before, *write.dead)))
 
 
 def _history(
@@ -209,6 +220,25 @@ class Slots:
     async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
         found = self._entries(pipeline, sink)
         return progress_from_json(found[rank].progress) if rank < len(found) else None
+
+    async def dead(self, pipeline: PipelineKey, runs: Sequence[DeadRun], count: int) -> DeadReading:
+        self._server.check()
+        stored = self._server.stored.get(pipeline)
+        entries = stored.dead if stored is not None else ()
+        found = [
+            entry
+            for run in runs
+            for entry in sorted(entries, key=lambda entry: entry.end)
+            if run.key == (entry.topic_id, entry.partition)
+            if run.start < entry.end < run.end + run.longest
+        ]
+        return DeadReading(
+            stamp=self.reading(pipeline).stamp,
+            counts={
+                run.key: sum(run.key == (e.topic_id, e.partition) for e in entries) for run in runs
+            },
+            entries=tuple(dict.fromkeys(found[:count])),
+        )
 
     async def wakes(self) -> AsyncIterator[PipelineKey | None]:
         subscription = self._server.subscribe()

@@ -9,12 +9,13 @@ from random import Random
 from typing import Protocol
 
 from sim.effects import of_life
+from sim.graves import REFUSED, Grave, Graves, fate
 from sim.log import Cluster, Place, Row, Transaction
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
 from waybill_spark.outputs import SinkTopic, outputs_after
-from waybill_spark.sinks.contract import SinkLife, SinkSuperseded, Written
+from waybill_spark.sinks.contract import RowsRefused, SinkLife, SinkSuperseded, Written
 from waybill_spark.stopping import StageStopped
 
 Edge = Callable[[str], None]
@@ -45,6 +46,8 @@ class Witness(Protocol):
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None: ...
 
+    def buried(self, grave: Grave) -> None: ...
+
 
 @dataclass(slots=True)
 class Table:
@@ -69,9 +72,21 @@ class Storage:
     """By partition: how far every reader could see when somebody looked."""
     strangers: list[Transaction] = field(default_factory=list)
     calm: bool = False
+    mood: int = 0
+    graves: Graves = field(default_factory=Graves)
 
     def table(self, name: str) -> Table:
         return self.tables.setdefault(name, Table())
+
+    def refusal(self, sink: str, batch: Batch | None) -> str | None:
+        rows = () if batch is None else batch.rows
+        bad = [row.number for row in rows if fate(self.mood, sink, row) == REFUSED]
+        return f"{sink} refuses {bad}" if bad else None
+
+    def refuse(self, sink: str, batch: Batch | None) -> None:
+        said = self.refusal(sink, batch)
+        if said is not None:
+            raise RowsRefused(said, hint="")
 
     def end_strangers(self) -> None:
         for transaction in self.strangers:
@@ -106,6 +121,7 @@ class TableSink:
         held = self._table.fences.get(self._key)
         self._check_fence(held)
         batch = _whole(rows)
+        self._storage.refuse(self.name, batch)
         self._commit(batch, fence)
         self._storage.witness.moved(self._key, held, fence, batch)
         self._edge(f"{self.name}.answer_lost")
@@ -124,8 +140,8 @@ class TableSink:
             self._table.rows.setdefault(self._key, []).extend(rows.rows)
         self._table.fences[self._key] = fence
 
-    def refused(self, rows: object) -> str | None:
-        return None
+    def refused(self, rows: Iterable[Batch]) -> str | None:
+        return self._storage.refusal(self.name, _whole(rows))
 
     def await_visible(self, fence: Fence) -> bool:
         return True
@@ -165,6 +181,7 @@ class KafkaSink:
     def write(self, rows: Iterable[Batch] | None, fence: Fence) -> Written:
         self._check_owner()
         batch = _whole(rows)
+        self._storage.refuse(self.name, batch)
         transaction = self._storage.open[self._key] = Transaction()
         try:
             placed = self._produce(transaction, batch.rows if batch is not None else ())
@@ -182,8 +199,8 @@ class KafkaSink:
         self._edge(f"{self.name}.answer_lost")
         return Written(fence=complete, version={})
 
-    def refused(self, rows: object) -> str | None:
-        return None
+    def refused(self, rows: Iterable[Batch]) -> str | None:
+        return self._storage.refusal(self.name, _whole(rows))
 
     def await_visible(self, fence: Fence) -> bool:
         self._storage.cluster.write_markers()

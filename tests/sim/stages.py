@@ -1,6 +1,6 @@
 """One stage in a driver: the real `TrackedStage`, fed by a simulated query."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -9,12 +9,24 @@ from pyspark.sql import DataFrame
 from sim.contents import fence_key
 from sim.effects import transform
 from sim.files import MemoryPath
+from sim.graves import FAILING, MALFORMED, SimJournal, fate
+from sim.log import Place, Row
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
-from waybill_shared.contract.events import Commit, Range, StageDefinition
+from waybill_shared.contract.events import Commit, Fact, StageDefinition
+from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
 from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import Identity
+from waybill_spark.dead_letters.budget import Budget
+from waybill_spark.dead_letters.records import (
+    NOTHING,
+    BuriedRecord,
+    Death,
+    RawRecord,
+    Without,
+)
+from waybill_spark.dead_letters.records import QueryFailed as ValueFails
 from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
 from waybill_spark.loads import Loads
 from waybill_spark.pieces import Ranges, in_steps
@@ -23,6 +35,7 @@ from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stage import TrackedStage
 
 STEP_MAX = 8
+BUDGET = 1_000_000
 
 
 class Host(Protocol):
@@ -44,6 +57,9 @@ class Host(Protocol):
 
     def emit(self, commit: Commit) -> None: ...
 
+    def append(self, fact: Fact) -> None:
+        """With an acknowledgement."""
+
     @property
     def loads(self) -> Loads: ...
 
@@ -56,6 +72,7 @@ class SimStage:
         self.busy = False
         self._uid = host.identity.pipeline_uid
         self._edge = host.edge
+        self._storage = host.storage
         self._dice = host.storage.dice
         self._cluster = host.storage.cluster
         self._inputs = stage_inputs(definition)
@@ -71,6 +88,8 @@ class SimStage:
             source=self,
             offsets_max=STEP_MAX,
             to_rows=self._rows,
+            journal=open_journal(definition, host),
+            budget=Budget(BUDGET, 1),
             loads=host.loads,
             emit=host.emit,
             clock=host.clock,
@@ -121,8 +140,27 @@ class SimStage:
         """Now and then more than can be read at once; what is too much is another thing then."""
         return in_steps(ranges, self._dice.choice((1, 2, STEP_MAX, STEP_MAX)))
 
-    def read(self, ranges: tuple[Range, ...]) -> BatchRows:
-        return self._rows(cast(DataFrame, static_frame(self._cluster, ranges)))
+    def read(self, ranges: Ranges, without: Without) -> BatchRows:
+        return self._give(static_frame(self._cluster, ranges), without)
+
+    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
+        read = static_frame(self._cluster, ranges).rows()
+        self._edge(f"{self.name}.dead_read")
+        death = Death(reason=DeadReason.MALFORMED, message="")
+        found = [
+            BuriedRecord(record=self._raw(place), death=death)
+            for place, row in self._left(read, without)
+            if self._fate(row) == MALFORMED
+        ]
+        return tuple(found[:limit])
+
+    def raw(self, positions: Without) -> tuple[RawRecord, ...]:
+        ids = {source.topic: source.topic_id for source in self._inputs}
+        return tuple(
+            self._raw(Place(ids[topic], partition, offset))
+            for (topic, partition), offsets in positions.items()
+            for offset in sorted(offsets)
+        )
 
     def _next(self) -> tuple[int, Frame] | None:
         try:
@@ -132,11 +170,47 @@ class SimStage:
             raise
 
     def _rows(self, frame: DataFrame) -> BatchRows:
-        read = cast(Frame, frame).rows()
+        return self._give(cast(Frame, frame), NOTHING)
+
+    def _give(self, frame: Frame, without: Without) -> BatchRows:
+        read = [*self._left(frame.rows(), without)]
         self._edge(f"{self.name}.rows_read")
-        rows = tuple(out for _, row in read for out in transform(self._uid, self.name, row))
-        batch = Batch(rows, tuple(place for place, _ in read))
-        return BatchRows({sink.name: batch for sink in self._sinks})
+        if any(self._fate(row) == FAILING for _, row in read):
+            raise ValueFails("a value ends the query", "ArithmeticException")
+        alive = [(place, row) for place, row in read if self._fate(row) != MALFORMED]
+        rows = tuple(out for _, row in alive for out in transform(self._uid, self.name, row))
+        batch = Batch(rows, tuple(place for place, _ in alive))
+        return BatchRows({sink.name: batch for sink in self._sinks}, dead=len(read) - len(alive))
+
+    def _left(
+        self, read: Iterable[tuple[Place, Row]], without: Without
+    ) -> Iterator[tuple[Place, Row]]:
+        names = {topic.topic_id: name for name, topic in self._cluster.topics.items()}
+        for place, row in read:
+            left_out = without.get((names[place.topic_id], place.partition), ())
+            if place.offset not in left_out:
+                yield place, row
+
+    def _fate(self, row: Row) -> int:
+        return fate(self._storage.mood, self.name, row)
+
+    def _raw(self, place: Place) -> RawRecord:
+        name = self._cluster.incarnations[place.topic_id].name
+        return RawRecord(
+            topic=name, partition=place.partition, offset=place.offset, key=None, value=None
+        )
+
+
+def open_journal(stage: StageDefinition, host: Host) -> SimJournal:
+    return SimJournal(
+        host.identity.pipeline_uid,
+        stage,
+        host.storage.graves,
+        mourner=host.storage.witness,
+        row_at=host.storage.cluster.row_at,
+        append=host.append,
+        edge=host.edge,
+    )
 
 
 def open_sink(stage: StageDefinition, name: str, host: Host) -> KafkaSink | TableSink:

@@ -18,6 +18,7 @@ from waybill_shared.contract.events import (
     Range,
     Snapshot,
     StageDefinition,
+    snapshot_key,
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.slots import Hop, Slot
@@ -33,13 +34,17 @@ from waybill_spark.ledger import Batch, Ledger
 from waybill_spark.sinks.contract import Written
 from waybill_spark.stopping import StageStopped
 from waybill_stage_runner.core.planning import TopicState, define
-from waybill_status.core.outcomes import Judgement
+from waybill_status.core.judgements import Judgement
 from waybill_status.core.views import SlotReading, View, view_of
 from waybill_token_tracker.core.facts import _hop
 
 transact = Topics.transact
 
 _write = Ledger.write
+
+
+def no_positions(*_: object) -> dict[tuple[str, int], frozenset[int]]:
+    return {}
 
 
 def always_write(
@@ -159,5 +164,5 @@ async def looks_away(feeds: object) -> None:
 def snapshots_of_anybody(
     topics: Topics, member: object, snapshots: Iterable[Snapshot], committed: tuple[int, int]
 ) -> None:
-    topics.snapshots.update({snapshot.pipeline_uid: snapshot for snapshot in snapshots})
+    topics.snapshots.update({snapshot_key(snapshot): snapshot for snapshot in snapshots})
     transact(topics, member, (), committed)

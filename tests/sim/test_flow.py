@@ -11,6 +11,7 @@ from builders import UID, make_commit, make_fact, make_input, make_record, make_
 from sim.contents import Contents
 from sim.effects import of_life, transform
 from sim.flow import Flow, Taken
+from sim.graves import Grave
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
 from waybill_shared.contract.events import Fence, PipelineRecord
@@ -48,6 +49,9 @@ BACK: Final = make_record(
 
 class Nobody:
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
+        pass
+
+    def buried(self, grave: Grave) -> None:
         pass
 
 

@@ -9,6 +9,7 @@ from sim.checker import Around, Checker
 from sim.clients import Issued
 from sim.contents import fence_key
 from sim.effects import of_life, transform
+from sim.graves import Grave
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
 from waybill_shared.contract.events import Fence, PipelineRecord, StageDefinition
@@ -26,6 +27,9 @@ BETWEEN: Final = replace(make_input("t", topic_id="T", root=False), topic=TOPIC.
 
 class Nobody:
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
+        pass
+
+    def buried(self, grave: Grave) -> None:
         pass
 
 

@@ -10,7 +10,7 @@ from contracts.slot_store import Ask, SlotStoreContract, T
 from contracts.store import Held, StoreContract
 from sim.clocks import TrueClock
 from sim.redis_server import RedisServer, Slots, Store
-from waybill_shared.contract.slots import Progress, Slot
+from waybill_shared.contract.slots import DeadEntry, Progress, Slot
 
 KEY = (store.TENANT, store.UID)
 
@@ -26,7 +26,7 @@ class Simulated:
         if stored is None:
             return None
         history = stored.history.get(store.SINK, ())
-        return Held(stored.slot.generation, stored.position, len(history))
+        return Held(stored.slot.generation, stored.position, len(history), stored.dead)
 
     def copy(self) -> object:
         return dict(self._server.stored)
@@ -41,8 +41,15 @@ class Simulated:
 
         return asyncio.run(run())
 
-    def write(self, slot: Slot, *, mark: str, history: Sequence[Progress] = ()) -> None:
-        slot_store.tell(self.store, slot, slot=slot, mark=mark, history=history)
+    def write(
+        self,
+        slot: Slot,
+        *,
+        mark: str,
+        history: Sequence[Progress] = (),
+        dead: Sequence[DeadEntry] = (),
+    ) -> None:
+        slot_store.tell(self.store, slot, slot=slot, mark=mark, history=history, dead=dead)
 
     def confirm(self, slot: Slot, *, mark: str) -> None:
         slot_store.tell(self.store, slot, slot=None, mark=mark)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from contracts.sink import SinkContract
+from sim.graves import Grave
 from sim.log import Cluster, Row
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from waybill_shared.contract.events import Fence
@@ -16,6 +17,9 @@ from waybill_spark.sinks.contract import Sink, SinkLife
 
 class Nobody:
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
+        pass
+
+    def buried(self, grave: Grave) -> None:
         pass
 
 

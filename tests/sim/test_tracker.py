@@ -27,7 +27,8 @@ class Simulated:
         self.journal.feed(count)
 
     def saved(self) -> tuple[dict[str, str], int]:
-        slots = {uid: snapshot.slot for uid, snapshot in self._topics.snapshots.items()}
+        held = self._topics.snapshots.items()
+        slots = {key.partition("/")[2]: snapshot.slot for key, snapshot in held}
         return slots, self._topics.committed[0]
 
     def replace(self) -> None:

@@ -11,6 +11,7 @@ from waybill_shared.contract.events import (
     Fact,
     LifecycleEvent,
     Snapshot,
+    snapshot_key,
 )
 from waybill_shared.process.clock import Clock
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
@@ -40,7 +41,10 @@ class Topics:
         """Snapshots and offsets: all or nothing."""
         if member is not self.owner:
             raise Retryable("offsets are not committed: unknown member")
-        self.snapshots.update({snapshot.pipeline_uid: snapshot for snapshot in snapshots})
+        told = {snapshot_key(snapshot): snapshot for snapshot in snapshots}
+        self.snapshots |= told
+        for key in [key for key, snapshot in told.items() if not snapshot.slot]:
+            del self.snapshots[key]
         self.committed = committed
 
 

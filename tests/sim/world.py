@@ -16,6 +16,7 @@ from sim.clients import Ingress, Issued, Status, outcome_text
 from sim.clocks import Clocks, TrueClock
 from sim.driver import Crash, Driver
 from sim.files import MemoryPath
+from sim.graves import Grave
 from sim.hosts import Hosts
 from sim.log import Cluster
 from sim.operations import Operations
@@ -33,6 +34,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
     to_vector,
 )
+from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_stage_runner.core.moves import DriverEnded
@@ -146,6 +148,14 @@ class World:
                         return to_vector(source.bases).get(place, 0)
         return 0
 
+    def life_of(self, uid: str, sink: str) -> str | None:
+        """The key of the stage that has the sink of that key, or had it last."""
+        for record in reversed(self.records):
+            for stage in record.stages if record.pipeline_uid == uid else ():
+                if sink in {sink_key(stage.name, s.name, s.since) for s in stage.sinks}:
+                    return stage_key(stage)
+        return None
+
     def stuck(self) -> bool:
         return self.dice.random() < self.rates.stuck
 
@@ -206,6 +216,9 @@ class World:
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
         self.checker.fences.moved(key, before, after, batch)
+
+    def buried(self, grave: Grave) -> None:
+        self.checker.fences.buried(grave)
 
     # Processes
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import pytest
 import redis
@@ -16,7 +17,14 @@ from contracts.store import Held, StoreContract
 from integration.conftest import free_port
 from integration.redis.servers import Valkey
 from waybill_local.ports import HOST
-from waybill_shared.contract.slots import Keys, Progress, Slot, slot_from_json
+from waybill_shared.contract.slots import (
+    DeadEntry,
+    Keys,
+    Progress,
+    Slot,
+    dead_from_json,
+    slot_from_json,
+)
 from waybill_status.adapters.redis import RedisSlots
 from waybill_token_tracker.adapters.redis import RedisStore
 
@@ -36,7 +44,15 @@ class Real:
         if slot is None or position is None:
             return None
         history = self._client.zcard(KEYS.history(store.TENANT, store.UID, store.SINK))
-        return Held(slot_from_json(slot).generation, int(position), int(history))
+        found = slot_from_json(slot)
+        dead = tuple(
+            dead_from_json(cast(bytes, raw))
+            for count in found.dead
+            for raw in self._client.zrange(
+                KEYS.dead(store.TENANT, store.UID, count.topic_id, count.partition), 0, -1
+            )
+        )
+        return Held(found.generation, int(position), int(history), dead)
 
     def copy(self) -> object:
         return self._client.dump(KEYS.slot(store.TENANT, store.UID))
@@ -53,8 +69,15 @@ class Real:
 
         return asyncio.run(run())
 
-    def write(self, slot: Slot, *, mark: str, history: Sequence[Progress] = ()) -> None:
-        slot_store.tell(self.store, slot, slot=slot, mark=mark, history=history)
+    def write(
+        self,
+        slot: Slot,
+        *,
+        mark: str,
+        history: Sequence[Progress] = (),
+        dead: Sequence[DeadEntry] = (),
+    ) -> None:
+        slot_store.tell(self.store, slot, slot=slot, mark=mark, history=history, dead=dead)
 
     def confirm(self, slot: Slot, *, mark: str) -> None:
         slot_store.tell(self.store, slot, slot=None, mark=mark)

@@ -14,8 +14,11 @@ KAFKA_SINK = "{name: out, kafka: {topic: orders.out, key: order_id}}"
 LAKE_SINK = "{name: lake, iceberg: {table: raw.orders}}"
 
 
-def make_manifest(*steps: str, sinks: tuple[str, ...] = (LAKE_SINK,)) -> Manifest:
-    """A stage over the inputs `orders` and `others`, with steps named step_0, step_1, …"""
+def make_manifest(
+    *steps: str, sinks: tuple[str, ...] = (LAKE_SINK,), orders: str = "", others: str = ""
+) -> Manifest:
+    """A stage over the inputs `orders` and `others`, each with more keys if given, and with steps
+    named step_0, step_1, …"""
     named = ", ".join(
         f"{{name: step_{number}, sql: {json.dumps(sql)}}}" for number, sql in enumerate(steps)
     )
@@ -23,11 +26,15 @@ def make_manifest(*steps: str, sinks: tuple[str, ...] = (LAKE_SINK,)) -> Manifes
 version: 1
 name: orders
 inputs:
-  - {{name: orders, kafka: {{topic: orders.in}}, schema: "{ORDERS}"}}
-  - {{name: others, kafka: {{topic: others.in}}, schema: "{OTHERS}"}}
+  - {{name: orders, kafka: {{topic: orders.in}}, schema: "{ORDERS}"{_more(orders)}}}
+  - {{name: others, kafka: {{topic: others.in}}, schema: "{OTHERS}"{_more(others)}}}
 stages:
   - name: shape
     inputs: [orders, others]
     steps: [{named}]
     sinks: [{", ".join(sinks)}]
 """)
+
+
+def _more(keys: str) -> str:
+    return f", {keys}" if keys else ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.spark.manifests import KAFKA_SINK, make_manifest
+from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
@@ -54,9 +54,9 @@ COMMANDS = [
 ]
 
 
-def refused(spark: SparkSession, *steps: str, **options: tuple[str, ...]) -> Problem:
+def refused(spark: SparkSession, *steps: str, sinks: tuple[str, ...] = (LAKE_SINK,)) -> Problem:
     with pytest.raises(UserError) as raised:
-        compile_pipeline(spark, make_manifest(*steps, **options), allowed())
+        compile_pipeline(spark, make_manifest(*steps, sinks=sinks), allowed())
     assert len(raised.value.problems) == 1
     return raised.value.problems[0]
 

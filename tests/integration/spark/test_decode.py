@@ -2,21 +2,17 @@
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from itertools import groupby
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from accepted_values import AcceptedValue, accepted_values
 from integration.spark.conftest import RawFrame
-from waybill_spark.driver.decode import (
-    DecodedInput,
-    MalformedRecord,
-    decode,
-    refuse_malformed,
-)
+from waybill_spark.driver.decode import DecodedInput, decode
 from waybill_spark.driver.ignored import NAMES_MAX, Ignored
+from waybill_spark.driver.judging import MalformedRecord, look, remember
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.sinks.kafka.loader import TIMESTAMP_TEXT
 
@@ -29,8 +25,21 @@ BY_TYPE = {
 
 def make_input(columns: str, *, own_output: bool = False, strict: bool = False) -> DecodedInput:
     return DecodedInput(
-        name="orders", topic="orders.in", columns=columns, own_output=own_output, strict=strict
+        name="orders",
+        topic="orders.in",
+        columns=columns,
+        own_output=own_output,
+        strict=strict,
+        on_malformed="fail",
     )
+
+
+def look_back(decoded: DataFrame, source: DecodedInput) -> Ignored:
+    """What its pass has met, after it has run; MalformedRecord if a record is refused."""
+    ignored = Ignored()
+    seen = look(decoded._jdf.queryExecution(), (source,))
+    remember((source,), seen, RecordSizes(), ignored)
+    return ignored
 
 
 def values_of(
@@ -40,7 +49,7 @@ def values_of(
     raw = raw_frame([(source.topic, 0, offset, value) for offset, value in enumerate(records)])
     decoded = decode(raw, source).select(F.to_json(F.struct("c"), AS_JSON))
     rows = decoded.collect()
-    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
+    look_back(decoded, source)
     return [row[0].removeprefix('{"c":').removesuffix("}") for row in rows]
 
 
@@ -103,7 +112,7 @@ def test_refusal_names_the_first_position_of_its_own_topic(raw_frame: RawFrame) 
     decoded = decode(raw, source)
     decoded.collect()
     with pytest.raises(MalformedRecord) as raised:
-        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
+        look_back(decoded, source)
     assert raised.value.position == "orders.in[1]@8"
     assert raised.value.input_name == "orders"
     assert '2 record(s) do not fit its schema; the first is orders.in[1]@8: {"c": 1} behind' in str(
@@ -116,7 +125,7 @@ def test_bad_value_is_found_in_a_column_that_nobody_reads(raw_frame: RawFrame) -
     decoded = decode(raw_frame([("orders.in", 0, 0, b'{"a": 1, "b": "x"}')]), source).select("a")
     decoded.collect()
     with pytest.raises(MalformedRecord):
-        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
+        look_back(decoded, source)
 
 
 def test_a_field_that_is_no_column_is_refused_where_the_input_is_strict(
@@ -144,9 +153,7 @@ def test_fields_that_are_no_columns_are_told_with_what_they_may_mean(raw_frame: 
     raw = raw_frame([("orders.in", 0, offset, value) for offset, value in enumerate(records)])
     decoded = decode(raw, source)
     decoded.collect()
-    ignored = Ignored()
-    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), ignored)
-    (found,) = ignored.inputs()
+    (found,) = look_back(decoded, source).inputs()
     assert found.records == 2
     assert set(found.warnings) == {
         "field 'celcius' is no column: did you mean 'celsius'?",
@@ -166,16 +173,11 @@ def test_a_field_beside_all_columns_is_found_however_it_is_written(
     told = [("orders.in", 0, offset, text.encode()) for offset, text in enumerate([*none, *more])]
     decoded = decode(raw_frame(told), source)
     decoded.collect()
-    ignored = Ignored()
-    judge = partial(
-        refuse_malformed, decoded._jdf.queryExecution(), (source,), RecordSizes(), ignored
-    )
     if strict:
         with pytest.raises(MalformedRecord, match=rf"{len(more)} record\(s\)"):
-            judge()
+            look_back(decoded, source)
     else:
-        judge()
-        assert [found.records for found in ignored.inputs()] == [len(more)]
+        assert [each.records for each in look_back(decoded, source).inputs()] == [len(more)]
 
 
 def test_fields_of_any_number_and_length_are_told_in_short(raw_frame: RawFrame) -> None:
@@ -183,9 +185,7 @@ def test_fields_of_any_number_and_length_are_told_in_short(raw_frame: RawFrame) 
     many = json.dumps({f"{number}{'x' * 1_000}": 1 for number in range(1_000)}).encode()
     decoded = decode(raw_frame([("orders.in", 0, 0, many)]), source)
     decoded.collect()
-    ignored = Ignored()
-    refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), ignored)
-    (found,) = ignored.inputs()
+    (found,) = look_back(decoded, source).inputs()
     assert len(found.warnings) == NAMES_MAX
     assert max(map(len, found.warnings)) < 200
 
@@ -195,7 +195,7 @@ def test_bad_record_is_found_when_a_filter_drops_it(raw_frame: RawFrame) -> None
     decoded = decode(raw_frame([("orders.in", 0, 0, b"{")]), source).where("c = 1")
     assert decoded.collect() == []
     with pytest.raises(MalformedRecord):
-        refuse_malformed(decoded._jdf.queryExecution(), (source,), RecordSizes(), Ignored())
+        look_back(decoded, source)
 
 
 def test_long_record_is_cut_in_the_message(raw_frame: RawFrame) -> None:

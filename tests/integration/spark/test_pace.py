@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from waybill_spark.driver.compile import RAW_COLUMNS
 from waybill_spark.driver.pace import BUSY_MS, IDLE_MS, set_pause
+from waybill_spark.driver.stand_ins import RAW_COLUMNS
 
 
 def test_pause_of_a_query_that_runs_is_set(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,19 +1,20 @@
 """Rows that are planned with the query: the same as those that each batch plans for itself."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
-from waybill_spark.driver.compile import RAW_COLUMNS, CompiledStage, compile_pipeline
+from waybill_spark.driver.compile import CompiledStage, compile_pipeline
+from waybill_spark.driver.stand_ins import RAW_COLUMNS
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sink import KEY, VALUE
+from waybill_spark.sinks.rows import BatchRows
 
 QUERY = "SELECT order_id, customer, amount * 2 AS twice FROM orders WHERE amount > 1"
 TWO_VIEWS = (
@@ -35,7 +36,7 @@ class Stream:
             .option("maxFilesPerTrigger", 1)
             .parquet(str(folder / "raw"))
         )
-        self.batches: list[Mapping[str, pa.Table]] = []
+        self.batches: list[BatchRows] = []
 
     def send(self, *values: bytes) -> DataFrame:
         """One batch more; the same records at rest."""
@@ -53,7 +54,7 @@ class Stream:
             (query,) = planned.sparkSession._jsparkSession.streams().active()
             execution = query.streamingQuery().lastExecution()
             assert execution.currentBatchId() == batch_id
-            self.batches.append(compiled.collect(frame, execution).by_sink)
+            self.batches.append(compiled.collect(frame, execution))
 
         started = (
             planned.writeStream.foreachBatch(take)
@@ -71,8 +72,11 @@ def stream(spark: SparkSession, raw_frame: RawFrame, tmp_path: Path) -> Stream:
     return Stream(spark, raw_frame, tmp_path)
 
 
-def make_stage(spark: SparkSession, steps: Sequence[str], sinks: tuple[str, ...]) -> CompiledStage:
-    (compiled,) = compile_pipeline(spark, make_manifest(*steps, sinks=sinks), allowed())
+def make_stage(
+    spark: SparkSession, steps: Sequence[str], sinks: tuple[str, ...], orders: str = ""
+) -> CompiledStage:
+    manifest = make_manifest(*steps, sinks=sinks, orders=orders)
+    (compiled,) = compile_pipeline(spark, manifest, allowed())
     return compiled
 
 
@@ -88,15 +92,42 @@ def test_each_batch_gives_the_rows_that_its_records_give_at_rest(
 
     stream.run(compiled)
 
-    assert stream.batches == [compiled.rows(first).by_sink, compiled.rows(second).by_sink]
-    assert stream.batches[0]["out"].column_names == [KEY, VALUE]
-    assert stream.batches[1]["lake"].column("order_id").to_pylist() == [3]
+    assert stream.batches == [compiled.rows(first), compiled.rows(second)]
+    assert stream.batches[0].by_sink["out"].column_names == [KEY, VALUE]
+    assert stream.batches[1].by_sink["lake"].column("order_id").to_pylist() == [3]
+
+
+def test_each_batch_counts_what_its_records_count_at_rest(
+    spark: SparkSession, stream: Stream
+) -> None:
+    rule = "{name: few, expect: amount < 100, onViolation: drop}"
+    compiled = make_stage(spark, [QUERY], (LAKE_SINK,), f"expectations: [{rule}]")
+    first = stream.send(order(1), order(2, "many"), order(3, "500"), order(4, "x"))
+    second = stream.send(order(5))
+
+    stream.run(compiled)
+
+    assert [(each.dead, each.dropped) for each in stream.batches] == [
+        (2, {"orders.few": 1}),
+        (0, {}),
+    ]
+    assert stream.batches == [compiled.rows(first), compiled.rows(second)]
+
+
+def test_a_value_that_ends_the_query_is_told_of_the_batch(
+    spark: SparkSession, stream: Stream
+) -> None:
+    compiled = make_stage(spark, ["SELECT 1 / order_id AS part FROM orders"], (LAKE_SINK,))
+    stream.send(order(0))
+
+    with pytest.raises(StreamingQueryException, match=r"QueryFailed: .*Division by zero"):
+        stream.run(compiled)
 
 
 def test_malformed_record_is_found_in_the_batch_that_holds_it(
     spark: SparkSession, stream: Stream
 ) -> None:
-    compiled = make_stage(spark, ["SELECT customer FROM orders"], (LAKE_SINK,))
+    compiled = make_stage(spark, ["SELECT customer FROM orders"], (LAKE_SINK,), "onMalformed: fail")
     stream.send(order(1))
     stream.send(order(2), order(3, "many"))  # a column that nobody asks for
 

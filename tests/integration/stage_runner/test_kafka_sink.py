@@ -18,7 +18,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import Sink, SinkLife
+from waybill_spark.sinks.contract import RowsRefused, Sink, SinkLife
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.stopping import StageStopped
 from waybill_spark.topic_ids import OTHER_ID_S
@@ -171,3 +171,17 @@ def test_nothing_is_written_into_a_topic_of_another_identity(
 
     assert committed(target, fences) == []
     assert sink.last() is None
+
+
+def test_records_that_the_topic_takes_only_smaller_are_refused_and_named(
+    target: KafkaSinkTarget, fences: Fences
+) -> None:
+    sink = opened(target, fences)
+    values = ['{"order_id": 1}', "x" * 1_500_000, '{"order_id": 2}']
+    large = pa.table({KEY: ["k", "k", "k"], VALUE: values}).to_batches()
+    with pytest.raises(RowsRefused, match="larger than the topic takes"):
+        sink.write(large, make_fence(sequence=0))
+    assert "larger" in (sink.refused(large) or "")
+    assert sink.refused(rows(2)) is None
+    sink.write(rows(2), make_fence(sequence=0))
+    assert committed(target, fences) == [2]

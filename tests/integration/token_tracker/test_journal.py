@@ -44,12 +44,15 @@ class Real:
     def saved(self) -> tuple[dict[str, str], int]:
         around = self._around
         stored = read_to_end(around.kafka, f"{around.prefix}.frontiers", [self.partition])
-        found = [codec.decode(Snapshot, message.value() or b"") for message in stored]
+        found: dict[str, str] = {}
+        for message in stored:
+            key, value = (message.key() or b"").decode().partition("/")[2], message.value()
+            found[key] = "" if value is None else codec.decode(Snapshot, value).slot
         group = make_consumer(around.kafka, f"{around.prefix}.token_tracker")
         asked = [TopicPartition(f"{around.prefix}.commits", self.partition)]
         (committed,) = group.committed(asked, timeout=ANSWER_TIMEOUT_S)
         group.close()
-        return {snapshot.pipeline_uid: snapshot.slot for snapshot in found}, committed.offset
+        return {key: slot for key, slot in found.items() if slot}, committed.offset
 
     def replace(self) -> None:
         """The group forgets the first, whose journal is not told of it."""

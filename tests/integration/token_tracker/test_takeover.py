@@ -5,16 +5,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from builders import ORDERS_ID, TENANT, make_commit, make_definition, make_fact, make_snapshot
 from containers import Servers
 from integration.conftest import Surroundings, make_surroundings
-from integration.token_tracker.member import Member, reached
+from integration.token_tracker.member import POLL_S, WITHIN_S, Member, reached
 from integration.topics import create_anew
 from unit.token_tracker.fakes import FakeStore
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fact, Snapshot, pipeline_key
+from waybill_shared.contract.events import (
+    DeadLetter,
+    DeadLetters,
+    Fact,
+    Snapshot,
+    pipeline_key,
+)
 from waybill_shared.contract.slots import Slot
 from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.clients import make_producer
@@ -25,6 +32,8 @@ from waybill_token_tracker.core.snapshots import pack
 PIPELINES = 40
 SNAPSHOTS = 50  # of each
 PARTITIONS = 8
+LETTERS = 500  # of a fact
+TURNS = 20
 Join = Callable[..., Member]
 
 
@@ -167,3 +176,92 @@ def test_without_its_snapshots_a_tracker_reads_all_facts_again(
 
     second = join()
     second.feed_until(lambda: reached(second, uid) == 3)
+
+
+def test_who_takes_over_finds_the_dead_letters_of_the_one_before(
+    around: Surroundings, join: Join
+) -> None:
+    """In snapshots beside the slot, so many that they need several; and what was told since."""
+    uid = str(uuid.uuid4())
+    facts = [died(uid, number, LETTERS) for number in range(1, 5)]
+    tell(around, make_fact(make_definition(), uid=uid), *facts, commit(3, uid, sequence=0))
+    first = join()
+    first.feed_until(lambda: reached(first, uid) == 3)
+    first.tracker.save(whole=True)
+    tell(around, died(uid, 5))
+    first.feed_until(lambda: len(first.store.slots[uid].dead) == 4 * LETTERS + 1)
+    first.close()
+
+    second = join()
+    second.feed_until(lambda: second.store.slots.get(uid) is not None)
+    second.feed_until(lambda: len(second.store.slots[uid].dead) == 4 * LETTERS + 1)
+    assert second.store.slots[uid].dead == first.store.slots[uid].dead
+    assert second.store.slots[uid].slot.dead == first.store.slots[uid].slot.dead
+
+
+def test_what_an_aborted_transaction_told_is_never_applied(
+    around: Surroundings, join: Join
+) -> None:
+    """Its marker stands last, and a slot that was lost is written again all the same."""
+    uid = str(uuid.uuid4())
+    tell(around, make_fact(make_definition(), uid=uid), commit(3, uid, sequence=0))
+    member = join()
+    member.feed_until(lambda: reached(member, uid) == 3)
+    journal = begin(around, died(uid, 1))
+    journal.abort_transaction(WITHIN_S)
+    member.store.slots.clear()
+    member.tracker.confirm()
+    member.feed_until(lambda: reached(member, uid) == 3)
+    assert member.store.slots[uid].slot.dead_sequences == {}
+    assert member.store.slots[uid].dead == []
+
+
+def test_an_open_transaction_delays_what_comes_behind_it_and_loses_nothing(
+    around: Surroundings, join: Join
+) -> None:
+    uid = str(uuid.uuid4())
+    tell(around, make_fact(make_definition(), uid=uid))
+    member = join()
+    member.feed_until(lambda: uid in member.store.slots)
+    journal = begin(around, died(uid, 1))
+    tell(around, commit(3, uid, sequence=0))
+    for _ in range(TURNS):
+        member.stream.feed(POLL_S)
+        member.tracker.flush()
+    assert reached(member, uid) < 3
+    journal.commit_transaction(WITHIN_S)
+    member.feed_until(lambda: reached(member, uid) == 3)
+    assert len(member.store.slots[uid].dead) == 1
+
+
+def died(uid: str, sequence: int, count: int = 1) -> Fact:
+    letters = tuple(
+        DeadLetter(
+            topic="orders.in",
+            topic_id=ORDERS_ID,
+            partition=0,
+            offset=1_000 * sequence + at,
+            sink=None,
+            reason="malformed",
+            rule=None,
+            message=uuid.uuid4().hex * 9,  # so that it takes room
+            dead_topic="orders.in.dlq",
+            dead_partition=0,
+            dead_offset=1_000 * sequence + at,
+        )
+        for at in range(count)
+    )
+    told = DeadLetters(stage="enrich", since=1, sequence=sequence, letters=letters)
+    return make_fact(told, uid=uid)
+
+
+def begin(around: Surroundings, fact: Fact) -> Producer:
+    """As the journal of a stage: the fact stands there, and its transaction is open."""
+    options = {"transactional.id": f"{around.prefix}/{uuid.uuid4()}"}
+    producer = make_producer(around.kafka, **options)
+    producer.init_transactions(WITHIN_S)
+    producer.begin_transaction()
+    key = pipeline_key(fact.tenant, fact.pipeline_uid)
+    producer.produce(f"{around.prefix}.commits", key=key, value=codec.encode(fact))
+    assert producer.flush(WITHIN_S) == 0
+    return producer

@@ -25,16 +25,19 @@ from unit.ingress.fakes import (
     span,
     unsealed,
 )
+from unit.ingress.graves import FakeLetters, FakeReplayLog
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.adapters.propose_http import propose_router
+from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.api_keys import add_key
@@ -67,22 +70,27 @@ def make_app(
     keys: KeysInForce | None = None,
     answers: FakeAnswers | None = None,
     samples: FakeSamples | None = None,
+    letters: FakeLetters | None = None,
 ) -> FastAPI:
     mint = FakeMint()
     directory = FakeDirectory(pipeline(source()))
     known = Registry(directory, directory, kafka, mint)
     limits = RowLimits(records_max=10, record_bytes_max=500)
     writer = Records(known, kafka, kafka, mint, limits)
+    sealing = RandomMint(RING, FixedClock())
+    graves = letters or FakeLetters()
+    replays = Replays(known, graves, FakeReplayLog(kafka), sealing, sealing)
     commands, told = Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()
     routers = [
         records_router(writer, body_bytes_max=BODY_BYTES_MAX),
         tokens_router(
             TokenIssuer(known, kafka, mint),
-            Merges(RandomMint(RING, FixedClock())),
+            Merges(sealing),
             body_bytes_max=BODY_BYTES_MAX,
         ),
         pipelines_router(commands, told),
         validate_router(commands, told),
+        replays_router(replays),
         propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),
     ]
     return create_app("ingress", routers, Health(), keys=keys)

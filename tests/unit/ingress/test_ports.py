@@ -8,7 +8,9 @@ import pytest
 
 from contracts.follower import FollowerContract
 from contracts.log import LogContract, TopicsContract
-from unit.ingress.fakes import NEW_ID, FakeDirectory, FakeKafka
+from contracts.replays import ReplayLogContract
+from unit.ingress.fakes import NEW_ID, OLD_ID, FakeDirectory, FakeKafka
+from unit.ingress.graves import FakeReplayLog
 from waybill_shared.contract.events import PipelineRecord
 
 T = TypeVar("T")
@@ -60,6 +62,27 @@ class TestFakeLog(LogContract):
 
 class TestFakeTopics(TopicsContract):
     """Over `FakeKafka`."""
+
+
+class Graves:
+    topic = "orders.in"
+    topic_id = OLD_ID
+    uids = ("uid-1", "uid-2")
+
+    def __init__(self) -> None:
+        self.log = self.other_log = FakeReplayLog(FakeKafka())
+
+    def run(self, work: Callable[[], Awaitable[T]]) -> T:
+        return finished(work)
+
+    def standing(self) -> list[tuple[int, int, bytes | None]]:
+        return [(partition, at, each.value) for partition, at, each in self.log.standing]
+
+
+class TestFakeReplayLog(ReplayLogContract):
+    @pytest.fixture
+    def bench(self) -> Graves:
+        return Graves()
 
 
 class TestFakeDirectory(FollowerContract):

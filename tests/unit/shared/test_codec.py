@@ -12,6 +12,7 @@ from builders import (
     make_fence,
     make_lifecycle,
     make_record,
+    make_replay,
     make_reply,
     make_snapshot,
 )
@@ -33,6 +34,7 @@ MESSAGES: list[Message] = [
     make_beat(),
     make_fence(),
     make_snapshot("{}"),
+    make_replay(),
 ]
 RAW = codec.encode(make_fact(make_commit(outputs={("A", 0): 7})))
 

@@ -53,6 +53,24 @@ def test_the_same_changes_nothing() -> None:
         ("version: 1", "version: 1\nstate: stopped", "change_state", "would be stopped, is run"),
         ("inputs:", OTHER_INPUT, "add_input", "+ input people: reads topic people"),
         (
+            "inputs:",
+            "deadLetter: {budget: 5 per 1 hour}\ninputs:",
+            "change_dead_letter",
+            "~ deadLetter: budget is 5 per 1 hour, was 100 per 1 minute; what lies there stays",
+        ),
+        (
+            "inputs:",
+            "deadLetter: {topic: dead}\ninputs:",
+            "change_dead_letter",
+            "~ deadLetter: topic is dead, was one for each input",
+        ),
+        (
+            "    schema:",
+            "    onMalformed: drop\n    schema:",
+            "change_input",
+            "onMalformed is drop, was dead_letter",
+        ),
+        (
             "customer STRING",
             "customer STRING, age INT",
             "change_input",
@@ -160,3 +178,23 @@ def test_a_pipeline_that_was_stopped_by_hand_would_run() -> None:
         columns_now={},
     )
     assert state.message == "~ state: it would be running, is stopped"
+
+
+def test_rules_that_are_new_gone_or_other_are_told() -> None:
+    before, now = (
+        EXAMPLE.replace("    schema:", f"    expectations: [{rules}]\n    schema:", 1)
+        for rules in (
+            "{name: a, expect: amount > 0}, {name: b, expect: amount > 1}, {name: c, expect: c}",
+            "{name: b, expect: x, onViolation: drop}, {name: d, expect: d}, {name: c, expect: c}",
+        )
+    )
+    assert [each.message.removeprefix("~ input orders: ") for each in changes(now, before)] == [
+        "rule b changed",
+        "rule b: onViolation is drop, was dead_letter",
+        "rule d added (dead_letter)",
+        "rule a removed",
+    ]
+    swapped = before.replace("name: a, expect: amount > 0}, {name: b, expect: amount > 1", "X")
+    swapped = swapped.replace("X", "name: b, expect: amount > 1}, {name: a, expect: amount > 0")
+    (told,) = changes(swapped, before)
+    assert told.message == "~ input orders: order of rules changed"

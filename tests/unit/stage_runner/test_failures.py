@@ -8,10 +8,13 @@ from pyspark.errors import PySparkException
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_spark.driver.decode import DecodedInput, MalformedRecord
-from waybill_spark.driver.failures import describe
+from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
+from waybill_spark.driver.decode import DecodedInput
+from waybill_spark.driver.failures import describe, naming_values
+from waybill_spark.driver.judging import MalformedRecord, RuleBroken
 
 ROOT = Path(__file__).parents[3]
+ORDERS = DecodedInput(name="orders", topic="orders.in", columns="id INT", own_output=False)
 
 
 def test_problem_of_a_manifest_is_told_with_its_place() -> None:
@@ -22,8 +25,8 @@ def test_problem_of_a_manifest_is_told_with_its_place() -> None:
 
 
 class OfAQuery(PySparkException):
-    def __init__(self, state: str) -> None:
-        super().__init__("[ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003\n\nat line 3")
+    def __init__(self, state: str, said: str = "long overflow.") -> None:
+        super().__init__(f"[ARITHMETIC_OVERFLOW] {said} SQLSTATE: 22003\n\nat line 3")
         self._state = state
 
     def getSqlState(self) -> str:  # noqa: N802 - Spark's name
@@ -41,10 +44,9 @@ def test_value_that_a_query_cannot_take_is_for_its_author_to_mend() -> None:
     "failure",
     [
         OfAQuery("22003"),
-        MalformedRecord(
-            DecodedInput(name="orders", topic="orders.in", columns="id INT", own_output=False),
-            *(1, 0, 41, "nonsense"),
-        ),
+        QueryFailed("the query ends at a value: long overflow.", "ArithmeticException"),
+        MalformedRecord(ORDERS, 1, 0, 41, "nonsense"),
+        RuleBroken(ORDERS, "positive", 1, "orders.in[0]@41"),
     ],
 )
 def test_who_cannot_mend_what_is_in_the_topic_is_shown_the_way_out(failure: Exception) -> None:
@@ -55,3 +57,27 @@ def test_who_cannot_mend_what_is_in_the_topic_is_shown_the_way_out(failure: Exce
 
 def test_what_a_source_says_of_its_records_is_tried_again() -> None:
     assert describe(OfAQuery("22000"), "load").retryable
+
+
+def test_a_value_that_ends_a_query_is_told_in_the_same_words_wherever_it_is_met() -> None:
+    with pytest.raises(QueryFailed) as raised, naming_values():
+        raise OfAQuery("22003")
+    assert raised.value.error == "OfAQuery"
+    assert describe(raised.value, "load") == describe(OfAQuery("22003"), "load")
+
+
+def test_what_is_said_of_a_value_is_short() -> None:
+    with pytest.raises(QueryFailed) as raised, naming_values():
+        raise OfAQuery("22018", "x" * 5_000)
+    assert len(str(raised.value)) == MESSAGE_CHARACTERS_MAX
+
+
+def test_what_is_no_value_is_not_a_fault_of_a_record() -> None:
+    with pytest.raises(OfAQuery), naming_values():
+        raise OfAQuery("22000")
+
+
+def test_a_broken_rule_that_ends_a_stage_is_named_with_the_first_record() -> None:
+    error = describe(RuleBroken(ORDERS, "positive", 3, "orders.in[0]@41"), "load")
+    said = "input orders: 3 record(s) break rule positive; the first is orders.in[0]@41"
+    assert (error.domain, error.retryable, error.message) == ("user", False, said)

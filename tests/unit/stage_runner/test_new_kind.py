@@ -85,6 +85,7 @@ def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
         topic_prefix="waybill",
         places=SinkPlaces(lakehouse_folder=Path()),
         topic_absent_s=0.0,
+        replication=1,
     )
     fences = Fences(cast(KafkaAdmin, Admin()), "waybill")
     (planned,) = join(manifest, [definition])

@@ -42,10 +42,31 @@ def defined(manifest: Manifest) -> tuple[StageDefinition, ...]:
 
 
 def test_topics_are_those_of_inputs_and_kafka_sinks(manifest: Manifest) -> None:
-    assert topics_of(manifest) == (
-        TopicPlan(topic="orders.in", partitions=4, starting="earliest"),
-        TopicPlan(topic="orders.enriched", partitions=4, starting="earliest", written=True),
+    """What a stage reads has dead letters."""
+    read, between = topics_of(manifest)
+    assert read == TopicPlan(
+        topic="orders.in", partitions=4, starting="earliest", dead_letters="orders.in.dlq"
     )
+    assert between == TopicPlan(
+        topic="orders.enriched",
+        partitions=4,
+        starting="earliest",
+        written=True,
+        dead_letters="orders.enriched.dlq",
+    )
+
+
+def test_what_no_stage_reads_has_no_dead_letters() -> None:
+    last = EXAMPLE[: EXAMPLE.index("  - name: load")]
+    assert [plan.dead_letters for plan in topics_of(parse_manifest(last))] == [
+        "orders.in.dlq",
+        None,
+    ]
+
+
+def test_dead_letters_go_where_the_manifest_says() -> None:
+    text = EXAMPLE.replace("inputs:", "deadLetter: {topic: dead}\ninputs:", 1)
+    assert {plan.dead_letters for plan in topics_of(parse_manifest(text))} == {"dead"}
 
 
 def test_stages_know_their_topics_by_id(defined: tuple[StageDefinition, ...]) -> None:

@@ -65,6 +65,7 @@ def fence_key(
         topic_prefix=prefix,
         places=SinkPlaces(lakehouse_folder=Path()),
         topic_absent_s=0.0,
+        replication=1,
     )
     (planned,) = join(MANIFEST, [stage])
     fences = Fences(cast(KafkaAdmin, Admin(cluster)), prefix)

@@ -1,7 +1,7 @@
 """A pipeline is not defined by the word of one broker: what is before its begin is lost for it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
@@ -30,7 +30,12 @@ class Kafka:
     def operations(self, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
         return {}
 
+    def forbidden(self, topics: Iterable[str]) -> list[str]:
+        return []
+
     def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        if "t" not in topics:
+            return {}
         topic_id = self.ids.pop(0) if len(self.ids) > 1 else self.ids[0]
         return {"t": TopicIdentity(name="t", topic_id=topic_id, partitions=(0,))}
 
@@ -71,6 +76,34 @@ def test_topic_that_we_may_not_use_is_refused_at_once(monkeypatch: pytest.Monkey
         topics(Kafka({"one": 0})).ids([PLAN])
     with pytest.raises(UserError, match="Read on topic t"):
         topics(Kafka({"one": 0})).prepare([PLAN])
+
+
+def test_dead_letters_need_the_right_to_write_there_and_no_topic_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor looked at for more: where its readers begin is nobody's question."""
+    plan = replace(PLAN, dead_letters="t.dlq")
+    assert topics(Kafka({"one": 0})).prepare([plan]).keys() == {"t"}
+    assert topics(Kafka({"one": 0})).ids([plan]).keys() == {"t"}
+
+    def operations(self: Kafka, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        return {"t": frozenset({"Read"}), "t.dlq": frozenset({"Read"})}
+
+    monkeypatch.setattr(Kafka, "operations", operations)
+    with pytest.raises(UserError, match=r"lacks Write on topic t\.dlq"):
+        topics(Kafka({"one": 0})).ids([plan])
+
+
+def test_dead_letters_without_a_topic_need_the_right_to_make_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def forbidden(self: Kafka, topics: Iterable[str]) -> list[str]:
+        return sorted(topics)
+
+    monkeypatch.setattr(Kafka, "forbidden", forbidden)
+    with pytest.raises(UserError, match=r"no topic t\.dlq, and .* lacks Create"):
+        topics(Kafka({"one": 0})).prepare([replace(PLAN, dead_letters="t.dlq")])
+    assert topics(Kafka({"one": 0})).prepare([PLAN]).keys() == {"t"}
 
 
 @pytest.mark.parametrize("ids", [["before", "now"], ["now", "now", "before", "now"]])

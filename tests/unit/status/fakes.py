@@ -1,7 +1,7 @@
 """Pipelines, slots and a store as status sees them, in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -18,9 +18,11 @@ from waybill_shared.contract.events import (
     to_vector,
 )
 from waybill_shared.contract.pipelines import PipelineDirectory
-from waybill_shared.contract.slots import Progress, SinkState, Slot
+from waybill_shared.contract.slots import DeadCount, DeadEntry, Progress, SinkState, Slot
 from waybill_shared.contract.tokens import KeyRing, Part, Token, pipeline_id, seal
-from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.vectors import Span, TopicPartition
+from waybill_status.app.ports import DeadReading
+from waybill_status.core.dead import DeadRun
 from waybill_status.core.judge import Claim
 from waybill_status.core.views import (
     PipelineKey,
@@ -127,6 +129,53 @@ def losing(content: Slot, sink: str, reason: str, *spans: Span) -> Slot:
     state = content.sinks[sink]
     lost = {**state.lost, reason: spans}
     return replace(content, sinks={**content.sinks, sink: replace(state, lost=lost)})
+
+
+def dead(
+    start: int,
+    end: int | None = None,
+    *,
+    stage: str = "enrich@1",
+    sink: str | None = None,
+    partition: int = 0,
+    id: str | None = None,
+    up_to: int = 1,
+    message: str = "no number",
+    runs: tuple[tuple[int, int], ...] = (),
+) -> DeadEntry:
+    """One record, or, with an `end`, a range."""
+    place = {"dead_topic": "orders.in.dlq", "dead_partition": partition, "dead_offset": start}
+    return DeadEntry(
+        id=id or f"{stage}/{sink}/{partition}/{start}",
+        stage=stage,
+        sink=sink,
+        topic_id=TOPIC,
+        partition=partition,
+        start=start,
+        end=start + 1 if end is None else end,
+        up_to=up_to,
+        exact=end is None,
+        reason="malformed",
+        message=message,
+        runs=runs,
+        **(place if end is None else {}),  # type: ignore[arg-type]
+    )
+
+
+def burying(content: Slot, *entries: DeadEntry) -> Slot:
+    """`content`, and it counts these beside it."""
+    return replace(content, dead=counts_of(entries))
+
+
+def counts_of(entries: Iterable[DeadEntry]) -> tuple[DeadCount, ...]:
+    lengths: dict[TopicPartition, list[int]] = {}
+    for entry in entries:
+        key = (entry.topic_id, entry.partition)
+        lengths.setdefault(key, []).append(entry.end - entry.start)
+    return tuple(
+        DeadCount(topic_id=key[0], partition=key[1], entries=len(each), longest=max(each))
+        for key, each in lengths.items()
+    )
 
 
 def life(phase: str = "Running", *, at: int = NOW) -> LifecycleEvent:
@@ -246,16 +295,26 @@ class FakeStore:
 
     readings: dict[PipelineKey, SlotReading] = field(default_factory=dict)
     histories: dict[tuple[PipelineKey, str], list[Progress]] = field(default_factory=dict)
+    letters: dict[PipelineKey, tuple[DeadEntry, ...]] = field(default_factory=dict)
     server: str = "server"
     away: bool = False
     histories_away: bool = False
     reads: int = 0
     history_reads: int = 0
+    letter_reads: int = 0
     changes: "asyncio.Queue[PipelineKey | None]" = field(default_factory=asyncio.Queue)
 
     def put(
-        self, content: Slot, *, version: int, age_ms: int = 0, mark: str = "", wake: bool = True
+        self,
+        content: Slot,
+        *letters: DeadEntry,
+        version: int,
+        age_ms: int = 0,
+        mark: str = "",
+        wake: bool = True,
     ) -> None:
+        self.letters[KEY] = letters
+        content = burying(content, *letters)
         self.readings[KEY] = reading(content, version=version, age_ms=age_ms, mark=mark)
         for key, state in content.sinks.items():
             batch = progress(version, *to_vector(state.reached).values(), sink=key)
@@ -285,6 +344,22 @@ class FakeStore:
         self.history_reads += 1
         known = self._history(pipeline, sink)
         return known[rank] if rank < len(known) else None
+
+    async def dead(self, pipeline: PipelineKey, runs: Sequence[DeadRun], count: int) -> DeadReading:
+        self.letter_reads += 1
+        stamp = self._one(pipeline).stamp
+        by_place: dict[TopicPartition, list[DeadEntry]] = {run.key: [] for run in runs}
+        for entry in self.letters.get(pipeline, ()):
+            by_place.setdefault((entry.topic_id, entry.partition), []).append(entry)
+        found = [
+            entry
+            for run in runs
+            for entry in sorted(by_place[run.key], key=lambda entry: entry.end)
+            if run.start < entry.end < run.end + run.longest
+        ]
+        counts = {key: len(by_place[key]) for key in by_place}
+        entries = tuple(dict.fromkeys(found[:count]))
+        return DeadReading(stamp=stamp, counts=counts, entries=entries)
 
     async def wakes(self) -> AsyncIterator[PipelineKey | None]:
         self._check()

@@ -9,6 +9,7 @@ from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import ENDLESS
 from waybill_status.app.answering import NEWEST, find_batch
 from waybill_status.app.ports import Sight
+from waybill_status.app.replays import KnownReplays
 from waybill_status.core.views import PipelineKey, View
 
 
@@ -17,6 +18,7 @@ class OneLook:
 
     def __init__(self, store: FakeStore) -> None:
         self.store = store
+        self.replays = KnownReplays()
 
     def view(self, pipeline: PipelineKey) -> View:
         return view(slot())

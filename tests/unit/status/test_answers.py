@@ -31,7 +31,8 @@ from waybill_shared.http.operations import OPERATION, OperationAnswer
 from waybill_status.adapters import examples
 from waybill_status.adapters.models import PipelinesAnswer
 from waybill_status.core.judge import judge
-from waybill_status.core.outcomes import Judgement, Outcome, count_accepted, describe, kind_of
+from waybill_status.core.judgements import Judgement, kind_of
+from waybill_status.core.outcomes import Outcome, count_accepted, describe
 from waybill_status.core.pipelines import PipelineDetail, detail_of, summary_of
 from waybill_status.core.views import SlotReading
 
@@ -183,6 +184,7 @@ def test_the_graph_joins_stages_by_the_topics_between_them() -> None:
     ("model", "example"),
     [
         (Outcome, examples.COMPLETE),
+        (Outcome, examples.DEAD_LETTERED),
         (PipelinesAnswer, examples.PIPELINES),
         (PipelineDetail, examples.PIPELINE),
         (OperationAnswer, OPERATION),
@@ -192,5 +194,5 @@ def test_examples_have_the_members_of_their_models(
     model: type[object], example: dict[str, object]
 ) -> None:
     described = TypeAdapter(model).json_schema(mode="serialization")["properties"]
-    silent = {"reason", "parts"} if model is Outcome else set()
+    silent = {"reason", "parts", "dead_truncated"} if model is Outcome else set()
     assert set(example) == set(described) - silent

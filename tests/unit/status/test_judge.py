@@ -30,7 +30,7 @@ from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import judge
-from waybill_status.core.outcomes import FINAL, Judgement
+from waybill_status.core.judgements import FINAL, Judgement
 from waybill_status.core.views import view_of
 
 

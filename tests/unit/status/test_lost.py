@@ -26,7 +26,8 @@ from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import Judgement, Outcome, describe
+from waybill_status.core.judgements import Judgement
+from waybill_status.core.outcomes import Outcome, describe
 
 NEW = "bmV3IG9yZGVycyB0b3BpYw"
 REASONS = ["topic_recreated", "topic_deleted", "retention_passed"]

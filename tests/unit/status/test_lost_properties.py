@@ -31,7 +31,7 @@ from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.outcomes import FINAL, Judgement
+from waybill_status.core.judgements import FINAL, Judgement
 from waybill_status.core.views import (
     Stamp,
     View,

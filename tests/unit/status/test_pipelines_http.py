@@ -52,14 +52,19 @@ def test_pipelines_are_told_without_redis_too(client: TestClient, store: FakeSto
     assert client.get("/v1/pipelines/orders").json()["manifest"] == "version: 1\n"
 
 
-def test_fields_that_are_left_out_are_told_of_their_input(
-    client: TestClient, store: FakeStore
-) -> None:
+def test_what_is_left_out_is_told_of_its_input(client: TestClient, store: FakeStore) -> None:
     (name,) = (source["name"] for source in client.get("/v1/pipelines/orders").json()["inputs"])
-    ignored = IgnoredFields(input=name, records=3, warnings=("field 'a' is no column",))
+    ignored = IgnoredFields(
+        input=name,
+        records=3,
+        warnings=("field 'a' is no column",),
+        dropped={"malformed": 2},
+        warned={"positive": 1},
+    )
     store.put(replace(slot(), ignored=(ignored,)), version=1)
     (told,) = client.get("/v1/pipelines/orders").json()["inputs"]
     assert (told["ignored_records"], told["warnings"]) == (3, ["field 'a' is no column"])
+    assert (told["dropped"], told["warned"]) == ({"malformed": 2}, {"positive": 1})
 
 
 def test_an_unknown_pipeline_is_told_with_the_known_ones(client: TestClient) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.slot_store import Ask, SlotStoreContract, T
 from unit.status.fakes import FakeStore, reading
-from waybill_shared.contract.slots import Progress, Slot
+from waybill_shared.contract.slots import DeadEntry, Progress, Slot
 
 
 class Fake:
@@ -21,12 +21,20 @@ class Fake:
 
         return asyncio.run(run())
 
-    def write(self, slot: Slot, *, mark: str, history: Sequence[Progress] = ()) -> None:
+    def write(
+        self,
+        slot: Slot,
+        *,
+        mark: str,
+        history: Sequence[Progress] = (),
+        dead: Sequence[DeadEntry] = (),
+    ) -> None:
         self._written += 1
         key = (slot.tenant, slot.pipeline_uid)
         self._store.readings[key] = reading(slot, version=self._written, mark=mark)
         for batch in history:
             self._store.histories.setdefault((key, batch.sink), []).append(batch)
+        self._store.letters[key] = (*self._store.letters.get(key, ()), *dead)
         self._store.changes.put_nowait(key)
 
     def confirm(self, slot: Slot, *, mark: str) -> None:
@@ -38,6 +46,7 @@ class Fake:
     def forget(self) -> None:
         self._store.readings.clear()
         self._store.histories.clear()
+        self._store.letters.clear()
 
     def move(self) -> None:
         self._store.server = "another"

@@ -24,6 +24,7 @@ from waybill_shared.contract.errors import Refusal, TokenRefused
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.app.hub import Hub
+from waybill_status.app.replays import KnownReplays
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
 
@@ -39,6 +40,7 @@ class World:
     clock: FixedClock
     hub: Hub
     tokens: Tokens
+    replays: KnownReplays
 
     async def kind(self, asked: Token) -> OutcomeKind:
         (outcome,) = await self.tokens.now([asked])
@@ -47,22 +49,28 @@ class World:
 
 
 @asynccontextmanager
-async def world(*, waiters_max: int = 100) -> AsyncIterator[World]:
-    store, clock, owners = FakeStore(), FixedClock(), FakeOwners(record())
-    hub = Hub(store, waiters_max=waiters_max, tick_s=TICK_S)
-    tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock)
+async def world(*, waiters_max: int = 100, store: FakeStore | None = None) -> AsyncIterator[World]:
+    store, clock, owners = store or FakeStore(), FixedClock(), FakeOwners(record())
+    replays = KnownReplays()
+    hub = Hub(store, waiters_max=waiters_max, tick_s=TICK_S, replays=replays)
+    tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock, replays=replays)
     running = asyncio.create_task(hub.run())
     try:
-        yield World(store, owners, clock, hub, tokens)
+        yield World(store, owners, clock, hub, tokens, replays)
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
 
 
-def in_a_world(test: Callable[[World], Awaitable[None]], *, waiters_max: int = 100) -> None:
+def in_a_world(
+    test: Callable[[World], Awaitable[None]],
+    *,
+    waiters_max: int = 100,
+    store: FakeStore | None = None,
+) -> None:
     async def run() -> None:
-        async with asyncio.timeout(WAIT_S), world(waiters_max=waiters_max) as made:
+        async with asyncio.timeout(WAIT_S), world(waiters_max=waiters_max, store=store) as made:
             await test(made)
 
     asyncio.run(run())

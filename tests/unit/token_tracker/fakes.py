@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from builders import NOW
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Snapshot
+from waybill_shared.contract.events import Snapshot, snapshot_key
 from waybill_shared.contract.slots import (
     HISTORY_LENGTH_MAX,
+    DeadEntry,
     Entry,
     Progress,
     Slot,
@@ -29,6 +30,7 @@ class StoredSlot:
     mark: str = ""
     server: str = "one"
     history: list[Progress] = field(default_factory=list)
+    dead: list[DeadEntry] = field(default_factory=list)
 
 
 @dataclass
@@ -74,13 +76,21 @@ class FakeStore:
             mark=write.mark,
             server=self.server,
             history=history[-HISTORY_LENGTH_MAX:],
+            dead=_dead(held, write),
         )
         return WriteResult.WRITTEN
 
 
+def _dead(held: StoredSlot | None, write: SlotWrite) -> list[DeadEntry]:
+    """Each stands there once, as in a sorted set."""
+    before = [] if held is None or write.dead_anew else held.dead
+    return list(dict.fromkeys((*before, *write.dead)))
+
+
 @dataclass
 class FakeJournal:
-    """`now_id` is that of the topic which stands there now; `replaced`: the group knows another."""
+    """`now_id` is that of the topic which stands there now; `replaced`: the group knows another.
+    `snapshots` are by uid, and chunks of dead letters behind it."""
 
     topic_id: str = "commits"
     now_id: str = "commits"
@@ -104,8 +114,11 @@ class FakeJournal:
         if self.replaced:
             raise Retryable("the group knows this process no more")
         for snapshot in snapshots:
-            self.snapshots[snapshot.pipeline_uid] = snapshot
-            self.saves.append(f"snapshot {snapshot.pipeline_uid}")
+            key = snapshot_key(snapshot).partition("/")[2]
+            self.snapshots[key] = snapshot
+            if not snapshot.slot:
+                del self.snapshots[key]
+            self.saves.append(f"{'snapshot' if snapshot.slot else 'no more'} {key}")
         self.positions |= positions
         self.saves.append("positions")
 

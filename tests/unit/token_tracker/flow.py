@@ -66,6 +66,7 @@ class Take:
     stage: int
     counts: tuple[int, ...]
     fans: tuple[tuple[int, int], ...]  # by record in turn: how many rows, into which partition
+    dead: frozenset[int] = frozenset()  # which of its records die, by their numbers in the batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +224,17 @@ class Flow:
             end = min(start + count, len(self._log.setdefault(place, [])))
             batch += [row for row in self._log[place][start:end] if row is not None]
             taken[place] = max(start, end)
+        batch = self._living(stage, take, batch)
         for topic in stage.outputs:
             self._write(stage.name, topic, batch, take.fans)
         self._report(stage)
+
+    def _living(self, stage: StageShape, take: Take, batch: list[Place]) -> list[Place]:
+        """Those of which something comes; the others are told before that is."""
+        return batch
+
+    def _told_dead(self, stage: str) -> int:
+        return 0
 
     def _skip(self, stage: StageShape, counts: tuple[int, ...]) -> None:
         self._close_retired(stage)
@@ -285,6 +294,7 @@ class Flow:
                 sequence=len(self.commits),
             )
             outputs = self._outputs.get((stage.name, topic), ())
+            commit = replace(commit, dead_sequence=self._told_dead(stage.name))
             self.facts.append(make_fact(replace(commit, outputs=outputs, set_aside=aside)))
 
     def _write(

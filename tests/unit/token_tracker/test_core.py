@@ -1,5 +1,6 @@
 """What one fact changes in a slot."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,7 +21,7 @@ from builders import (
 )
 from waybill_shared.contract.events import Commit, Definition, IgnoredFields, to_vector
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
-from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import (
     Applied,
@@ -41,13 +42,16 @@ LOAD = make_stage(
 CHAIN = make_definition(ENRICH, LOAD)
 
 
-def enriched(taken: int, written: int | None, *, sequence: int = 0) -> Commit:
+def enriched(
+    taken: int, written: int | None, *, sequence: int = 0, gaps: Iterable[Span] = ()
+) -> Commit:
     """Stage enrich has taken R below `taken`; its rows stand in A below `written`."""
     return make_commit(
         {("R", 0): taken},
         stage="enrich",
         sink="enriched",
         outputs={} if written is None else {("A", 0): written},
+        gaps=gaps,
         sequence=sequence,
     )
 

@@ -17,7 +17,7 @@ class Fake:
         self.journal.ends[self.partition] = self.journal.end(self.partition) + count
 
     def saved(self) -> tuple[dict[str, str], int]:
-        slots = {uid: snapshot.slot for uid, snapshot in self.journal.snapshots.items()}
+        slots = {key: snapshot.slot for key, snapshot in self.journal.snapshots.items()}
         return slots, self.journal.positions.get(self.partition, 0)
 
     def replace(self) -> None:

@@ -16,7 +16,8 @@ class Fake:
         stored = self.store.slots.get(UID)
         if stored is None:
             return None
-        return Held(stored.slot.generation, stored.position, len(stored.history))
+        dead = tuple(sorted(stored.dead, key=lambda each: (each.partition, each.end)))
+        return Held(stored.slot.generation, stored.position, len(stored.history), dead)
 
     def copy(self) -> object:
         return copy.deepcopy(self.store.slots)

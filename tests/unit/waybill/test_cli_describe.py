@@ -68,6 +68,21 @@ def test_describe_warns_of_fields_that_are_left_out(
     ]
 
 
+def test_describe_tells_of_records_that_rules_drop_or_warn_of(
+    server: ScriptedServer, command: Command
+) -> None:
+    source = {"name": "readings", "topic": "readings.in", "partitions": 1, "bases": {"0": 7}}
+    counts = {"dropped": {"positive": 1_200, "malformed": 2}, "warned": {"known": 1}}
+    server.answer("GET", PATH, Response(json={**PIPELINE, "inputs": [{**source, **counts}]}))
+    told = command("describe", "orders").stdout.splitlines()
+    assert told[told.index("Inputs:") + 2 :] == [
+        "",
+        "warning: 1202 records of input readings were dropped, by rule: malformed 2, positive 1200",
+        "",
+        "warning: 1 record of input readings was only warned of, by rule: known 1",
+    ]
+
+
 @pytest.mark.parametrize(
     ("details", "stuck"),
     [

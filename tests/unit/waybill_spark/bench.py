@@ -1,7 +1,7 @@
 """A checkpoint in a folder, two sinks of plain Python, and topics that a test may change."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -14,6 +14,8 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
 from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import Identity
+from waybill_spark.dead_letters.budget import Budget
+from waybill_spark.dead_letters.records import BuriedRecord, RawRecord, Without
 from waybill_spark.fencing import LaterSink, StageInput
 from waybill_spark.pieces import Ranges, in_pieces
 from waybill_spark.sinks.contract import SinkSuperseded, Written
@@ -104,13 +106,53 @@ class ListWriter:
         return written
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
-        return None
+        return self.sink.refused(rows)
 
     def await_visible(self, fence: Fence) -> bool:
         return self.sink.await_visible(fence)
 
     def close(self) -> None:
         self.sink.close()
+
+
+@dataclass
+class ListJournal:
+    """Keeps what was buried; a newer claim shuts out the one before. `dying`: it ends before."""
+
+    fences: list[Fence] = field(default_factory=list)
+    buried: list[BuriedRecord] = field(default_factory=list)
+    owner: int = 0
+    dying: bool = False
+
+    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+        if self.dying:
+            raise Retryable("it dies here")
+        self.fences.append(fence)
+        self.buried += records
+        return fence
+
+
+@dataclass
+class JournalHand:
+    """One driver's hand on the journal."""
+
+    journal: ListJournal
+    claimed: int = 0
+
+    def claim(self) -> None:
+        self.journal.owner += 1
+        self.claimed = self.journal.owner
+
+    def last(self) -> Fence | None:
+        return self.journal.fences[-1] if self.journal.fences else None
+
+    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+        if self.claimed != self.journal.owner:
+            raise SinkSuperseded("the journal has a newer owner")
+        return self.journal.write(records, fence)
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass
@@ -137,6 +179,8 @@ class Bench:
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
     sure_above: list[Mapping[int, int]] = field(default_factory=list)
     """Above what a first offset must be sure, each time that it was asked for."""
+    journal: ListJournal = field(default_factory=ListJournal)
+    budget: Budget = field(default_factory=lambda: Budget(100, 60_000))
 
     def claim(self) -> Identity:
         """Of the next driver: its claim stands behind all that were before it."""
@@ -165,6 +209,8 @@ class Bench:
             source=self,
             offsets_max=self.offsets_max,
             to_rows=self._rows,
+            journal=JournalHand(self.journal),
+            budget=self.budget,
             loads=SimLoads(lambda count: 0),  # one after the other
             emit=self.commits.append,
             clock=self,
@@ -209,9 +255,15 @@ class Bench:
         sizes = {(t, p): [(o, self.sizes.get(o, 1)) for o in run] for t, p, run in runs}
         return in_pieces(ranges, sizes, self.bytes_max)
 
-    def read(self, ranges: tuple[Range, ...]) -> BatchRows:
+    def read(self, ranges: tuple[Range, ...], without: Without) -> BatchRows:
         self.read_again.append(ranges)
         return self._rows(NO_FRAME)
+
+    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
+        return ()
+
+    def raw(self, positions: Without) -> tuple[RawRecord, ...]:
+        return ()
 
     def _rows(self, frame: DataFrame) -> BatchRows:
         self.reads += 1

@@ -1,0 +1,151 @@
+"""Ingress's `ReplayLog`: one at a time, and only what was concluded counts."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol, TypeVar
+
+import pytest
+
+from builders import NOW, TENANT
+from waybill_ingress.app.replays import ReplayLog
+from waybill_ingress.core.letters import Resent
+from waybill_ingress.core.replays import replayed
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.replays import Replay
+
+T = TypeVar("T")
+Places = Sequence[tuple[int, int]]
+OFFSETS: Final = (17, 3)
+
+
+class Bench(Protocol):
+    """A Kafka with an input that has two partitions, and pipelines of which nothing was sent."""
+
+    topic: str
+    topic_id: str
+    uids: tuple[str, str]
+
+    @property
+    def log(self) -> ReplayLog: ...
+
+    @property
+    def other_log(self) -> ReplayLog:
+        """Of another process."""
+
+    def run(self, work: Callable[[], Awaitable[T]]) -> T: ...
+
+    def standing(self) -> list[tuple[int, int, bytes | None]]:
+        """Partition, offset and value of what a reader of committed records finds in the input."""
+
+
+class ReplayLogContract:
+    """A subclass gives the `bench`, as a fixture."""
+
+    def test_nothing_was_told_of_a_pipeline_of_which_nothing_was_sent(self, bench: Bench) -> None:
+        assert bench.run(lambda: told(bench.log, bench.uids[0])) == []
+
+    def test_what_was_concluded_stands_there_and_is_told_in_its_order(self, bench: Bench) -> None:
+        uid, answers = bench.uids[0], []
+        for number in range(3):
+            answer, places = bench.run(lambda n=number: send(bench, bench.log, uid, f"t{n}"))  # type: ignore[misc]
+            answers.append(answer)
+            for offset, (partition, at) in zip(OFFSETS, places, strict=True):
+                assert (partition, at, value(offset)) in bench.standing()
+        assert len(bench.standing()) == 3 * len(OFFSETS)
+        assert bench.run(lambda: told(bench.other_log, uid)) == answers
+
+    def test_an_answer_needs_no_records(self, bench: Bench) -> None:
+        uid = bench.uids[0]
+        answer, places = bench.run(lambda: send(bench, bench.log, uid, "t", offsets=()))
+        assert (list(places), bench.standing()) == ([], [])
+        assert bench.run(lambda: told(bench.log, uid)) == [answer]
+
+    def test_what_was_not_concluded_does_not_count(self, bench: Bench) -> None:
+        uid = bench.uids[0]
+
+        async def give_up() -> None:
+            async with bench.log.turn(TENANT, uid) as turn:
+                await turn.told()
+                await turn.send(records(bench))
+
+        bench.run(give_up)
+        assert bench.run(lambda: told(bench.log, uid)) == []
+        assert bench.standing() == []
+
+    @pytest.mark.parametrize("sent", [False, True], ids=["before it sent", "after it sent"])
+    def test_who_begins_shuts_out_who_has_begun(self, bench: Bench, sent: bool) -> None:
+        uid = bench.uids[0]
+
+        async def two() -> Replay:
+            async with bench.log.turn(TENANT, uid) as turn:
+                assert await turn.told() == []
+                places = await turn.send(records(bench)) if sent else ()
+                answer, _ = await send(bench, bench.other_log, uid, "second")
+                late = answer_of(bench, uid, "first", OFFSETS, places) if sent else None
+                with pytest.raises(Retryable):
+                    await (turn.send(records(bench)) if late is None else turn.conclude(late))
+            return answer
+
+        answer = bench.run(two)
+        assert bench.run(lambda: told(bench.log, uid)) == [answer]
+        assert len(bench.standing()) == len(OFFSETS)
+
+    def test_pipelines_do_not_shut_out_each_other(self, bench: Bench) -> None:
+        one, other = bench.uids
+
+        async def both() -> tuple[Replay, Replay]:
+            async with bench.log.turn(TENANT, one) as turn:
+                await turn.told()
+                second, _ = await send(bench, bench.other_log, other, "other")
+                places = await turn.send(records(bench))
+                first = answer_of(bench, one, "one", OFFSETS, places)
+                await turn.conclude(first)
+            return first, second
+
+        first, second = bench.run(both)
+        assert bench.run(lambda: told(bench.log, one)) == [first]
+        assert bench.run(lambda: told(bench.log, other)) == [second]
+
+
+def value(offset: int) -> bytes:
+    return b"record %d" % offset
+
+
+def records(bench: Bench, offsets: Sequence[int] = OFFSETS) -> list[Resent]:
+    return [
+        Resent(
+            id=f"letter {offset}",
+            topic=bench.topic,
+            topic_id=bench.topic_id,
+            partition=offset % 2,
+            offset=offset,
+            key=None,
+            value=value(offset),
+            own_headers=(),
+        )
+        for offset in offsets
+    ]
+
+
+def answer_of(bench: Bench, uid: str, token: str, offsets: Sequence[int], places: Places) -> Replay:
+    sent = [
+        replayed(each, place, generation=1, now_ms=NOW)
+        for each, place in zip(records(bench, offsets), places, strict=True)
+    ]
+    return Replay(
+        tenant=TENANT, pipeline_uid=uid, at=NOW, request_id="r", token=token, records=tuple(sent)
+    )
+
+
+async def send(
+    bench: Bench, log: ReplayLog, uid: str, token: str, offsets: Sequence[int] = OFFSETS
+) -> tuple[Replay, Places]:
+    async with log.turn(TENANT, uid) as turn:
+        places = await turn.send(records(bench, offsets))
+        answer = answer_of(bench, uid, token, offsets, places)
+        await turn.conclude(answer)
+    return answer, places
+
+
+async def told(log: ReplayLog, uid: str) -> list[Replay]:
+    async with log.turn(TENANT, uid) as turn:
+        return list(await turn.told())

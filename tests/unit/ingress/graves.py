@@ -1,0 +1,127 @@
+"""Dead-letter topics and the log of replays, in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from unit.ingress.fakes import OLD_ID, FakeKafka
+from waybill_ingress.core.letters import Found, FoundLetter, GoneLetter, Resent, too_many
+from waybill_shared.contract import dead_letters as named
+from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.replays import Replay
+
+OWN: Headers = (("trace", b"1"), ("trace", b"2"), ("empty", b""), ("null", None))
+
+
+def told(offset: int, **changes: str | None) -> dict[str, str | None]:
+    """What a letter says of the record at that offset; `changes` by the last word of a name."""
+    of_record = {
+        named.TOPIC: "orders.in",
+        named.PARTITION: "0",
+        named.OFFSET: str(offset),
+        named.PIPELINE: "orders",
+        named.UID: "uid-1",
+        named.TOPIC_ID: OLD_ID,
+        named.SINK: None,
+        named.RULE: None,
+    }
+    texts = {name: of_record.get(name, "x") for name in named.NAMES}
+    return texts | {getattr(named, name.upper()): text for name, text in changes.items()}
+
+
+def place(offset: int, at: int | None = None, *, topic: str = "orders.in.dlq") -> LetterId:
+    """Of the letter at `at` of the record at `offset`."""
+    return LetterId(
+        topic=topic, partition=0, offset=offset + 100 if at is None else at, source=offset
+    )
+
+
+@dataclass
+class FakeLetters:
+    """`Letters` over one dead-letter topic."""
+
+    there: dict[LetterId, FoundLetter | GoneLetter] = field(default_factory=dict)
+    bytes_each: int = 0
+
+    def bury(self, offset: int, at: int | None = None, **changes: str | None) -> str:
+        """The id of the letter."""
+        where = place(offset, at)
+        headers = with_told(OWN, told(offset, **changes))
+        value = b'{"id": %d}' % offset
+        self.there[where] = FoundLetter(key=b"\x00k", value=value, headers=headers)
+        return str(where)
+
+    async def read(self, places: Sequence[LetterId], *, bytes_max: int) -> Found:
+        assert len(set(places)) == len(places)
+        if len(places) * self.bytes_each > bytes_max:
+            raise too_many("their records are too large")
+        return {each: self.there[each] for each in places if each in self.there}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class FakeReplayLog:
+    """`ReplayLog` over `kafka`: what is concluded counts, all at once.
+
+    `at`: what happens at a point, by its name: "send", "conclude", "concluded".
+    """
+
+    kafka: FakeKafka
+    standing: list[tuple[int, int, Resent]] = field(default_factory=list)
+    answers: list[Replay] = field(default_factory=list)
+    at: dict[str, BaseException] = field(default_factory=dict)
+    turns: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def sent(self) -> list[Resent]:
+        return [each for _, _, each in self.standing]
+
+    @asynccontextmanager
+    async def turn(self, tenant: str, pipeline_uid: str) -> AsyncIterator["FakeTurn"]:
+        number = self.turns[pipeline_uid] = self.turns.get(pipeline_uid, 0) + 1
+        yield FakeTurn(self, pipeline_uid, number)
+
+    def reach(self, point: str) -> None:
+        if point in self.at:
+            raise self.at.pop(point)
+
+
+class FakeTurn:
+    def __init__(self, log: FakeReplayLog, uid: str, number: int) -> None:
+        self._log = log
+        self._uid = uid
+        self._number = number
+        self._open: list[tuple[int, int, Resent]] = []
+
+    async def told(self) -> Sequence[Replay]:
+        self._require()
+        return [each for each in self._log.answers if each.pipeline_uid == self._uid]
+
+    async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
+        await asyncio.sleep(0)  # others go first here
+        self._require()
+        self._log.reach("send")
+        ends = self._log.kafka.ends_now
+        for each in records:
+            at = ends[each.partition]
+            ends[each.partition] = at + 1
+            self._open.append((each.partition, at, each))
+        self._log.kafka.topic_id = self._log.kafka.becomes or self._log.kafka.topic_id
+        return [(partition, at) for partition, at, _ in self._open]
+
+    async def conclude(self, answer: Replay) -> None:
+        self._require()
+        self._log.reach("conclude")
+        self._log.standing += self._open
+        self._log.answers.append(answer)
+        self._log.kafka.ends_now = {p: end + 1 for p, end in self._log.kafka.ends_now.items()}
+        self._log.reach("concluded")
+
+    def _require(self) -> None:
+        if self._number != self._log.turns[self._uid]:
+            raise Retryable("another one has begun")

@@ -1,0 +1,335 @@
+"""Dead letters that are sent again: each once, and a token for exactly those asked for."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unit.ingress.fakes import (
+    NEW_ID,
+    OLD_ID,
+    RING,
+    FakeDirectory,
+    FakeKafka,
+    FixedClock,
+    pipeline,
+    source,
+    span,
+    unsealed,
+)
+from unit.ingress.graves import OWN, FakeLetters, FakeReplayLog, Killed, place
+from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.replays import ReplayReceipt, Replays
+from waybill_ingress.core.letters import BYTES_MAX, LETTERS_MAX, GoneLetter
+from waybill_shared.access.authentication import ANYONE
+from waybill_shared.contract.dead_letters import REPLAY_OF, LetterId
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.events import PipelineRecord, StageDefinition
+from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.vectors import Span
+
+
+class Clock(FixedClock):
+    later_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.later_ms
+
+
+class World:
+    def __init__(self, record: PipelineRecord | None = None) -> None:
+        self.kafka = FakeKafka(ends_now={0: 50, 1: 7})
+        self.letters = FakeLetters()
+        self.log = FakeReplayLog(self.kafka)
+        self.directory = FakeDirectory(record or pipeline(source()))
+        self.clock = Clock()
+        self.mint = RandomMint(RING, self.clock)
+        registry = Registry(self.directory, self.directory, self.kafka, self.mint)
+        self.replays = Replays(registry, self.letters, self.log, self.mint, self.mint)
+
+    async def ask(self, *ids: str, again: bool = False) -> ReplayReceipt:
+        return await self.replays.replay(ANYONE, "orders", ids, again=again, request_id="r")
+
+    def replay(self, *ids: str, again: bool = False) -> ReplayReceipt:
+        return asyncio.run(self.ask(*ids, again=again))
+
+    def refusal(self, *ids: str) -> Refusal:
+        with pytest.raises(Refusal) as refused:
+            self.replay(*ids)
+        assert self.log.sent == []
+        return refused.value
+
+    def sent(self) -> list[int]:
+        """By the offsets at which they died."""
+        return [each.offset for each in self.log.sent]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def spans(done: ReplayReceipt) -> tuple[Span, ...]:
+    return tuple(span for part in unsealed(done.token).parts for span in part.spans)
+
+
+def test_a_record_goes_to_its_place_as_it_was_and_says_whose_replay_it_is(world: World) -> None:
+    letter = world.letters.bury(17)
+    done = world.replay(letter)
+    (sent,) = world.log.sent
+    assert (sent.topic, sent.partition, sent.key, sent.value) == (
+        "orders.in",
+        0,
+        b"\x00k",
+        b'{"id": 17}',
+    )
+    assert sent.headers == (*OWN, (REPLAY_OF, letter.encode()))
+    assert (done.replayed, done.already) == (1, 0)
+    assert spans(done) == (span(0, 50, 51),)
+    assert unsealed(done.token).parts[0].counted
+
+
+def test_the_same_again_is_the_same_token_and_nothing_is_sent(world: World) -> None:
+    letters = [world.letters.bury(offset) for offset in (17, 3, 40)]
+    first = world.replay(*letters)
+    for ids in (letters, letters[::-1], [*letters, letters[0]]):
+        assert world.replay(*ids) == ReplayReceipt(token=first.token, replayed=0, already=3)
+    assert world.sent() == [17, 3, 40]
+    assert len(world.log.answers) == 1
+
+
+def test_part_of_what_was_sent_has_a_token_of_its_own_which_stays_the_same(world: World) -> None:
+    one, other = world.letters.bury(1), world.letters.bury(2)
+    both = world.replay(one, other)
+    part = world.replay(other)
+    assert part.token != both.token
+    assert spans(part) == (span(0, 51, 52),)
+    assert world.replay(other).token == part.token
+    assert world.replay(one, other).token == both.token
+    assert world.sent() == [1, 2]
+
+
+def test_what_is_new_among_what_was_sent_is_sent_and_the_token_has_both(world: World) -> None:
+    old, new = world.letters.bury(1), world.letters.bury(2)
+    world.replay(old)
+    world.clock.later_ms = LIFE_MS // 2
+    world.directory.records["orders"] = replace(pipeline(source()), generation=3)
+    done = world.replay(old, new)
+    assert (done.replayed, done.already, world.sent()) == (1, 1, [1, 2])
+    token = unsealed(done.token)
+    assert [(part.generation, part.spans) for part in token.parts] == [
+        (2, (span(0, 50, 51),)),
+        (3, (span(0, 52, 53),)),
+    ]
+    assert token.lives_since == FixedClock().now_ms()
+    assert world.replay(new, old).token == done.token
+
+
+def test_again_sends_all_once_more_and_later_requests_mean_the_newest(world: World) -> None:
+    one, other = world.letters.bury(1), world.letters.bury(2)
+    first = world.replay(one, other)
+    again = world.replay(one, again=True)
+    assert (again.replayed, again.already, spans(again)) == (1, 0, (span(0, 53, 54),))
+    assert world.replay(one).token == again.token
+    both = world.replay(one, other)
+    assert both.token != first.token
+    assert spans(both) == (span(0, 51, 52), span(0, 53, 54))
+    assert world.sent() == [1, 2, 1]
+
+
+def test_two_letters_of_one_record_are_one_record(world: World) -> None:
+    """Two sinks have refused it: whichever is replayed, both get it again."""
+    one = world.letters.bury(5, 200, sink="both/lake@1", reason="refused")
+    other = world.letters.bury(5, 201, sink="both/copy@1", reason="refused")
+    assert world.replay(one, other).replayed == 1
+    assert world.replay(other).already == 1
+    assert world.sent() == [5]
+
+
+def test_a_record_that_died_again_is_another_record(world: World) -> None:
+    first = world.letters.bury(17)
+    world.replay(first)
+    second = world.letters.bury(50)
+    done = world.replay(second)
+    assert (done.replayed, world.sent()) == (1, [17, 50])
+
+
+def test_what_no_token_is_old_enough_for_is_forgotten(world: World) -> None:
+    letter = world.letters.bury(17)
+    world.replay(letter)
+    world.clock.later_ms = LIFE_MS
+    assert world.replay(letter).replayed == 1
+
+
+@pytest.mark.parametrize("point", ["send", "conclude"])
+def test_killed_before_it_counts_nothing_was_sent(world: World, point: str) -> None:
+    letter = world.letters.bury(17)
+    world.log.at[point] = Killed()
+    with pytest.raises(Killed):
+        world.replay(letter)
+    assert world.log.sent == []
+    assert world.replay(letter).replayed == 1
+    assert world.sent() == [17]
+
+
+def test_killed_between_the_transaction_and_the_answer_it_is_sent_once(world: World) -> None:
+    letter = world.letters.bury(17)
+    world.log.at["concluded"] = Killed()
+    with pytest.raises(Killed):
+        world.replay(letter)
+    done = world.replay(letter)
+    assert (done.replayed, done.already, spans(done)) == (0, 1, (span(0, 50, 51),))
+    assert done.token == world.log.answers[0].token
+    assert world.sent() == [17]
+
+
+def test_two_at_the_same_time_send_it_once_and_who_is_shut_out_may_ask_again(world: World) -> None:
+    letter = world.letters.bury(17)
+
+    async def both() -> tuple[ReplayReceipt | BaseException, ReplayReceipt | BaseException]:
+        return await asyncio.gather(world.ask(letter), world.ask(letter), return_exceptions=True)
+
+    first, second = asyncio.run(both())
+    assert isinstance(first, Retryable)
+    assert isinstance(second, ReplayReceipt)
+    assert world.replay(letter) == replace(second, replayed=0, already=1)
+    assert world.sent() == [17]
+
+
+def test_topic_that_is_another_after_the_write_refuses_all_and_nothing_counts(world: World) -> None:
+    world.kafka.becomes = NEW_ID
+    refused = world.refusal(world.letters.bury(17))
+    assert refused.slug == "source_recreated"
+    assert f"orders.in now has id {NEW_ID}" in refused.detail
+    assert world.log.answers == []
+
+
+def test_topic_that_is_another_before_the_write_refuses_all(world: World) -> None:
+    world.kafka.topic_id = NEW_ID
+    letter = world.letters.bury(17)
+    refused = world.refusal(letter, letter)
+    assert refused.slug == "source_recreated"
+    assert [each["index"] for each in rejected(refused)] == [0, 1]
+
+
+def test_topic_that_the_pipeline_reads_anew_refuses_what_died_in_the_one_before() -> None:
+    world = World(pipeline(replace(source(), topic_id=NEW_ID)))
+    refused = world.refusal(world.letters.bury(17))
+    assert refused.slug == "source_recreated"
+    assert f"it had id {OLD_ID}, it has {NEW_ID}" in refused.detail
+    assert "waybill dlq show" in str(refused.members["hint"])
+
+
+def test_record_that_died_between_stages_is_refused() -> None:
+    inner = replace(source("inner"), topic="orders.inner", root=False)
+    stages = (
+        StageDefinition(name="copy", since=1, inputs=(source(),), sinks=()),
+        StageDefinition(name="load", since=1, inputs=(inner,), sinks=()),
+    )
+    world = World(replace(pipeline(source()), stages=stages))
+    good, bad = world.letters.bury(1), world.letters.bury(2, topic="orders.inner")
+    refused = world.refusal(good, bad)
+    assert refused.slug == "source_not_an_input"
+    assert "died between stages: in orders.inner" in refused.detail
+    assert "send what it was made of" in str(refused.members["hint"])
+    assert [each["index"] for each in rejected(refused)] == [1]
+
+
+def test_topic_that_is_not_read_any_more_is_refused(world: World) -> None:
+    refused = world.refusal(world.letters.bury(2, topic="orders.old"))
+    assert refused.slug == "source_not_an_input"
+    assert "does not read orders.old any more" in refused.detail
+
+
+@pytest.mark.parametrize("since", [None, FixedClock().now_ms()])
+def test_letter_that_retention_took_is_gone_and_says_since_when(
+    world: World, since: int | None
+) -> None:
+    world.letters.there[place(4)] = GoneLetter(since=since)
+    refused = world.refusal(str(place(4)))
+    assert refused.slug == "dead_letter_gone"
+    told = "it has nothing" if since is None else "it has records since 2026-11-18T11:06:40.000Z"
+    assert refused.detail.endswith(told)
+
+
+def test_letter_of_another_life_or_place_is_not_found(world: World) -> None:
+    world.letters.bury(1, uid="uid-0")
+    world.letters.bury(4, partition="x")
+    world.letters.bury(2)
+    elsewhere = LetterId(topic="orders.in.dlq", partition=0, offset=102, source=3)
+    world.letters.there[elsewhere] = world.letters.there[place(2)]
+    for where in (place(1), place(4), place(5), elsewhere):
+        assert world.refusal(str(where)).slug == "dead_letter_not_found"
+
+
+@pytest.mark.parametrize("text", ["", "x", "in.dlq:0:1", "a:0:01:2", "a/b:0:1:2", "a:-1:1:2"])
+def test_text_that_is_no_id_is_not_found(world: World, text: str) -> None:
+    assert world.refusal(text).slug == "dead_letter_not_found"
+
+
+def test_all_that_is_wrong_is_named_and_the_first_kind_counts(world: World) -> None:
+    world.letters.there[place(4)] = GoneLetter(since=None)
+    good, inner = world.letters.bury(1), world.letters.bury(2, topic="orders.inner")
+    refused = world.refusal(good, inner, str(place(4)), str(place(9)), str(place(9)))
+    assert refused.slug == "dead_letter_not_found"
+    assert refused.detail.endswith("; and 3 more, so none was sent")
+    assert [(each["index"], each["problem"]) for each in rejected(refused)] == [
+        (1, "source_not_an_input"),
+        (2, "dead_letter_gone"),
+        (3, "dead_letter_not_found"),
+        (4, "dead_letter_not_found"),
+    ]
+
+
+def test_too_many_are_refused(world: World) -> None:
+    assert world.refusal(*["x"] * (LETTERS_MAX + 1)).slug == "too_many_dead_letters"
+    world.letters.bytes_each = BYTES_MAX
+    letters = [world.letters.bury(offset) for offset in (1, 2)]
+    assert world.refusal(*letters).members["bytes_max"] == BYTES_MAX
+
+
+def test_input_that_is_being_set_up_is_a_matter_of_moments() -> None:
+    world = World(pipeline(source(bases=())))
+    assert world.refusal(world.letters.bury(17)).slug == "input_not_ready"
+
+
+def rejected(refusal: Refusal) -> Sequence[dict[str, object]]:
+    found = refusal.members["rejected"]
+    assert isinstance(found, list)
+    return found
+
+
+REQUESTS = st.lists(
+    st.tuples(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.booleans()), max_size=6
+)
+
+
+@given(REQUESTS, st.sets(st.integers(0, 6)))
+def test_whatever_is_asked_each_is_sent_once_for_each_time_that_it_was_to_be_sent_again(
+    requests: list[tuple[list[int], bool]], killed: set[int]
+) -> None:
+    """The token has where each stands since the last time, whoever was killed in between."""
+    world = World()
+    letters = [world.letters.bury(offset) for offset in range(5)]
+    expected: list[int] = []
+    for number, (wanted, again) in enumerate(requests):
+        unique = list(dict.fromkeys(wanted))
+        expected += [offset for offset in unique if again or offset not in expected]
+        ids = [letters[offset] for offset in wanted]
+        if number in killed:
+            world.log.at["concluded"] = Killed()
+            try:
+                world.replay(*ids, again=again)
+            except Killed:
+                pass
+            world.log.at.clear()
+        else:
+            world.replay(*ids, again=again)
+        newest = {r.offset: r.new_offset for answer in world.log.answers for r in answer.records}
+        covered = {at for each in spans(world.replay(*ids)) for at in range(each.start, each.end)}
+        assert covered == {newest[offset] for offset in unique}
+    assert world.sent() == expected

@@ -1,0 +1,282 @@
+"""Once a token is complete or dead-lettered its answer stays, whatever dies and changes later."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import patiently
+from unit.status.fakes import ENRICH, LOAD, claim, dead, offsets, slot, span, view
+from unit.status.test_dead import judged, missing
+from unit.status.test_removed import parted, with_nothing_left, without_load
+from waybill_shared.contract.events import NEVER, SinkDefinition, StageDefinition
+from waybill_shared.contract.slots import (
+    DeadEntry,
+    Removal,
+    SinkState,
+    Slot,
+    keys_of,
+    sink_key,
+    stage_key,
+)
+from waybill_shared.contract.words import OutcomeKind
+from waybill_status.core.judge import judge
+from waybill_status.core.judgements import ARRIVED, Judgement
+
+TOLD = OutcomeKind.DEAD_LETTERED
+ASKED = claim(span(3, 5))
+END = 4
+
+
+def test_what_died_in_a_removed_stage_stays_told() -> None:
+    content = slot(enriched=(9,), copy=(9,), lake=(9,))
+    entry = dead(2, 6, stage="load@1", sink=LOAD)
+    before = judged(ASKED, content, entry)
+    assert before.kind == TOLD
+    assert judged(ASKED, without_load(content), entry).deaths == before.deaths
+    younger = claim(span(3, 5), generation=2)
+    assert judged(younger, without_load(content), entry).kind == OutcomeKind.COMPLETE
+
+
+def test_what_died_on_the_way_to_a_removed_stage_stays_told() -> None:
+    content = slot(enriched=(9,), copy=(9,), lake=(9,))
+    for entry in (dead(3, sink=ENRICH), dead(4)):
+        assert judged(ASKED, without_load(content), entry).kind == TOLD
+        assert judged(ASKED, with_nothing_left(content), entry).kind == TOLD
+
+
+def test_what_dies_in_a_stage_after_its_awaited_sink_was_removed_is_not_told() -> None:
+    """The stage goes on for a sink that no older token waits for."""
+    content = slot(enriched=(9,), copy=(9,), lake=(4,))
+    definition, enrich, load = parted(content)
+    (lake,) = load.sinks
+    screen = replace(lake, name="screen", awaited_since=2)
+    content = replace(
+        content,
+        generation=2,
+        definition=replace(definition, stages=(enrich, replace(load, sinks=(screen,)))),
+        removals=(Removal(generation=2, stages=(load,)),),
+    )
+    assert judged(ASKED, content, dead(4, stage="load@1")).kind == OutcomeKind.COMPLETE
+    assert judged(ASKED, content, dead(3, stage="load@1")).kind == TOLD, "lake had passed it"
+    assert judged(ASKED, content, dead(4, stage="load@1", sink=LOAD)).kind == TOLD, "before"
+    runs = dead(3, 9, stage="load@1", up_to=2, runs=((4, 5), (8, 9)))
+    assert judged(ASKED, content, runs).kind == OutcomeKind.COMPLETE
+
+
+def test_what_a_removed_sink_lacked_that_nobody_waited_for_is_not_told() -> None:
+    content = slot(enriched=(9,), copy=(9,), lake=(9,))
+    _, _, load = parted(content)
+    screen = replace(load.sinks[0], name="screen", awaited_since=NEVER)
+    content = replace(
+        content,
+        generation=2,
+        removals=(Removal(generation=2, stages=(replace(load, sinks=(screen,)),)),),
+        sinks={**content.sinks, "load/screen@1": SinkState(reached=offsets(9))},
+    )
+    lacking = dead(3, stage="load@1", sink="load/screen@1")
+    assert judged(ASKED, content, lacking).kind == OutcomeKind.COMPLETE
+    assert judged(ASKED, content, dead(3, stage="load@1")).kind == TOLD, "lake lacks it, too"
+
+
+def test_with_no_sink_left_only_what_was_passed_is_told_of_a_stage_that_goes_on() -> None:
+    content = slot(enriched=(9,), copy=(5,), lake=(9,))
+    definition, enrich, _ = parted(content)
+    copy = enrich.sinks[1]
+    younger = replace(enrich, sinks=(replace(copy, name="new", since=2),))
+    content = replace(
+        content,
+        generation=2,
+        definition=replace(definition, stages=(younger,)),
+        removals=(Removal(generation=2, stages=(replace(enrich, sinks=(copy,)),)),),
+    )
+    found = judged(claim(span(3, 8)), content, dead(4), dead(6))
+    assert (found.kind, found.deaths.count) == (OutcomeKind.LOST, 1)
+    assert judged(ASKED, content, dead(4), dead(6)).kind == TOLD
+
+
+@pytest.mark.parametrize("waiting", ["load@1", "enrich@1"])
+def test_what_a_removed_stage_has_still_to_tell_is_waited_for(waiting: str) -> None:
+    content = without_load(slot(enriched=(9,), copy=(9,), lake=(4,)))
+    found = judge(ASKED, view(missing(content, waiting=waiting)))
+    if waiting == "load@1":
+        assert (found.kind, found.reason) == (OutcomeKind.UNKNOWN, "dead_letters_missing")
+    else:
+        assert found.kind == OutcomeKind.COMPLETE
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A sink comes farther."""
+
+    sink: int
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Die:
+    """A stage, or one sink of it, has a record or a range that it cannot process."""
+
+    stage: int
+    sink: int | None
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    sink: int
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A sink to a stage, which is awaited or not; or a stage of its own, with one that is."""
+
+    stage: int | None
+    awaited: bool
+
+
+Event = Move | Die | Remove | Add
+small = st.integers(0, 5)
+events = st.one_of(
+    st.builds(Move, small, st.integers(1, END)),
+    st.builds(Move, small, st.integers(1, END)),
+    st.builds(Die, small, st.none() | small, st.integers(0, END - 1), st.integers(0, 3)),
+    st.builds(Remove, small),
+    st.builds(Add, st.none() | small, st.booleans()),
+)
+
+
+@dataclass
+class Line:
+    """A pipeline by the rules of drivers: what dies for all sinks of a stage dies before any of
+    them is past it; where one has it already, the others lack it one by one."""
+
+    content: Slot = field(default_factory=slot)
+    entries: list[DeadEntry] = field(default_factory=list)
+
+    @property
+    def stages(self) -> tuple[StageDefinition, ...]:
+        assert self.content.definition is not None
+        return self.content.definition.stages
+
+    def run(self, event: Event) -> None:
+        match event:
+            case Move():
+                self._move(event)
+            case Die():
+                self._die(event)
+            case Remove():
+                self._remove(event)
+            case Add():
+                self._add(event)
+
+    def at(self, key: str) -> int:
+        return self.content.sinks[key].reached[0].offset
+
+    def _keys(self) -> list[str]:
+        return sorted(keys_of(self.stages))
+
+    def _limit(self, stage: StageDefinition) -> int:
+        """Behind enrich no stage is farther than what it reads."""
+        return END if stage.inputs[0].root else self.at(ENRICH)
+
+    def _move(self, event: Move) -> None:
+        keys = self._keys()
+        key = keys[event.sink % len(keys)]
+        stage = next(each for each in self.stages if key in keys_of([each]))
+        to = max(self.at(key), min(event.to, self._limit(stage)))
+        self._set(key, to)
+
+    def _set(self, key: str, to: int) -> None:
+        states = {**self.content.sinks, key: SinkState(reached=offsets(to))}
+        self.content = replace(self.content, sinks=states)
+
+    def _die(self, event: Die) -> None:
+        stage = self.stages[event.stage % len(self.stages)]
+        keys = sorted(keys_of([stage]))
+        sink = None if event.sink is None else keys[event.sink % len(keys)]
+        passed = max(map(self.at, keys)) if sink is None else self.at(sink)
+        start, end = max(event.start, passed), event.start + event.length
+        if start >= self._limit(stage):
+            return
+        number = len(self.entries)
+        exact = dead(start, stage=stage_key(stage), sink=sink, id=f"{number}")
+        wide = dead(start, min(max(end, start + 1), END), stage=stage_key(stage), sink=sink)
+        self.entries.append(exact if event.length == 0 else replace(wide, id=f"{number}"))
+
+    def _remove(self, event: Remove) -> None:
+        keys = self._keys()
+        gone = keys[event.sink % len(keys)]
+        if gone == ENRICH and len(self.stages) > 1:
+            return  # somebody reads it
+        taken = [_only(stage, gone, keep=False) for stage in self.stages]
+        left = [s for s in (_only(s, gone, keep=True) for s in self.stages) if s.sinks]
+        if all(any(sink.awaited_since == 0 for sink in stage.sinks) for stage in left):
+            self._change(left, [stage for stage in taken if stage.sinks])
+
+    def _add(self, event: Add) -> None:
+        since = self.content.generation + 1
+        sink = SinkDefinition(
+            name=f"new{since}", kind="iceberg", target=f"t{since}", topic_id=None, terminal=True,
+            since=since, awaited_since=0 if event.awaited or event.stage is None else NEVER,
+        )  # fmt: skip
+        if event.stage is None:
+            root = slot().definition
+            assert root is not None
+            name = f"stage{since}"
+            stage = replace(root.stages[0], name=name, since=since, sinks=(sink,))
+            stages, begin = [*self.stages, stage], 0
+        else:
+            stages = [*self.stages]
+            number = event.stage % len(stages)
+            stage = stages[number]
+            begin = max(map(self.at, keys_of([stage])))
+            stages[number] = replace(stage, sinks=(*stage.sinks, sink))
+        self._change(stages, [])
+        self._set(sink_key(stage.name, sink.name, since), begin)
+
+    def _change(
+        self, stages: Sequence[StageDefinition], removed: Sequence[StageDefinition]
+    ) -> None:
+        definition, generation = self.content.definition, self.content.generation + 1
+        assert definition is not None
+        if not stages:
+            return
+        removal = Removal(generation=generation, stages=tuple(removed))
+        self.content = replace(
+            self.content,
+            generation=generation,
+            definition=replace(definition, stages=tuple(stages)),
+            removals=(*self.content.removals, *([removal] if removed else [])),
+        )
+
+
+def _only(stage: StageDefinition, key: str, *, keep: bool) -> StageDefinition:
+    """The stage without that sink, or with nothing else."""
+    kept = tuple(
+        sink for sink in stage.sinks if (sink_key(stage.name, sink.name, sink.since) != key) == keep
+    )
+    return replace(stage, sinks=kept)
+
+
+@patiently
+@given(st.lists(events, max_size=24))
+def test_what_is_told_of_a_token_in_the_end_stays(happens: list[Event]) -> None:
+    line = Line()
+    final: dict[tuple[int, int, int], Judgement] = {}
+    for event in happens:
+        line.run(event)
+        for generation in range(1, line.content.generation + 1):
+            for start in range(END):
+                for end in range(start + 1, END + 1):
+                    place = (generation, start, end)
+                    asked = claim(span(start, end), generation=generation)
+                    found = judged(asked, line.content, *line.entries)
+                    before = final.get(place)
+                    if before is not None:
+                        assert (found.kind, found.deaths) == (before.kind, before.deaths), place
+                    elif found.kind in ARRIVED:
+                        final[place] = found

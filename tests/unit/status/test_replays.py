@@ -1,0 +1,89 @@
+"""Where dead letters were sent again, as status remembers it."""
+
+from dataclasses import replace
+
+from builders import ORDERS_ID, TENANT, UID, make_replay, make_replayed
+from unit.status.fakes import KEY, TOPIC, dead
+from unit.status.test_dead_answers import ASKED, now
+from unit.status.test_hub import Reader, quiet
+from unit.status.test_tokens import DONE, SHORT, WAIT_S, World, in_a_world
+from waybill_shared.contract.words import OutcomeKind
+from waybill_status.app.replays import KnownReplays
+from waybill_status.core.dead import DeadOffset, ReplayedAs
+from waybill_status.core.outcomes import Outcome
+
+PIPELINE = (TENANT, UID)
+
+
+def at(offset: int) -> ReplayedAs:
+    return ReplayedAs(topic="orders.in", partition=0, offset=offset)
+
+
+def test_the_newest_place_of_a_record_is_known() -> None:
+    known = KnownReplays()
+    known.accept(make_replay(make_replayed(17, 40), make_replayed(18, 41)))
+    known.accept(make_replay(make_replayed(17, 60)))
+    assert known.of(PIPELINE, (ORDERS_ID, 0, 17)) == at(60)
+    assert known.of(PIPELINE, (ORDERS_ID, 0, 18)) == at(41)
+
+
+def test_nothing_is_known_of_other_records_and_pipelines() -> None:
+    known = KnownReplays()
+    known.accept(make_replay(make_replayed(17, 40)))
+    assert known.of(PIPELINE, (ORDERS_ID, 1, 17)) is None
+    assert known.of(PIPELINE, ("another topic", 0, 17)) is None
+    assert known.of((TENANT, "another uid"), (ORDERS_ID, 0, 17)) is None
+
+
+def test_beyond_the_bound_the_oldest_are_forgotten() -> None:
+    known = KnownReplays(records_max=2)
+    known.accept(make_replay(make_replayed(1, 11), make_replayed(2, 12)))
+    known.accept(make_replay(make_replayed(1, 11), make_replayed(3, 13)))
+    assert known.of(PIPELINE, (ORDERS_ID, 0, 1)) == at(11)
+    assert known.of(PIPELINE, (ORDERS_ID, 0, 2)) is None
+    assert known.of(PIPELINE, (ORDERS_ID, 0, 3)) == at(13)
+
+
+def test_outcome_says_where_its_dead_stand_and_stays_what_it_was() -> None:
+    async def test(w: World) -> None:
+        w.store.put(DONE, dead(3), dead(4), dead(0, 2), version=1)
+        before = await now(w)
+        assert before.outcome == OutcomeKind.DEAD_LETTERED
+        replay = make_replay(make_replayed(3, 40, topic_id=TOPIC))
+        w.replays.accept(replace(replay, tenant=KEY[0], pipeline_uid=KEY[1]))
+        after = await now(w)
+        assert [each.replayed_as for each in exact(after)] == [at(40), None]
+        assert unsent(after) == before
+        assert await w.tokens.wait(ASKED, WAIT_S) == after
+
+    in_a_world(test)
+
+
+def test_nobody_who_waits_is_woken_by_a_replay() -> None:
+    async def test(w: World) -> None:
+        w.store.put(SHORT, dead(3), version=1)
+        reader = Reader(w.tokens, ASKED)
+        await quiet()
+        asked = w.store.letter_reads
+        replay = make_replay(make_replayed(3, 40, topic_id=TOPIC))
+        w.replays.accept(replace(replay, tenant=KEY[0], pipeline_uid=KEY[1]))
+        await quiet()
+        assert (len(reader.told), w.store.letter_reads) == (1, asked)
+        w.store.put(DONE, dead(3), version=2)
+        await reader.task
+        assert [each.replayed_as for each in exact(reader.told[-1].outcome)] == [at(40)]
+
+    in_a_world(test)
+
+
+def exact(outcome: Outcome) -> list[DeadOffset]:
+    return [each for each in outcome.dead if isinstance(each, DeadOffset)]
+
+
+def unsent(outcome: Outcome) -> Outcome:
+    """Without what became of its dead later."""
+    dead = [
+        replace(each, replayed_as=None) if isinstance(each, DeadOffset) else each
+        for each in outcome.dead
+    ]
+    return replace(outcome, dead=tuple(dead))

@@ -1,0 +1,85 @@
+"""`waybill dlq`: which records died, why, and sending them again."""
+
+import json
+
+from unit.waybill.conftest import Command
+from waybill.testing import Response, ScriptedServer, problem
+
+PATH = "/v1/pipelines/orders/dead-letters"
+LETTER = {
+    "id": "L1",
+    "topic": "orders.in.dlq",
+    "partition": 0,
+    "offset": 7,
+    "at": "2026-11-25T09:00:00.000Z",
+    "stage": "load",
+    "sink": None,
+    "reason": "malformed",
+    "rule": None,
+    "message": "amount: 'x' is no INT",
+    "source": {"topic": "orders.in", "partition": 2, "offset": 41},
+    "key": None,
+    "value": "{",
+}
+OTHER = {**LETTER, "id": "L2", "reason": "refused", "sink": "lake"}
+
+
+def page(*letters: object, cursor: str | None = None) -> Response:
+    return Response(json={"items": list(letters), "next_cursor": cursor})
+
+
+def test_dead_letters_are_told_page_by_page(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, page(LETTER, cursor="c"), page(OTHER))
+    lines = command("dlq", "list", "orders").stdout.splitlines()
+    assert lines[0].split() == ["ID", "AT", "STAGE", "SINK", "REASON", "FROM", "MESSAGE"]
+    assert [line.split()[0] for line in lines[1:]] == ["L1", "L2"]
+    assert "orders.in[2]@41" in lines[1]
+
+
+def test_they_are_told_as_json_too(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, page(LETTER))
+    told = command("dlq", "list", "orders", "--reason", "malformed", "-o", "json").stdout
+    assert json.loads(told) == {"items": [LETTER]}
+
+
+def test_no_more_than_wanted_are_told(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, page(LETTER, OTHER, cursor="c"))
+    assert len(command("dlq", "list", "orders", "-n", "1").stdout.splitlines()) == 2
+
+
+def test_one_is_shown_whole(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", f"{PATH}/L1", Response(json=LETTER))
+    shown = command("dlq", "show", "orders", "L1").stdout
+    assert "source.offset" in shown
+    assert "amount: 'x' is no INT" in shown
+
+
+def test_one_that_is_gone_is_an_error(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", f"{PATH}/L1", problem(410, "retention removed it"))
+    done = command("dlq", "show", "orders", "L1")
+    assert done.exit_code == 1
+    assert "retention removed it" in done.stderr
+
+
+def test_a_replay_prints_its_token(server: ScriptedServer, command: Command) -> None:
+    done = Response(json={"token": "wb1.x", "replayed": 1, "already": 1, "request_id": "r"})
+    server.answer("POST", f"{PATH}/replay", done)
+    told = command("dlq", "replay", "orders", "L1", "L2")
+    assert told.stdout.strip() == "wb1.x"
+    assert "1 record sent again, 1 were sent before" in told.stderr
+
+
+def test_all_are_replayed_only_when_that_was_said(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, page(LETTER, OTHER), page(LETTER, OTHER))
+    refused = command("dlq", "replay", "orders", "--all")
+    assert refused.exit_code == 2
+    assert "2 dead letters would be sent again" in refused.stderr
+    done = Response(json={"token": "wb1.x", "replayed": 2, "already": 0, "request_id": "r"})
+    server.answer("POST", f"{PATH}/replay", done)
+    told = command("dlq", "replay", "orders", "--all", "--yes", "-o", "json").stdout
+    assert json.loads(told) == {"token": "wb1.x", "replayed": 2, "already": 0}
+
+
+def test_what_to_replay_must_be_said(command: Command) -> None:
+    assert command("dlq", "replay", "orders").exit_code == 2
+    assert command("dlq", "replay", "orders", "L1", "--all").exit_code == 2

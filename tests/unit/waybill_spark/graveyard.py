@@ -1,0 +1,105 @@
+"""A bench whose rows are the offsets of their records, some of which a stage cannot process."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from unit.waybill_spark.bench import TOPIC, Bench, ListSink
+from waybill_shared.contract.events import Fence
+from waybill_shared.contract.words import DeadReason
+from waybill_spark.dead_letters.records import (
+    NOTHING,
+    BuriedRecord,
+    Death,
+    QueryFailed,
+    RawRecord,
+    Without,
+)
+from waybill_spark.pieces import Ranges
+from waybill_spark.sinks.contract import RowsRefused, Written
+from waybill_spark.sinks.rows import BatchRows
+
+PLACE = (TOPIC, 0)
+
+
+@dataclass
+class PickySink(ListSink):
+    """Takes no row with a number in `refusing`."""
+
+    refusing: set[int] = field(default_factory=set)
+
+    def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
+        taken = list(rows or ())
+        said = self.refused(taken)
+        if said is not None:
+            raise RowsRefused(said, hint="")
+        return super().write(taken, fence)
+
+    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        numbers = [n for batch in rows for n in batch.column("n").to_pylist()]
+        bad = sorted(self.refusing.intersection(numbers))
+        return f"{bad} are refused" if bad else None
+
+
+@dataclass
+class Graveyard(Bench):
+    """`malformed` do not fit the schema, at `failing` the query ends."""
+
+    first: ListSink = field(default_factory=lambda: PickySink("first"))
+    second: ListSink = field(default_factory=lambda: PickySink("second"))
+    malformed: set[int] = field(default_factory=set)
+    failing: set[int] = field(default_factory=set)
+    reading: Ranges = ()
+
+    def buried(self) -> list[tuple[int, str, str | None]]:
+        return [
+            (each.record.offset, each.death.reason, each.death.sink) for each in self.journal.buried
+        ]
+
+    def plan(self, batch_id: int, end: int, *, start: int = 0) -> None:
+        super().plan(batch_id, end, start=start)
+        self.planned = end
+
+    def read(self, ranges: Ranges, without: Without) -> BatchRows:
+        self.read_again.append(ranges)
+        return self._give(ranges, without)
+
+    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
+        death = Death(reason=DeadReason.MALFORMED, message="no number")
+        found = (o for o in _offsets(ranges, without) if o in self.malformed)
+        records = [BuriedRecord(record=_record(offset), death=death) for offset in found]
+        return tuple(records[:limit])
+
+    def raw(self, positions: Without) -> tuple[RawRecord, ...]:
+        return tuple(_record(offset) for offset in sorted(positions.get(PLACE, ())))
+
+    def _rows(self, frame: DataFrame) -> BatchRows:
+        """As the query gives it: all of the batch."""
+        return self._give(self.reading, NOTHING)
+
+    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
+        self.reading = ranges
+        return super().pieces(ranges)
+
+    def _give(self, ranges: Ranges, without: Without) -> BatchRows:
+        self.reads += 1
+        offsets = list(_offsets(ranges, without))
+        poison = sorted(self.failing.intersection(offsets))
+        if poison:
+            raise QueryFailed("division by zero", "ArithmeticException")
+        rows = pa.table({"n": [o for o in offsets if o not in self.malformed]})
+        dead = len(self.malformed.intersection(offsets))
+        return BatchRows({"first": rows, "second": rows}, dead=dead)
+
+
+def _offsets(ranges: Ranges, without: Without) -> Iterator[int]:
+    for run in ranges:
+        left_out = without.get((run.topic, run.partition), frozenset())
+        yield from (o for o in range(run.start, run.end) if o not in left_out)
+
+
+def _record(offset: int) -> RawRecord:
+    value = str(offset).encode()
+    return RawRecord(topic=TOPIC, partition=0, offset=offset, key=b"k", value=value)

@@ -1,0 +1,237 @@
+"""Records that a stage cannot process: buried once, left out of every sink that lacks them."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from unit.waybill_spark.bench import NO_FRAME
+from unit.waybill_spark.graveyard import Graveyard, PickySink
+from waybill_shared.contract.errors import Retryable
+from waybill_spark.dead_letters.budget import Budget
+from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.stopping import StageStopped
+
+FIRST, SECOND = "load/first@1", "load/second@1"
+
+
+@pytest.fixture
+def graveyard(tmp_path: Path) -> Graveyard:
+    return Graveyard(tmp_path)
+
+
+def refuse(sink: object, *numbers: int) -> None:
+    cast(PickySink, sink).refusing |= set(numbers)
+
+
+def test_a_malformed_record_is_buried_and_its_neighbours_go_on(graveyard: Graveyard) -> None:
+    graveyard.malformed = {2}
+    graveyard.run(0, end=5)
+    assert graveyard.first.numbers == graveyard.second.numbers == [0, 1, 3, 4]
+    assert graveyard.buried() == [(2, "malformed", None)]
+
+
+def test_a_clean_batch_is_read_once(graveyard: Graveyard) -> None:
+    graveyard.run(0, end=5)
+    assert (graveyard.reads, graveyard.journal.fences) == (1, [])
+
+
+def test_commits_say_which_dead_letters_they_go_past(graveyard: Graveyard) -> None:
+    graveyard.malformed = {2}
+    graveyard.run(0, end=5)
+    assert {commit.dead_sequence for commit in graveyard.commits} == {1}
+    graveyard.run(1, end=8)
+    assert {commit.dead_sequence for commit in graveyard.commits} == {1}
+
+
+def test_nothing_is_in_a_sink_when_the_journal_fails(graveyard: Graveyard) -> None:
+    graveyard.malformed, graveyard.journal.dying = {2}, True
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=5)
+    assert graveyard.first.fences == graveyard.second.fences == []
+
+
+def test_a_batch_that_comes_again_buries_nothing_again(graveyard: Graveyard) -> None:
+    """Also when what is dead would be taken now: it was told."""
+    graveyard.malformed, graveyard.first.failing = {2}, {0}
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=5)
+    graveyard.malformed = set()
+    graveyard.run(0, end=5)
+    assert graveyard.first.numbers == graveyard.second.numbers == [0, 1, 3, 4]
+    assert graveyard.buried() == [(2, "malformed", None)]
+
+
+def test_a_longer_batch_leaves_out_what_is_buried_and_adds_what_else_dies(
+    graveyard: Graveyard,
+) -> None:
+    graveyard.malformed, graveyard.first.failing, graveyard.second.failing = {2, 6}, {0}, {0}
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=5)
+    graveyard.malformed = {6}
+    graveyard.run(0, end=8)
+    assert graveyard.first.numbers == graveyard.second.numbers == [0, 1, 3, 4, 5, 7]
+    assert [offset for offset, _, _ in graveyard.buried()] == [2, 6]
+    (entry,) = graveyard.journal.fences[-1].dead
+    assert entry.offsets == (2, 6)
+
+
+def test_a_shorter_batch_keeps_what_is_buried_behind_it(graveyard: Graveyard) -> None:
+    graveyard.malformed, graveyard.first.failing, graveyard.second.failing = {1, 6}, {0}, {0}
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=8)
+    graveyard.malformed = {2}
+    graveyard.run(0, end=4)
+    graveyard.malformed = set()
+    graveyard.run(1, end=8)
+    assert graveyard.first.numbers == [0, 3, 4, 5, 7]
+    assert [offset for offset, _, _ in graveyard.buried()] == [1, 6, 2]
+
+
+def test_entries_keep_only_what_some_sink_has_not_passed(graveyard: Graveyard) -> None:
+    graveyard.malformed = {2, 7}
+    graveyard.run(0, end=5)
+    graveyard.run(1, end=8)
+    assert [each.offsets for each in graveyard.journal.fences[-1].dead] == [(7,)]
+
+
+def test_the_records_at_which_a_query_ends_are_found(graveyard: Graveyard) -> None:
+    graveyard.failing, graveyard.malformed = {3, 12}, {5}
+    graveyard.run(0, end=16)
+    assert graveyard.buried() == [(3, "failed", None), (12, "failed", None), (5, "malformed", None)]
+    assert graveyard.first.numbers == [o for o in range(16) if o not in {3, 5, 12}]
+
+
+def test_a_query_that_passes_in_parts_is_the_fault_of_no_record(graveyard: Graveyard) -> None:
+    graveyard.failing = {3}
+    stage = graveyard.stage()
+    graveyard.plan(0, end=8)
+    give, graveyard_reads = graveyard._give, iter([True])
+
+    def fail_once(*args: object) -> object:
+        if next(graveyard_reads, False):
+            return give(*args)  # type: ignore[arg-type]
+        graveyard.failing = set()
+        return give(*args)  # type: ignore[arg-type]
+
+    graveyard._give = fail_once  # type: ignore[method-assign, assignment]
+    with pytest.raises(Retryable, match="passes in two halves"):
+        stage.process(NO_FRAME, 0)
+    assert graveyard.journal.fences == graveyard.first.fences == []
+
+
+def test_what_one_sink_refuses_stays_in_the_other(graveyard: Graveyard) -> None:
+    refuse(graveyard.second, 3, 4)
+    graveyard.run(0, end=6)
+    assert graveyard.first.numbers == [0, 1, 2, 3, 4, 5]
+    assert graveyard.second.numbers == [0, 1, 2, 5]
+    assert graveyard.buried() == [(3, "refused", SECOND), (4, "refused", SECOND)]
+    by_sink = {commit.sink: commit.dead_sequence for commit in graveyard.commits}
+    assert by_sink == {"first": 0, "second": 1}
+
+
+def test_what_was_refused_once_never_comes_to_that_sink(graveyard: Graveyard) -> None:
+    """Though it would take it now: nobody is both dead and there."""
+    refuse(graveyard.second, 3)
+    graveyard.second.failing = {0}
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=6)
+    cast(PickySink, graveyard.second).refusing.clear()
+    graveyard.run(0, end=6)
+    assert graveyard.first.numbers == [0, 1, 2, 3, 4, 5]
+    assert graveyard.second.numbers == [0, 1, 2, 4, 5]
+    assert graveyard.buried() == [(3, "refused", SECOND)]
+
+
+def test_what_one_sink_refused_is_not_buried_again_for_it_when_it_cannot_be_read(
+    graveyard: Graveyard,
+) -> None:
+    refuse(graveyard.second, 3)
+    graveyard.second.failing = {0}
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=6)
+    graveyard.malformed = {3, 4}
+    graveyard.run(0, end=6)
+    assert graveyard.buried() == [(3, "refused", SECOND), (4, "malformed", SECOND)]
+    assert graveyard.first.numbers == [0, 1, 2, 3, 4, 5]
+    assert graveyard.second.numbers == [0, 1, 2, 5]
+
+
+def test_both_sinks_may_refuse_the_same(graveyard: Graveyard) -> None:
+    refuse(graveyard.first, 3)
+    refuse(graveyard.second, 3)
+    graveyard.run(0, end=6)
+    assert graveyard.buried() == [(3, "refused", FIRST), (3, "refused", SECOND)]
+    assert graveyard.first.numbers == graveyard.second.numbers == [0, 1, 2, 4, 5]
+
+
+def test_what_dies_when_one_sink_has_the_batch_is_dead_in_the_other_only(
+    graveyard: Graveyard,
+) -> None:
+    """As when the manifest was changed between the two."""
+    graveyard.second.failing = {0}
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=5)
+    graveyard.malformed = {2}
+    graveyard.run(0, end=5)
+    assert graveyard.first.numbers == [0, 1, 2, 3, 4]
+    assert graveyard.second.numbers == [0, 1, 3, 4]
+    assert graveyard.buried() == [(2, "malformed", SECOND)]
+
+
+def test_a_sink_that_is_levelled_gets_nothing_that_is_buried(graveyard: Graveyard) -> None:
+    """The checkpoint is lost between the sinks of a batch."""
+    graveyard.malformed, graveyard.second.failing = {2}, {0}
+    with pytest.raises(Retryable):
+        graveyard.run(0, end=5)
+    graveyard.malformed = set()
+    for path in sorted(graveyard.folder.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    graveyard.started()
+    assert graveyard.second.numbers == [0, 1, 3, 4]
+    assert graveyard.buried() == [(2, "malformed", None)]
+
+
+def test_beyond_the_budget_the_stage_stops_before_anything(graveyard: Graveyard) -> None:
+    graveyard.malformed, graveyard.budget = {1, 2, 3}, Budget(2, 60_000)
+    with pytest.raises(StageStopped, match=r"dead_letter_budget: .* 3 record.*one is orders.in"):
+        graveyard.run(0, end=5)
+    assert graveyard.journal.fences == graveyard.first.fences == []
+
+
+def test_the_budget_counts_over_batches(graveyard: Graveyard) -> None:
+    graveyard.malformed, graveyard.budget = {1, 2, 6}, Budget(2, 60_000)
+    graveyard.run(0, end=5)
+    with pytest.raises(StageStopped, match="dead_letter_budget"):
+        graveyard.run(1, end=8)
+    graveyard.budget = Budget(2, 60_000)  # of the next start
+    graveyard.run(1, end=8)
+    assert graveyard.first.numbers == [0, 3, 4, 5, 7]
+
+
+def test_no_more_records_are_looked_for_than_the_budget_has(graveyard: Graveyard) -> None:
+    graveyard.failing, graveyard.budget = set(range(64)), Budget(2, 60_000)
+    with pytest.raises(StageStopped, match="dead_letter_budget"):
+        graveyard.run(0, end=64)
+    assert graveyard.reads < 20
+
+
+def test_a_paused_driver_buries_nothing_behind_a_newer_one(graveyard: Graveyard) -> None:
+    graveyard.malformed = {2}
+    graveyard.plan(0, end=5)
+    paused = graveyard.stage()
+    graveyard.malformed = set()
+    graveyard.run(0, end=5)
+    graveyard.malformed = {2}
+    graveyard.plan(1, end=8)
+    with pytest.raises(SinkSuperseded):
+        paused.process(NO_FRAME, 0)
+    assert graveyard.journal.fences == []
+
+
+def test_sinks_that_are_past_an_entry_that_is_gone_stop_the_stage(graveyard: Graveyard) -> None:
+    graveyard.malformed = {2}
+    graveyard.run(0, end=5)
+    graveyard.journal.fences.clear()
+    with pytest.raises(StageStopped, match="checkpoint_diverged"):
+        graveyard.stage()
