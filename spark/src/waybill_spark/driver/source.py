@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,7 +15,6 @@ from waybill_spark.dead_letters.records import Without
 
 EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
 COLUMNS: Final = ("topic", "partition", "offset", "value")
-POSITION: Final = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 # Spark's own two minutes hold a batch whose records will never come: of a topic that was deleted.
 POLL_TIMEOUT_MS: Final = "30000"
 FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits
@@ -73,15 +71,13 @@ def read_ranges(
 
 
 def leave_out(raw: DataFrame, without: Without) -> DataFrame:
-    """`raw` but for these positions, of which there may be ten thousand: as so many literals they
-    would take Spark ten seconds to plan, as a small table beside the records half a second."""
-    gone = [(*place, offset) for place, offsets in without.items() for offset in offsets]
-    if not gone:
-        return raw
-    columns = dict(zip(POSITION, zip(*gone, strict=True), strict=True))
-    table = pa.table(columns, schema=pa.schema(POSITION))
-    listed = F.broadcast(raw.sparkSession.createDataFrame(table))
-    return raw.join(listed, list(POSITION), "left_anti").select(*raw.columns)
+    """The records but those. Offsets are one literal for each partition: ten thousand of them as
+    expressions would take Spark longer than the batch."""
+    for (topic, partition), offsets in sorted(without.items()):
+        listed = F.from_json(F.lit(json.dumps(sorted(offsets))), "array<bigint>")
+        here = (F.col("topic") == topic) & (F.col("partition") == partition)
+        raw = raw.where(~(here & F.array_contains(listed, F.col("offset"))))
+    return raw
 
 
 def _options(kafka: Kafka) -> dict[str, str]:
