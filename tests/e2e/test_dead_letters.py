@@ -244,9 +244,11 @@ def test_what_was_refused_once_is_never_both_dead_and_there(
     """The constraint goes between the two tries of a batch."""
     pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
     after = failpoints / f"{pipeline.uid}.both.after_journal"
+    reached = after.with_name(after.name + REACHED)
+    reached.unlink(missing_ok=True)  # of a driver that was killed there before
     after.touch()
     (sent,) = pipeline.send(order(2_001, amount=8000))
-    eventually(after.with_name(after.name + REACHED).exists, within_s=WAIT_S)
+    eventually(reached.exists, within_s=WAIT_S)
     database, table = Database.of(stack), f"public.{pipeline.table}"
     database.ask(f"ALTER TABLE {table} DROP CONSTRAINT {pipeline.table}_amount_check")
     pipeline.kill_driver()
