@@ -77,6 +77,10 @@ def show(name: PipelineArgument, id: IdArgument, output: OutputOption = Form.TAB
     """Show one dead letter: why it died, and the record as it was.
 
     \b
+    Example:
+      waybill dlq show orders orders.in.dlq:0:17:4711
+
+    \b
     Exit codes: 0 ok · 1 error, also when retention has removed it
     """
     with closing(direct(TIMEOUT_S)) as connection:

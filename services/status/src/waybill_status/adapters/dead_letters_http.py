@@ -24,7 +24,11 @@ Since = Annotated[AwareDatetime | None, Query(description="those that went there
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="of one page")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=CURSOR_CHARACTERS_MAX, description="`next_cursor` of the page before"),
+    Query(
+        max_length=CURSOR_CHARACTERS_MAX,  # a longer URL is not read at all
+        pattern=r"^[A-Za-z0-9_-]*$",  # anything else is up to twelve times as long in a URL
+        description="`next_cursor` of the page before",
+    ),
 ]
 
 

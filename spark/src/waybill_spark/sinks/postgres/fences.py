@@ -55,7 +55,7 @@ def make_fences(session: Session, schema: str) -> None:
         try:
             session.execute(make)
             return
-        except (errors.UniqueViolation, errors.DuplicateTable):
+        except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
             continue
 
 
