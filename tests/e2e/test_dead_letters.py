@@ -177,6 +177,7 @@ def sinks(pipeline: Pipeline, catalog: SqlCatalog) -> Sinks:
     return Sinks(pipeline, catalog)
 
 
+TOO_LARGE = order(51, customer="x" * 1_500_000)  # as its source takes it, not the sink's topic
 NOWHERE = {"kafka": 0, "iceberg": 0, "postgres": 0}
 EVERYWHERE = {"kafka": 1, "iceberg": 1, "postgres": 1}
 
@@ -190,6 +191,7 @@ EVERYWHERE = {"kafka": 1, "iceberg": 1, "postgres": 1}
         pytest.param(
             41, order(41, amount=5000), "refused", {**EVERYWHERE, "postgres": 0}, id="postgres"
         ),
+        pytest.param(51, TOO_LARGE, "refused", {**EVERYWHERE, "kafka": 0}, id="too large"),
     ],
 )
 def test_a_record_dies_alone_and_its_token_says_so(

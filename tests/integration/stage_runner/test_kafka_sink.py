@@ -173,15 +173,18 @@ def test_nothing_is_written_into_a_topic_of_another_identity(
     assert sink.last() is None
 
 
+@pytest.mark.parametrize(("before", "behind"), [(1, 1), (1, 0), (0, 0), (0, 3_000)])
 def test_records_that_the_topic_takes_only_smaller_are_refused_and_named(
-    target: KafkaSinkTarget, fences: Fences
+    target: KafkaSinkTarget, fences: Fences, before: int, behind: int
 ) -> None:
     sink = opened(target, fences)
-    values = ['{"order_id": 1}', "x" * 1_500_000, '{"order_id": 2}']
-    large = pa.table({KEY: ["k", "k", "k"], VALUE: values}).to_batches()
+    small = json.dumps({"order_id": 1, "note": "x" * 10_000})
+    values = [*[small] * before, "x" * 1_500_000, *[small] * behind]
+    large = pa.table({KEY: ["k"] * len(values), VALUE: values}).to_batches()
     with pytest.raises(RowsRefused, match="larger than the topic takes"):
         sink.write(large, make_fence(sequence=0))
     assert "larger" in (sink.refused(large) or "")
     assert sink.refused(rows(2)) is None
+    assert "larger" in (sink.refused(large) or "")
     sink.write(rows(2), make_fence(sequence=0))
     assert committed(target, fences) == [2]

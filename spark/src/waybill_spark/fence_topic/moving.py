@@ -15,7 +15,7 @@ from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.errors import FENCED, explain
 from waybill_shared.process.failpoints import reach
 from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.sinks.contract import RowsRefused, SinkSuperseded
 from waybill_spark.stopping import StageStopped
 
 TIMEOUT_S: Final = 60.0
@@ -42,6 +42,7 @@ class FenceTransactions:
         self._fences = fences
         self._fences.expect(self._key)
         self._producer: Producer | None = None
+        self._behind_refusal = False
 
     def claim(self) -> None:
         self._producer = make_producer(
@@ -52,6 +53,7 @@ class FenceTransactions:
                 "message.max.bytes": RECORD_BYTES_MAX,
             },
         )
+        self._behind_refusal = False
         self._guard(lambda p: claim_transactions(p, TIMEOUT_S))
 
     def last(self) -> Fence | None:
@@ -59,7 +61,7 @@ class FenceTransactions:
         return None if value is None else codec.decode(Fence, value)
 
     def move(self, produce: Callable[[Producer], Fence]) -> Fence:
-        """`produce` sends what goes with the fence, and says what that is then."""
+        """`produce` sends what goes with the fence, and says what that is then; perhaps twice."""
         return self._guard(lambda producer: self._move(producer, produce))
 
     def undone(self, produce: Callable[[Producer], object]) -> None:
@@ -96,10 +98,24 @@ class FenceTransactions:
         """
         assert self._producer is not None, "claim comes first"
         try:
-            return action(self._producer)
+            return self._behind(action, self._producer)
         except KafkaException as error:
             self._producer = None
             cause = error.args[0]
             if cause.code() in FENCED:
                 raise SinkSuperseded(f"{self._what}: {cause.str()}") from error
             raise Retryable(f"{self._what}: {explain(cause)}") from error
+
+    def _behind(self, action: Callable[[Producer], T], producer: Producer) -> T:
+        """A transaction that a record too large has ended leaves a gap in what librdkafka counts
+        for its partition. Only the end of the next one mends it (librdkafka 2.16)."""
+        again, self._behind_refusal = self._behind_refusal, False
+        try:
+            return action(producer)
+        except RowsRefused:
+            self._behind_refusal = True
+            raise
+        except Retryable:
+            if not again:
+                raise
+        return self._behind(action, producer)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
@@ -55,12 +55,14 @@ class KafkaSink:
         return None if fence is None else Written(fence=fence, version={})
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        moved = self._transactions.move(lambda producer: self._produce(producer, rows, fence))
+        batches = None if rows is None else list(rows)
+        moved = self._transactions.move(lambda producer: self._produce(producer, batches, fence))
         return Written(fence=moved, version={})
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        batches = list(rows)
         try:
-            self._transactions.undone(lambda producer: self._produce_rows(producer, rows, b""))
+            self._transactions.undone(lambda producer: self._produce_rows(producer, batches, b""))
         except RowsRefused as refusal:
             return str(refusal)
         return None
@@ -120,14 +122,20 @@ class KafkaSink:
             first, end = placed.get(partition, (offset, offset + 1))
             placed[partition] = (min(first, offset), max(end, offset + 1))
 
-        for part in rows:
-            keys, values = part.column(KEY).to_pylist(), part.column(VALUE).to_pylist()
-            for key, value in zip(keys, values, strict=True):
-                _produce(producer, record, key, value, on_delivery)
+        ended: KafkaException | None = None
+        try:
+            for part in rows:
+                keys, values = part.column(KEY).to_pylist(), part.column(VALUE).to_pylist()
+                for key, value in zip(keys, values, strict=True):
+                    _produce(producer, record, key, value, on_delivery)
+        except KafkaException as error:
+            ended = error  # by a record before, whose report may still be to come
         left = flush_until_cause(producer, failures, FLUSH_TIMEOUT_S)
-        if failures or left:
+        if failures or left or ended is not None:
             self._check_topic()  # a topic that is gone is no fault that passes
             self._refuse_too_large(failures)
+            if ended is not None:
+                raise ended
             reason = explain(failures[0]) if failures else f"{left} not acknowledged in time"
             raise Retryable(f"sink {self.name}, topic {self._target.topic}: {reason}")
         return placed
