@@ -4,6 +4,7 @@ import json
 
 from unit.waybill.conftest import Command
 from waybill.testing import Response, ScriptedServer, problem
+from waybill_shared.contract.words import DeadReason
 
 PATH = "/v1/pipelines/orders/dead-letters"
 LETTER = {
@@ -77,9 +78,59 @@ def test_all_are_replayed_only_when_that_was_said(server: ScriptedServer, comman
     done = Response(json={"token": "wb1.x", "replayed": 2, "already": 0, "request_id": "r"})
     server.answer("POST", f"{PATH}/replay", done)
     told = command("dlq", "replay", "orders", "--all", "--yes", "-o", "json").stdout
-    assert json.loads(told) == {"token": "wb1.x", "replayed": 2, "already": 0}
+    assert json.loads(told) == {"token": "wb1.x", "replayed": 2, "already": 0, "left_out": []}
+
+
+REFUSED = problem(
+    409,
+    "L1: orders.inner is no input",
+    rejected=[{"index": 0, "reason": "orders.inner is no input"}],
+)
+SENT = Response(json={"token": "wb1.x", "replayed": 1, "already": 0, "request_id": "r"})
+
+
+def test_all_leaves_out_what_cannot_be_sent_and_says_so(
+    server: ScriptedServer, command: Command
+) -> None:
+    server.answer("GET", PATH, page(LETTER, OTHER))
+    server.answer("POST", f"{PATH}/replay", REFUSED, SENT)
+    told = command("dlq", "replay", "orders", "--all", "--yes")
+    assert (told.exit_code, told.stdout.strip()) == (0, "wb1.x")
+    assert "left out: L1: orders.inner is no input" in told.stderr
+    assert [json.loads(r.body)["ids"] for r in server.requests if r.body] == [["L1", "L2"], ["L2"]]
+
+
+def test_an_id_that_cannot_be_sent_is_an_error(server: ScriptedServer, command: Command) -> None:
+    server.answer("POST", f"{PATH}/replay", REFUSED)
+    told = command("dlq", "replay", "orders", "L1", "L2")
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert "orders.inner is no input" in told.stderr
+    assert "nothing to replay" not in told.stderr
+
+
+def test_what_is_too_much_at_once_is_sent_in_parts(
+    server: ScriptedServer, command: Command
+) -> None:
+    server.answer("POST", f"{PATH}/replay", problem(413, "too much"), SENT, SENT)
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.both"}))
+    told = command("dlq", "replay", "orders", "L1", "L2")
+    assert told.stdout.strip() == "wb1.both"
+    assert "2 records sent again" in told.stderr
+
+
+def test_what_was_sent_before_a_fault_has_its_token(
+    server: ScriptedServer, command: Command
+) -> None:
+    server.answer("POST", f"{PATH}/replay", problem(413, "too much"), SENT, REFUSED)
+    told = command("dlq", "replay", "orders", "L1", "L2")
+    assert (told.exit_code, told.stdout.strip()) == (1, "wb1.x")
 
 
 def test_what_to_replay_must_be_said(command: Command) -> None:
     assert command("dlq", "replay", "orders").exit_code == 2
     assert command("dlq", "replay", "orders", "L1", "--all").exit_code == 2
+
+
+def test_help_names_every_reason(command: Command) -> None:
+    shown = command("dlq", "list", "--help").stdout
+    assert not [reason for reason in DeadReason if reason not in shown]

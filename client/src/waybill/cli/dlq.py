@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -11,12 +12,13 @@ from waybill import questions
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Form, OutputOption
+from waybill.cli.resending import Sending
 from waybill.cli.session import CommandGroup, PipelineArgument, connect_to_change, direct
 from waybill.dead_letters import RecordPlace
 from waybill.fields import Fields
 
 TIMEOUT_S = 60.0  # topics are read while it is asked
-AT_ONCE = 1_000  # dead letters in one request
+LEFT_OUT_SHOWN = 5
 HEADER = ("ID", "AT", "STAGE", "SINK", "REASON", "FROM", "MESSAGE")
 
 dlq = typer.Typer(
@@ -113,36 +115,46 @@ def replay(
 
     Every stage, sink and pipeline that reads the topic gets the record again, also a sink that has
     its row: right for upserts, doubled rows for append. A record is sent once, however often it is
-    asked for; --again sends it one more time.
+    asked for; --again sends it one more time. --all leaves out those that cannot be sent, as those
+    that died between two stages, and says which.
 
     \b
     Example:
       waybill dlq replay orders --all --reason malformed | xargs waybill token wait
 
-    Exit codes: 0 ok · 1 error, also when one of them cannot be sent: then none is · 2 usage
+    Exit codes: 0 ok · 1 error, also when one of the ids cannot be sent: then none is · 2 usage
     """
     if bool(ids) == everything:
         raise typer.BadParameter("give ids, or --all")
-    filters = {"reason": reason, "stage": stage, "since": since}
-    wanted = list(ids or (letter.text("id") for letter in _letters(name, filters)))
-    if not wanted:
-        render.talk("there is nothing to replay")
-        return
-    if everything and not yes:
-        _confirm(len(wanted))
     with connect_to_change() as client:
-        tokens, replayed, already = [], 0, 0
-        for at in range(0, len(wanted), AT_ONCE):
-            done = client.replay(name, wanted[at : at + AT_ONCE], again=again)
-            tokens.append(done.token)
-            replayed, already = replayed + done.replayed, already + done.already
-        token = tokens[0] if len(tokens) == 1 else client.merge(tokens)
-    if output is Form.JSON:
-        render.as_json({"token": str(token), "replayed": replayed, "already": already})
+        filters = {"reason": reason, "stage": stage, "since": since}
+        wanted = list(ids or (letter.text("id") for letter in _letters(name, filters)))
+        if wanted and everything and not yes:
+            _confirm(len(wanted))
+        sending = Sending(client, name, again=again, leave_out=everything)
+        try:
+            sending.send(wanted)
+            if not sending.done:
+                render.talk("there is nothing to replay")
+        finally:  # what was sent before a fault has its token, too
+            _tell(sending, output)
+
+
+def _tell(sending: Sending, output: Form) -> None:
+    for letter, why in islice(sending.left_out.items(), LEFT_OUT_SHOWN):
+        render.talk(f"left out: {letter}: {why}")
+    if (more := len(sending.left_out) - LEFT_OUT_SHOWN) > 0:
+        render.talk(f"left out: {more} more")
+    if not sending.done:
         return
-    before = f", {already} were sent before" if already else ""
-    render.talk(f"{render.count(replayed, 'record')} sent again{before}")
-    render.exactly(str(token))
+    token = sending.token()
+    if output is Form.JSON:
+        done = {"replayed": sending.replayed, "already": sending.already}
+        render.as_json({"token": token, **done, "left_out": list(sending.left_out)})
+    else:
+        before = f", {sending.already} were sent before" if sending.already else ""
+        render.talk(f"{render.count(sending.replayed, 'record')} sent again{before}")
+        render.exactly(token)
 
 
 def _confirm(number: int) -> None:
