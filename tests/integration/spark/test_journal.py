@@ -2,7 +2,9 @@
 
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 from typing import cast
 
 import pytest
@@ -13,7 +15,8 @@ from builders import make_fence
 from integration.conftest import Surroundings
 from integration.waiting import eventually
 from waybill_shared.contract import codec
-from waybill_shared.contract.events import DeadLetters, DeadPositions, Fact, Fence
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import DeadLetters, DeadPositions, Fact, Fence, pipeline_key
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
@@ -21,10 +24,12 @@ from waybill_shared.kafka.topics import create_missing
 from waybill_spark.dead_letters import topics
 from waybill_spark.dead_letters.journal import LETTERS_MAX, JournalOf, KafkaDeadJournal
 from waybill_spark.dead_letters.records import BuriedRecord, Death, RawRecord
+from waybill_spark.fence_topic import moving
 from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkSuperseded
 
 PARTITIONS = 3
+WAIT_S = 60.0
 OWN = (("trace", b"1"), ("trace", None), ("waybill.reason", b"not ours"))
 
 
@@ -183,3 +188,30 @@ def test_a_topic_that_is_there_is_left_as_it_is(source: str, admin: KafkaAdmin) 
     produce_and_wait(producer, f"{source}.dlq", "k", b"v")
     topics.make_absent(admin, {source: f"{source}.dlq"}, 1)
     assert admin.ends(f"{source}.dlq", range(PARTITIONS)) != dict.fromkeys(range(PARTITIONS), 0)
+
+
+def test_one_that_is_paused_in_its_transaction_holds_others_back_for_seconds_only(
+    source: str, fences: Fences, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers give up after 30 s of silence, and hear of what stands behind it before that."""
+    paused, go_on = Event(), Event()
+
+    def pause(edge: str) -> None:
+        paused.set()
+        go_on.wait(WAIT_S)
+
+    monkeypatch.setattr(moving, "reach", pause)
+    journal = opened(source, fences)
+    behind = DeadLetters(stage="another", since=1, sequence=1, letters=())
+    fact = Fact(tenant="default", pipeline_uid=source, generation=1, at=1, body=behind)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(journal.write, [dead(source, 7)], entry(source))
+        assert paused.wait(WAIT_S)
+        key, topic = pipeline_key("default", source), f"{fences.prefix}.commits"
+        produce_and_wait(make_producer(fences.admin.cluster), topic, key, codec.encode(fact))
+        assert told(fences, source) == [behind]
+        go_on.set()
+        with pytest.raises((Retryable, SinkSuperseded)):
+            writing.result(WAIT_S)
+    assert told(fences, source) == [behind]
+    assert lying(fences, source) == []
