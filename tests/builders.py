@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import (
     Beat,
     Command,
     Commit,
-    DeadLetters,
     Definition,
     Fact,
     Fence,

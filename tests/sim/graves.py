@@ -10,7 +10,13 @@ from typing import Protocol
 
 from sim.effects import Dead
 from sim.log import Place, Row
-from waybill_shared.contract.events import DeadLetter, Fact, Fence, SinkDefinition, StageDefinition
+from waybill_shared.contract.deaths import DeadLetter
+from waybill_shared.contract.events import (
+    Fact,
+    Fence,
+    SinkDefinition,
+    StageDefinition,
+)
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_spark.dead_letters.journal import facts_of
 from waybill_spark.dead_letters.letters import letter_of

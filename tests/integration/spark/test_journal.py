@@ -15,8 +15,9 @@ from builders import make_fence
 from integration.conftest import Surroundings
 from integration.waiting import eventually
 from waybill_shared.contract import codec
+from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import DeadLetters, DeadPositions, Fact, Fence, pipeline_key
+from waybill_shared.contract.events import Fact, Fence, pipeline_key
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end

@@ -14,14 +14,9 @@ from integration.token_tracker.member import POLL_S, WITHIN_S, Member, reached
 from integration.topics import create_anew
 from unit.token_tracker.fakes import FakeStore
 from waybill_shared.contract import codec
+from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import (
-    DeadLetter,
-    DeadLetters,
-    Fact,
-    Snapshot,
-    pipeline_key,
-)
+from waybill_shared.contract.events import Fact, Snapshot, pipeline_key
 from waybill_shared.contract.slots import Slot
 from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.clients import make_producer

@@ -19,7 +19,7 @@ from unit.status.fakes import (
     token,
     view,
 )
-from waybill_shared.contract.events import DeadLetters
+from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.slots import DeadEntry, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span

@@ -7,7 +7,8 @@ import pytest
 
 from builders import ORDERS_ID, UID, make_commit, make_definition, make_fact
 from unit.token_tracker.line import Bench
-from waybill_shared.contract.events import DeadLetter, DeadLetters, Fact
+from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.events import Fact
 from waybill_shared.contract.slots import DeadEntry, for_readers, slot_to_json
 from waybill_token_tracker.core import entries, snapshots
 from waybill_token_tracker.core.snapshots import DeadChunk, pack_dead, unpack_dead

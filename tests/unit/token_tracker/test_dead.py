@@ -8,13 +8,8 @@ import pytest
 from builders import TENANT, UID, make_definition, make_fact, make_sink
 from unit.token_tracker.test_core import CHAIN, ENRICH, LOAD, enriched, loaded
 from unit.token_tracker.test_losses import inner, loading, root, without, writing, wrote
-from waybill_shared.contract.events import (
-    Commit,
-    DeadLetter,
-    DeadLetters,
-    Definition,
-    to_vector,
-)
+from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.events import Commit, Definition, to_vector
 from waybill_shared.contract.slots import (
     DeadCount,
     DeadEntry,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
@@ -94,43 +95,6 @@ class Commit:
     set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
     dead_sequence: int = 0  # of the last DeadLetters of the stage that this goes past
     dropped: dict[str, int] = field(default_factory=dict)  # cumulative: records, by rule
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
-    """A record that went to a dead-letter topic: where it came from, why, and where it lies."""
-
-    topic: str
-    topic_id: str
-    partition: int
-    offset: int
-    sink: str | None  # its key in the slot; None: it came to no sink of the stage
-    reason: str  # a DeadReason
-    rule: str | None
-    message: str
-    dead_topic: str
-    dead_partition: int
-    dead_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetters:
-    """What a stage could not process, told before any commit that goes past it."""
-
-    stage: str
-    since: int  # the life of the stage
-    sequence: int  # 1, 2, 3 …: who has 3 and not 2 does not know all
-    letters: tuple[DeadLetter, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadPositions:
-    """Offsets of one partition whose records went to a dead-letter topic."""
-
-    topic_id: str
-    partition: int
-    offsets: tuple[int, ...]
-    sink: str | None = None  # as in DeadLetter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

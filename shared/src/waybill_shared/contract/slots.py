@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
 
+from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import (
-    DeadLetters,
     Definition,
     IgnoredFields,
     LifecycleEvent,

@@ -12,15 +12,9 @@ from typing import Final
 from confluent_kafka import KafkaError, Message, Producer
 
 from waybill_shared.contract import codec
+from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import (
-    DeadLetter,
-    DeadLetters,
-    Fact,
-    Fence,
-    Problem,
-    pipeline_key,
-)
+from waybill_shared.contract.events import Fact, Fence, Problem, pipeline_key
 from waybill_shared.kafka.clients import position_of
 from waybill_shared.kafka.errors import explain
 from waybill_spark.dead_letters.letters import headers_of, letter_of

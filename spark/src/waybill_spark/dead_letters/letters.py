@@ -4,7 +4,8 @@ from typing import Final
 
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers
-from waybill_shared.contract.events import DeadLetter, Fence
+from waybill_shared.contract.deaths import DeadLetter
+from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import DeadReason
 from waybill_spark.dead_letters.records import BuriedRecord
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from waybill_shared.contract.deaths import DeadPositions
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import DeadPositions, Fence
+from waybill_shared.contract.events import Fence
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import DeadReason, StopReason
 from waybill_shared.process.clock import Clock

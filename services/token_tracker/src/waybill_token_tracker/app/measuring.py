@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from waybill_shared.contract.events import Commit, DeadLetters, Definition, Fact
+from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.events import Commit, Definition, Fact
 from waybill_shared.contract.slots import (
     Progress,
     Slot,

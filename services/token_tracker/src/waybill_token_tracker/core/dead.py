@@ -11,13 +11,8 @@ from dataclasses import replace
 from functools import reduce
 from typing import Final
 
-from waybill_shared.contract.events import (
-    DeadLetter,
-    DeadLetters,
-    Definition,
-    StageDefinition,
-    to_vector,
-)
+from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.events import Definition, StageDefinition, to_vector
 from waybill_shared.contract.slots import (
     DeadEntry,
     SinkState,

@@ -7,10 +7,10 @@ cumulative, so a fact that was lost on the way is covered by any later one.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import (
     Beat,
     Commit,
-    DeadLetters,
     Definition,
     Fact,
     LifecycleEvent,
