@@ -9,10 +9,12 @@ from typing import Literal
 from waybill_ingress.app.ports import Log, Mint
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
+from waybill_ingress.core.dead_topics import dead_topic_problems
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, Reply, command_key
+from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES, OperationId
 from waybill_shared.contract.problems import Slug
@@ -34,11 +36,12 @@ class Commands:
         self._prefix = prefix
 
     async def apply(self, caller: Caller, name: str, manifest: str, request_id: str) -> OperationId:
-        declared = parse_manifest(manifest, reserved=self._prefix).name
-        if declared != name:
-            message = f"the manifest is called {declared!r}, the address says {name!r}"
-            hint = f"PUT it to /v1/pipelines/{declared}, or change its name"
+        declared = parse_manifest(manifest, reserved=self._prefix)
+        if declared.name != name:
+            message = f"the manifest is called {declared.name!r}, the address says {name!r}"
+            hint = f"PUT it to /v1/pipelines/{declared.name}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
+        await self._refuse_crossing(caller.tenant, declared)
         operation = await self._send(caller, Action.APPLY, name, request_id, manifest=manifest)
         self._registry.note_applied(caller.tenant, operation)
         return operation
@@ -60,7 +63,9 @@ class Commands:
         self, caller: Caller, manifest: str, request_id: str, *, without_places: bool = False
     ) -> OperationId:
         """`without_places`: who sent it does not know lines and columns of this text."""
-        name = parse_manifest(manifest, reserved=self._prefix).name
+        declared = parse_manifest(manifest, reserved=self._prefix)
+        name = declared.name
+        await self._refuse_crossing(caller.tenant, declared)
         operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
         options = {WITHOUT_PLACES: "true"} if without_places else {}
         known = await self._registry.known(caller.tenant, name)
@@ -81,6 +86,12 @@ class Commands:
         )
         await self._write(command)
         return operation
+
+    async def _refuse_crossing(self, tenant: str, manifest: Manifest) -> None:
+        others = await self._registry.others(tenant, manifest.name)
+        known = await self._registry.known(tenant, manifest.name)
+        if problems := list(dead_topic_problems(manifest, known, others)):
+            raise UserError(problems)
 
     async def _send(
         self,

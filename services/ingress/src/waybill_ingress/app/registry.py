@@ -72,6 +72,12 @@ class Registry:
                 raise self._unknown(tenant, name, heard=False)
         return record
 
+    async def others(self, tenant: str, name: str) -> list[PipelineRecord]:
+        """All other pipelines, as this ingress knows them."""
+        if not self._news.begun() and not await self._news.catch_up():
+            raise self._unknown(tenant, name, heard=False)
+        return [record for record in self._directory.living(tenant) if record.name != name]
+
     async def life_for(self, tenant: str, name: str) -> Life:
         """Of a name that is free, only when each of its lives is known."""
         known = self._directory.by_name(tenant, name) is not None

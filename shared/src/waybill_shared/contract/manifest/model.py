@@ -194,6 +194,11 @@ class Manifest(Strict):
         """Where what is read from `topic` goes if it cannot be processed."""
         return self.dead_letter.topic or f"{topic}{DEAD_LETTER_SUFFIX}"
 
+    def dead_letter_topics(self) -> frozenset[str]:
+        read = {name for stage in self.stages for name in stage.inputs}
+        topics = (topic for name, topic in self.topics().items() if name in read)
+        return frozenset(map(self.dead_letter_topic, topics))
+
     def input(self, name: str) -> Input | None:
         return next((i for i in self.inputs if i.name == name), None)
 

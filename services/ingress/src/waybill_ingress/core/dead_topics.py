@@ -1,0 +1,53 @@
+"""Whether dead letters have topics of their own, among all pipelines of a tenant.
+
+A runner knows only some of these. A pipeline may read the dead letters of another on purpose: then
+it comes after that one.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from waybill_shared.contract.events import PipelineRecord, Problem
+from waybill_shared.contract.manifest.model import DEAD_LETTER_SUFFIX, Manifest
+from waybill_shared.contract.manifest.reading import parse_manifest
+
+HINT: Final = "give dead letters a topic of their own: deadLetter: {topic: …}"
+
+
+def dead_topic_problems(
+    manifest: Manifest, known: PipelineRecord | None, others: Iterable[PipelineRecord]
+) -> Iterator[Problem]:
+    """What the manifest brings; `known` is its pipeline as it is, if there is one."""
+    before = parse_manifest(known.manifest).dead_letter_topics() if known else frozenset()
+    coming = manifest.dead_letter_topics() - before
+    written = {
+        sink.settings.feeds.topic: f"stages.{s}.sinks.{k}.{sink.kind}.topic"
+        for s, stage in enumerate(manifest.stages)
+        for k, sink in enumerate(stage.sinks)
+        if sink.settings.feeds is not None
+    }
+    for other in others:
+        for topic, whose in _topics_of(other):
+            if topic in coming:
+                message = f"its dead letters would go to {topic!r}, which is that of {whose}"
+                yield Problem(message=message, path="deadLetter.topic", hint=HINT)
+        for topic in _buried_at(other, written):
+            message = f"topic {topic!r} has the dead letters of pipeline {other.name!r}"
+            yield Problem(message=message, path=written[topic], hint="write to another topic")
+
+
+def _buried_at(record: PipelineRecord, topics: Iterable[str]) -> Iterator[str]:
+    """Those of the topics to which its dead letters go. To parse all manifests would take long."""
+    named = [t for t in topics if t.removesuffix(DEAD_LETTER_SUFFIX) in record.manifest]
+    if named:
+        dead = parse_manifest(record.manifest).dead_letter_topics()
+        yield from (topic for topic in named if topic in dead)
+
+
+def _topics_of(record: PipelineRecord) -> Iterator[tuple[str, str]]:
+    for stage in record.stages:
+        for source in stage.inputs:
+            yield source.topic, f"input {source.name!r} of pipeline {record.name!r}"
+        for sink in stage.sinks:
+            if sink.topic_id is not None:
+                yield sink.target, f"sink {sink.name!r} of pipeline {record.name!r}"
