@@ -64,7 +64,7 @@ class Around(Protocol):
     def send(self, fact: Fact) -> None:
         """Without waiting: it may come late, twice or never."""
 
-    def append(self, fact: Fact) -> None:
+    def bury(self, fact: Fact) -> None:
         """With an acknowledgement."""
 
     def pick(self, count: int) -> int:
@@ -157,8 +157,8 @@ class Driver:
         self._send(commit)
         self.edge(f"{commit.stage}.{commit.sink}.after_event")
 
-    def append(self, fact: Fact) -> None:
-        self.world.append(fact)
+    def bury(self, fact: Fact) -> None:
+        self.world.bury(fact)
 
     def _turn(self) -> None:
         if self.stopping and not self.busy:

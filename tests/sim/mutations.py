@@ -171,6 +171,20 @@ MUTATIONS: Final = (
         only=("deaths",),
     ),
     Mutation(
+        name="what dies is told after the sinks have its batch",
+        invariant="I1",
+        instead={"waybill_spark.taking.Taking.take": stand_ins.load_then_bury},
+        only=("deaths", "driver"),
+        rates=Rates(crash=0.02, pause=0.02, unsure=0.1),
+    ),
+    Mutation(
+        name="commits do not say which dead they are past",
+        invariant="I1",
+        instead={"waybill_spark.taking.Taking._told": stand_ins.past_no_dead},
+        only=("deaths",),
+        rates=Rates(letters=0.5),
+    ),
+    Mutation(
         name="what was buried is judged anew",
         invariant="I4",
         instead={"waybill_spark.dead_letters.triage.Triage.left_out": stand_ins.no_positions},

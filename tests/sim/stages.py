@@ -57,7 +57,7 @@ class Host(Protocol):
 
     def emit(self, commit: Commit) -> None: ...
 
-    def append(self, fact: Fact) -> None:
+    def bury(self, fact: Fact) -> None:
         """With an acknowledgement."""
 
     @property
@@ -208,7 +208,7 @@ def open_journal(stage: StageDefinition, host: Host) -> SimJournal:
         host.storage.graves,
         mourner=host.storage.witness,
         row_at=host.storage.cluster.row_at,
-        append=host.append,
+        append=host.bury,
         edge=host.edge,
     )
 

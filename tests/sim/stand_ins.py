@@ -1,6 +1,6 @@
 """What stands where a guard of the product was, when `mutations` takes it out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from unittest.mock import patch
@@ -24,6 +24,7 @@ from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.slots import Hop, Slot
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import OutcomeKind
+from waybill_spark.dead_letters.triage import Judged
 from waybill_spark.fencing import (
     AlreadyDone,
     Diverged,
@@ -32,7 +33,9 @@ from waybill_spark.fencing import (
 )
 from waybill_spark.ledger import Batch, Ledger
 from waybill_spark.sinks.contract import Written
+from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageStopped
+from waybill_spark.taking import Taking
 from waybill_stage_runner.core.planning import TopicState, define
 from waybill_status.core.judgements import Judgement
 from waybill_status.core.views import SlotReading, View, view_of
@@ -130,6 +133,21 @@ def report_before_load(ledger: Ledger, rows: pa.Table, batch: Batch) -> None:
 
     with patch.object(ledger.sink, "write", report_first):
         _write(ledger, rows, batch)
+
+
+def load_then_bury(
+    taking: Taking,
+    batch: Batch,
+    into: Sequence[Ledger],
+    first: Callable[[], BatchRows] | None = None,
+) -> None:
+    judged = taking._triage.judge(batch, first)
+    taking._load(judged.rows, taking._told(batch, judged), into)
+    taking._bury(judged, batch, taking._lacking(into))
+
+
+def past_no_dead(taking: Taking, batch: Batch, judged: Judged) -> Batch:
+    return replace(batch, dropped=judged.rows.dropped)
 
 
 async def stable_ends(ingress: Ingress, topic: str, partitions: list[int]) -> dict[int, int]:

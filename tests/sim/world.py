@@ -56,6 +56,7 @@ class Rates:
     takeover: float = 0.0
     unsure: float = 0.0
     facts: float = 0.0
+    letters: float = 0.0  # of facts about the dead, which a topic loses only as a whole
     stuck: float = 0.0
 
 
@@ -181,6 +182,11 @@ class World:
         if roll < 3 * self.rates.facts:
             self.delayed.append(fact)
         if not self.rates.facts <= roll < 2 * self.rates.facts:
+            self.append(fact)
+
+    def bury(self, fact: Fact) -> None:
+        """What is told of the dead, unless it is lost."""
+        if not (self.rates.letters and self.dice.random() < self.rates.letters):
             self.append(fact)
 
     def append(self, fact: Fact) -> None:
