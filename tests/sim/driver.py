@@ -64,8 +64,11 @@ class Around(Protocol):
     def send(self, fact: Fact) -> None:
         """Without waiting: it may come late, twice or never."""
 
-    def bury(self, fact: Fact) -> None:
+    def append(self, fact: Fact) -> None:
         """With an acknowledgement."""
+
+    def bury(self, fact: Fact) -> None:
+        """As `append`, with what it says of the dead."""
 
     def pick(self, count: int) -> int:
         """A number below `count`."""
