@@ -175,14 +175,14 @@ def test_a_driver_that_was_left_behind_is_gone_before_the_next_one_starts(
     left_folder = left_driver(tmp_path, UID)
     with stopped_process(str(left_folder / HOME)) as left:
         pool.start()
-        assert left.poll() == -signal.SIGKILL
+        assert left.wait(WAIT_S) == -signal.SIGKILL  # a parent hears of it a moment later
 
 
 def test_a_jvm_whose_driver_is_gone_is_ended_too(pool: Pool, tmp_path: Path) -> None:
     left_folder = left_driver(tmp_path, UID)
     with stopped_process(f"-Djava.io.tmpdir={left_folder / 'tmp'}") as left:
         pool.start()
-        assert left.poll() == -signal.SIGKILL
+        assert left.wait(WAIT_S) == -signal.SIGKILL  # a parent hears of it a moment later
 
 
 def test_who_only_looks_into_a_folder_is_left_alone(pool: Pool, tmp_path: Path) -> None:
