@@ -111,6 +111,17 @@ def test_a_restart_begins_with_the_same_in_the_same_order(bench: Bench) -> None:
     assert dead(bench) == before
 
 
+def test_what_was_saved_before_redis_was_told_comes_there_after_a_restart(bench: Bench) -> None:
+    bench.append(died(1))
+    bench.feed()
+    bench.tracker.save(whole=True)
+    bench.restart()
+    bench.append(died(2))
+    bench.feed()
+    bench.tracker.flush()
+    assert len(dead(bench)) == 2
+
+
 def test_twenty_thousand_leave_the_slot_small(bench: Bench) -> None:
     facts = [died(number, LETTERS, partitions=8) for number in range(1, 41)]
     for fact in facts:

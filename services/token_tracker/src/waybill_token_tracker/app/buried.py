@@ -61,7 +61,8 @@ class Buried:
 
 def buried_in(texts: Mapping[int, str], checksums: tuple[str, ...]) -> Buried:
     """As it was saved, by number of chunk. What is missing or another one is left out: the slot
-    counts it all the same, so whoever reads sees that something is missing."""
+    counts it all the same, so whoever reads sees that something is missing. What of it Redis was
+    told, nobody knows: it may have been saved first."""
     whole = {
         number: texts[number]
         for number, checksum in enumerate(checksums)
@@ -71,6 +72,7 @@ def buried_in(texts: Mapping[int, str], checksums: tuple[str, ...]) -> Buried:
     chunks = tuple(DeadChunk(whole[number], len(entries)) for number, entries in found.items())
     return Buried(
         entries=[entry for entries in found.values() for entry in entries],
+        anew=bool(found),
         chunks=chunks,
         saved=checksums,
     )
