@@ -239,6 +239,13 @@ def test_what_a_stage_set_aside_and_what_was_before_it_has_not_died() -> None:
     assert len({entry.id for entry in entries}) == 1
 
 
+def test_what_died_behind_a_topic_that_was_created_anew_came_of_what_was_written_there() -> None:
+    """The stage set all of that aside; who had read it before has died of it all the same."""
+    went = without(enriched(20, 8, sequence=1), [("R", 10, 20)], reason="sink_topic_recreated")
+    _, entries = applied(CHAIN, enriched(20, 8), went, died(letter(5, topic_id="A"), stage="load"))
+    assert places(entries) == [("R", 10, 20, 1, False)]
+
+
 def test_by_all_ways_that_lead_to_it_and_as_far_up_as_they_go() -> None:
     """What one way tells late is told with the same id, and nothing is told twice."""
     shape = make_definition(

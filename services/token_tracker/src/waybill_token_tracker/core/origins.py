@@ -21,10 +21,12 @@ from waybill_shared.contract.vectors import (
     overlap,
     without,
 )
+from waybill_shared.contract.words import LossReason
 from waybill_token_tracker.core.graph import Graph, StageSink, ids_of
 from waybill_token_tracker.core.losses import rows_between
 
 FIRST: Final = Hop(sequence=-1, inputs=(), outputs=())
+WRITTEN: Final = LossReason.SINK_TOPIC_RECREATED
 Open = tuple[str, Span]
 """A sink that is not known to have come there yet, by its key, and where in its topic."""
 
@@ -100,11 +102,13 @@ class Origins:
         return self._of_hops[key]
 
     def _taken(self, writer: StageSink, at: int) -> tuple[Span, ...]:
-        """Without what the stage has set aside."""
+        """Without what the stage never read. What went with a topic of the sink is set aside, too,
+        but had been written there, and some of it was read."""
         before, hop = self._hop(writer, at)
         begun = join(self._graph.bases(writer.stage), to_vector(before.inputs))
-        aside = self._graph.state(writer.key).set_aside.values()
-        return without(between(begun, to_vector(hop.inputs)), chain.from_iterable(aside))
+        aside = self._graph.state(writer.key).set_aside
+        unread = (spans for reason, spans in aside.items() if reason != WRITTEN)
+        return without(between(begun, to_vector(hop.inputs)), chain.from_iterable(unread))
 
 
 def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:
