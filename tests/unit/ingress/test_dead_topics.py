@@ -81,6 +81,30 @@ def test_who_reads_dead_letters_of_another_keeps_it_from_no_change() -> None:
     assert len(world.kafka.written) == 1
 
 
+def test_names_are_compared_as_they_are_meant() -> None:
+    world = World(replace(orders(), manifest=MANIFEST.replace("orders.in", '"orders\\u002ein"')))
+    with pytest.raises(UserError, match="has the dead letters of pipeline 'orders'"):
+        asyncio.run(world.commands.apply(ANYONE, "late", late(write="orders.in.dlq"), "r"))
+
+
+@pytest.mark.parametrize("name", ["orders", "late"])
+def test_a_manifest_that_would_be_refused_today_stands_in_nobodys_way(name: str) -> None:
+    """As one that was applied when less was checked."""
+    old = MANIFEST.replace("orders.out", "orders.in.dlq")
+    world = World(replace(orders(), manifest=old))
+    mended = MANIFEST if name == "orders" else late()
+    asyncio.run(world.commands.apply(ANYONE, name, mended, "r"))
+    assert len(world.kafka.written) == 1
+
+
+def test_a_pipeline_is_not_compared_with_itself() -> None:
+    world = World(orders())
+    text = f"{MANIFEST}deadLetter: {{topic: orders.dead}}\n"
+    turned = text.replace("orders.in", "in.new").replace("orders.dead", "orders.in")
+    asyncio.run(world.commands.apply(ANYONE, "orders", turned, "r"))
+    assert len(world.kafka.written) == 1
+
+
 def test_of_pipelines_of_another_tenant_nothing_is_told() -> None:
     world = World(orders())
     asyncio.run(world.commands.apply(OTHER, "late", late(dead="orders.in"), "r"))
