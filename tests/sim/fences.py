@@ -43,6 +43,9 @@ class Fences:
         self._written: dict[str, set[Row]] = {}
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
+        if before is not None and batch is None and before.frontier == after.frontier:
+            self._world.say(f"{key} #{after.sequence} is held")
+            return
         self._world.say(f"{key} #{after.sequence} takes {_runs(after.inputs)}")
         self._check_contiguous(key, before, after)
         if batch is None:

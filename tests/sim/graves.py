@@ -1,7 +1,8 @@
 """Records that stages cannot process: which those are, and where they are buried.
 
-What a stage or a sink makes of a record depends on a mood that changes, as when a manifest or a
-constraint was changed: a record may die at one look and live at the next.
+What a stage or a sink makes of a record depends on a mood that changes, as when a constraint was
+changed: a record may die at one look and live at the next. What does not fit dies by the mood in
+which its driver began, as if that had a manifest of its own.
 """
 
 from collections.abc import Callable, Sequence

@@ -185,6 +185,13 @@ MUTATIONS: Final = (
         rates=Rates(letters=0.5),
     ),
     Mutation(
+        name="an earlier driver can write what was buried",
+        invariant="I4",
+        instead={"waybill_spark.ledger.Ledger.hold": stand_ins.nothing},
+        only=("deaths", "driver"),
+        rates=Rates(pause=0.05, takeover=0.7, unsure=0.1),
+    ),
+    Mutation(
         name="what was buried is judged anew",
         invariant="I4",
         instead={"waybill_spark.dead_letters.triage.Triage.left_out": stand_ins.no_positions},

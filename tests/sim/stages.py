@@ -73,6 +73,7 @@ class SimStage:
         self._uid = host.identity.pipeline_uid
         self._edge = host.edge
         self._storage = host.storage
+        self._mood = host.storage.mood
         self._dice = host.storage.dice
         self._cluster = host.storage.cluster
         self._inputs = stage_inputs(definition)
@@ -150,7 +151,7 @@ class SimStage:
         found = [
             BuriedRecord(record=self._raw(place), death=death)
             for place, row in self._left(read, without)
-            if self._fate(row) == MALFORMED
+            if self._malformed(row)
         ]
         return tuple(found[:limit])
 
@@ -175,9 +176,9 @@ class SimStage:
     def _give(self, frame: Frame, without: Without) -> BatchRows:
         read = [*self._left(frame.rows(), without)]
         self._edge(f"{self.name}.rows_read")
-        if any(self._fate(row) == FAILING for _, row in read):
+        alive = [(place, row) for place, row in read if not self._malformed(row)]
+        if any(fate(self._storage.mood, self.name, row) == FAILING for _, row in alive):
             raise ValueFails("a value ends the query", "ArithmeticException")
-        alive = [(place, row) for place, row in read if self._fate(row) != MALFORMED]
         rows = tuple(out for _, row in alive for out in transform(self._uid, self.name, row))
         batch = Batch(rows, tuple(place for place, _ in alive))
         return BatchRows({sink.name: batch for sink in self._sinks}, dead=len(read) - len(alive))
@@ -191,8 +192,9 @@ class SimStage:
             if place.offset not in left_out:
                 yield place, row
 
-    def _fate(self, row: Row) -> int:
-        return fate(self._storage.mood, self.name, row)
+    def _malformed(self, row: Row) -> bool:
+        """A driver has one plan, which says the same of a record at each look."""
+        return fate(self._mood, self.name, row) == MALFORMED
 
     def _raw(self, place: Place) -> RawRecord:
         name = self._cluster.incarnations[place.topic_id].name

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -44,6 +45,7 @@ from waybill_token_tracker.core.facts import _hop
 transact = Topics.transact
 
 _write = Ledger.write
+_take = Taking.take
 
 
 def no_positions(*_: object) -> dict[tuple[str, int], frozenset[int]]:
@@ -141,9 +143,18 @@ def load_then_bury(
     into: Sequence[Ledger],
     first: Callable[[], BatchRows] | None = None,
 ) -> None:
-    judged = taking._triage.judge(batch, first)
-    taking._load(judged.rows, taking._told(batch, judged), into)
-    taking._bury(judged, batch, taking._lacking(into))
+    """As `take`, in the other order."""
+    bury, put_off = taking._bury, list[Callable[[], None]]()
+
+    def later(
+        judged: Judged, batch: Batch, into: Iterable[Ledger], lacking: Iterable[str] = ()
+    ) -> None:
+        put_off.append(partial(bury, judged, batch, into, lacking))
+
+    with patch.object(taking, "_bury", later):
+        _take(taking, batch, into, first)
+    for each in put_off:
+        each()
 
 
 def past_no_dead(taking: Taking, batch: Batch, judged: Judged) -> Batch:

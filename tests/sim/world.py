@@ -56,7 +56,7 @@ class Rates:
     takeover: float = 0.0
     unsure: float = 0.0
     facts: float = 0.0
-    letters: float = 0.0  # of facts about the dead, which a topic loses only as a whole
+    letters: float = 0.0  # of facts about the dead, which may come late
     stuck: float = 0.0
 
 
@@ -185,9 +185,9 @@ class World:
             self.append(fact)
 
     def bury(self, fact: Fact) -> None:
-        """What is told of the dead, unless it is lost."""
-        if not (self.rates.letters and self.dice.random() < self.rates.letters):
-            self.append(fact)
+        """What is told of the dead."""
+        late = self.rates.letters and self.dice.random() < self.rates.letters
+        self.delayed.append(fact) if late else self.append(fact)
 
     def append(self, fact: Fact) -> None:
         self.hosts_of(fact.pipeline_uid).topics.facts.append(fact)

@@ -141,6 +141,18 @@ class Ledger:
         aside = left_out(self._inputs, self._bases, begin)
         self._move(None, replace(fence, set_aside=aside))
 
+    def hold(self) -> None:
+        """Move the fence alone, to where it is: no driver of an earlier claim can write any more.
+
+        A claim shuts nobody out of a table, and who has not heard what died would write it.
+        """
+        before, own = self.fence, self._identity
+        if before is None:
+            self._move(None, self._next({}, replace(BEFORE_ALL, started_at=self._clock.now_ms())))
+        elif (before.lifecycle_id, before.epoch) != (own.lifecycle_id, own.epoch):
+            held = replace(before, sequence=before.sequence + 1)
+            self._move(None, replace(held, lifecycle_id=own.lifecycle_id, epoch=own.epoch))
+
     def decide(self, batch: Batch) -> Write | AlreadyDone | Diverged:
         return decide(self.fence, batch.runs, self._bases)
 

@@ -44,19 +44,27 @@ class Taking:
     ) -> None:
         """`first` reads all of the batch the first time."""
         judged = self._triage.judge(batch, first)
-        self._bury(judged, batch, self._lacking(into))
+        self._bury(judged, batch, into, self._lacking(into))
         refused = self._load(judged.rows, self._told(batch, judged), into)
         for ledger, why in refused:
             judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
-            self._bury(judged, batch)
+            self._bury(judged, batch, [ledger])
             ledger.write(judged.rows.by_sink[ledger.sink.name], self._told(batch, judged))
 
     def _lacking(self, into: Sequence[Ledger]) -> list[str]:
         """The sinks that dead records of the batch do not come to, where others have it already."""
         return [ledger.key for ledger in into] if len(into) < len(self._ledgers) else []
 
-    def _bury(self, judged: Judged, batch: Batch, lacking: Iterable[str] = ()) -> None:
+    def _bury(
+        self,
+        judged: Judged,
+        batch: Batch,
+        into: Iterable[Ledger],
+        lacking: Iterable[str] = (),
+    ) -> None:
         self._check_topics()
+        for ledger in into if judged.dead else ():
+            ledger.hold()
         behind = reduce(meet, [ledger.held() for ledger in self._ledgers])
         self._triage.bury(judged.dead, batch, behind, lacking)
         if judged.dead:

@@ -48,12 +48,12 @@ def test_nothing_is_in_a_sink_when_the_journal_fails(graveyard: Graveyard) -> No
     graveyard.malformed, graveyard.journal.dying = {2}, True
     with pytest.raises(Retryable):
         graveyard.run(0, end=5)
-    assert graveyard.first.fences == graveyard.second.fences == []
+    assert graveyard.first.ranges == graveyard.second.ranges == []
 
 
 def test_a_batch_that_comes_again_buries_nothing_again(graveyard: Graveyard) -> None:
     """Also when what is dead would be taken now: it was told."""
-    graveyard.malformed, graveyard.first.failing = {2}, {0}
+    graveyard.malformed, graveyard.first.failing = {2}, {1}
     with pytest.raises(Retryable):
         graveyard.run(0, end=5)
     graveyard.malformed = set()
@@ -65,7 +65,7 @@ def test_a_batch_that_comes_again_buries_nothing_again(graveyard: Graveyard) -> 
 def test_a_longer_batch_leaves_out_what_is_buried_and_adds_what_else_dies(
     graveyard: Graveyard,
 ) -> None:
-    graveyard.malformed, graveyard.first.failing, graveyard.second.failing = {2, 6}, {0}, {0}
+    graveyard.malformed, graveyard.first.failing, graveyard.second.failing = {2, 6}, {1}, {1}
     with pytest.raises(Retryable):
         graveyard.run(0, end=5)
     graveyard.malformed = {6}
@@ -77,7 +77,7 @@ def test_a_longer_batch_leaves_out_what_is_buried_and_adds_what_else_dies(
 
 
 def test_a_shorter_batch_keeps_what_is_buried_behind_it(graveyard: Graveyard) -> None:
-    graveyard.malformed, graveyard.first.failing, graveyard.second.failing = {1, 6}, {0}, {0}
+    graveyard.malformed, graveyard.first.failing, graveyard.second.failing = {1, 6}, {1}, {1}
     with pytest.raises(Retryable):
         graveyard.run(0, end=8)
     graveyard.malformed = {2}
@@ -133,7 +133,7 @@ def test_what_one_sink_refuses_stays_in_the_other(graveyard: Graveyard) -> None:
 def test_what_was_refused_once_never_comes_to_that_sink(graveyard: Graveyard) -> None:
     """Though it would take it now: nobody is both dead and there."""
     refuse(graveyard.second, 3)
-    graveyard.second.failing = {0}
+    graveyard.second.failing = {1}
     with pytest.raises(Retryable):
         graveyard.run(0, end=6)
     cast(PickySink, graveyard.second).refusing.clear()
@@ -147,7 +147,7 @@ def test_what_one_sink_refused_is_not_buried_again_for_it_when_it_cannot_be_read
     graveyard: Graveyard,
 ) -> None:
     refuse(graveyard.second, 3)
-    graveyard.second.failing = {0}
+    graveyard.second.failing = {1}
     with pytest.raises(Retryable):
         graveyard.run(0, end=6)
     graveyard.malformed = {3, 4}
@@ -181,7 +181,7 @@ def test_what_dies_when_one_sink_has_the_batch_is_dead_in_the_other_only(
 
 def test_a_sink_that_is_levelled_gets_nothing_that_is_buried(graveyard: Graveyard) -> None:
     """The checkpoint is lost between the sinks of a batch."""
-    graveyard.malformed, graveyard.second.failing = {2}, {0}
+    graveyard.malformed, graveyard.second.failing = {2}, {1}
     with pytest.raises(Retryable):
         graveyard.run(0, end=5)
     graveyard.malformed = set()
@@ -227,6 +227,33 @@ def test_a_paused_driver_buries_nothing_behind_a_newer_one(graveyard: Graveyard)
     with pytest.raises(SinkSuperseded):
         paused.process(NO_FRAME, 0)
     assert graveyard.journal.fences == []
+
+
+def test_a_paused_driver_writes_nothing_that_a_newer_one_has_buried(graveyard: Graveyard) -> None:
+    """Also where a claim shuts nobody out, and the newer one has written nothing yet."""
+    graveyard.run(0, end=5)
+    graveyard.plan(1, end=8)
+    paused = graveyard.stage()
+    graveyard.malformed, graveyard.first.failing = {6}, {2}
+    with pytest.raises(Retryable):
+        graveyard.run(1, end=8)
+    graveyard.malformed = set()
+    with pytest.raises(SinkSuperseded):
+        paused.process(NO_FRAME, 1)
+    assert graveyard.buried() == [(6, "malformed", None)]
+    graveyard.run(1, end=8)
+    assert graveyard.first.numbers == graveyard.second.numbers == [0, 1, 2, 3, 4, 5, 7]
+
+
+def test_who_holds_its_sinks_moves_their_fences_no_more(graveyard: Graveyard) -> None:
+    graveyard.malformed = {2, 6}
+    graveyard.plan(0, end=5)
+    stage = graveyard.stage()
+    stage.process(NO_FRAME, 0)
+    graveyard.plan(1, end=8)
+    stage.process(NO_FRAME, 1)
+    assert len(graveyard.buried()) == 2
+    assert [fence.batch_id for fence in graveyard.first.fences] == [-1, 0, 1]
 
 
 def test_sinks_that_are_past_an_entry_that_is_gone_stop_the_stage(graveyard: Graveyard) -> None:
