@@ -14,7 +14,7 @@ from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.yaml_source import read_yaml
 
 
-@lru_cache(maxsize=64)  # each command asks several times what its manifest says
+@lru_cache(maxsize=1_000)  # a command asks several times what it says, and what others say
 def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
     """The manifest in `text`; UserError with every problem and its place otherwise.
 
