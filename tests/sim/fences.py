@@ -66,8 +66,11 @@ class Fences:
         first, *again = [g for g in self._graves(grave.uid) if (g.stage, g.sink, g.place) == of]
         if again and not self._came_later(first):
             self._report("I5", f"{grave.place} is buried twice by {grave.stage}")
+        present = fence_keys(self._world.newest(grave.uid))
         for key, taken in self.taken.items():
             uid, _, sink = key.partition("/")
+            if key not in present:  # it was removed, and nobody asks what it lacks
+                continue
             holds = any(grave.place in batch.read for _, batch in taken)
             if holds and uid == grave.uid and self._lies(grave, uid, sink):
                 self._report("I4", f"{key} holds {grave.place}, which is buried now")
