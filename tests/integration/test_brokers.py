@@ -286,7 +286,7 @@ def source(admin: KafkaAdmin, *, absent_s: float = OTHER_ID_S) -> TopicSource:
         cast(SparkSession, Session()),
         admin.cluster,
         lambda frame: BatchRows({}),
-        lambda frame, limit: (),
+        lambda record, verdict: pytest.fail("no record is dead"),
         sizes=RecordSizes(),
         bytes_max=1,
         absent_s=absent_s,

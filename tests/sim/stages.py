@@ -1,6 +1,6 @@
 """One stage in a driver: the real `TrackedStage`, fed by a simulated query."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -23,8 +23,10 @@ from waybill_spark.dead_letters.records import (
     NOTHING,
     BuriedRecord,
     Death,
+    Doomed,
     RawRecord,
     Without,
+    positions_of,
 )
 from waybill_spark.dead_letters.records import QueryFailed as ValueFails
 from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
@@ -144,16 +146,11 @@ class SimStage:
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         return self._give(static_frame(self._cluster, ranges), without)
 
-    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
-        read = static_frame(self._cluster, ranges).rows()
-        self._edge(f"{self.name}.dead_read")
+    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
         death = Death(reason=DeadReason.MALFORMED, message="")
-        found = [
-            BuriedRecord(record=self._raw(place), death=death)
-            for place, row in self._left(read, without)
-            if self._malformed(row)
-        ]
-        return tuple(found[:limit])
+        found = self.raw(positions_of(doomed))
+        self._edge(f"{self.name}.dead_read")
+        return tuple(BuriedRecord(record=record, death=death) for record in found)
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
         ids = {source.topic: source.topic_id for source in self._inputs}
@@ -181,7 +178,8 @@ class SimStage:
             raise ValueFails("a value ends the query", "ArithmeticException")
         rows = tuple(out for _, row in alive for out in transform(self._uid, self.name, row))
         batch = Batch(rows, tuple(place for place, _ in alive))
-        return BatchRows({sink.name: batch for sink in self._sinks}, dead=len(read) - len(alive))
+        dead = tuple(self._doomed(place) for place, row in read if self._malformed(row))
+        return BatchRows({sink.name: batch for sink in self._sinks}, dead=dead)
 
     def _left(
         self, read: Iterable[tuple[Place, Row]], without: Without
@@ -195,6 +193,10 @@ class SimStage:
     def _malformed(self, row: Row) -> bool:
         """A driver has one plan, which says the same of a record at each look."""
         return fate(self._mood, self.name, row) == MALFORMED
+
+    def _doomed(self, place: Place) -> Doomed:
+        topic = self._cluster.incarnations[place.topic_id].name
+        return Doomed(topic=topic, partition=place.partition, offset=place.offset, verdict=0)
 
     def _raw(self, place: Place) -> RawRecord:
         name = self._cluster.incarnations[place.topic_id].name

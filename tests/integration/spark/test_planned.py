@@ -107,7 +107,7 @@ def test_each_batch_counts_what_its_records_count_at_rest(
 
     stream.run(compiled)
 
-    assert [(each.dead, each.dropped) for each in stream.batches] == [
+    assert [(len(each.dead), each.dropped) for each in stream.batches] == [
         (2, {"orders.few": 1}),
         (0, {}),
     ]

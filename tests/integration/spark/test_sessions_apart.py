@@ -47,7 +47,7 @@ def test_what_one_stage_reads_again_is_no_other_stages(
             spark,
             "",
             make_stage(spark, sql, sinks=(LAKE_SINK,)).rows,
-            lambda raw, limit: (),
+            lambda record, verdict: pytest.fail("no record is dead"),
             sizes=RecordSizes(),
             bytes_max=1,
             absent_s=0.0,

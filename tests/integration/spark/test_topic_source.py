@@ -19,7 +19,7 @@ from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.topics import create_missing
-from waybill_spark.dead_letters.records import NOTHING, RawRecord, positions_of
+from waybill_spark.dead_letters.records import NOTHING, Doomed, RawRecord, positions_of
 from waybill_spark.driver.compile import compile_pipeline
 from waybill_spark.driver.source import leave_out
 from waybill_spark.driver.topics import TopicSource
@@ -134,7 +134,7 @@ def take_back(producer: Producer, topic: str) -> None:
     producer.abort_transaction(TIMEOUT_S)
 
 
-def places(bench: Bench, records: Sequence[RawRecord]) -> list[tuple[str, int, int]]:
+def places(bench: Bench, records: Sequence[RawRecord | Doomed]) -> list[tuple[str, int, int]]:
     names = {bench.orders: "orders", bench.people: "people"}
     return [(names[each.topic], each.partition, each.offset) for each in records]
 
@@ -143,7 +143,7 @@ def test_what_is_counted_as_dead_is_found_in_its_order_as_it_was_written(bench: 
     rows = bench.source.read(bench.ranges)
     assert sorted(rows.by_sink["lake"].column("order_id").to_pylist()) == [1, 2, 4]
     assert rows.dropped == {"orders.few": 1, "people.malformed": 1}
-    dead = bench.source.dead(bench.ranges, NOTHING, rows.dead + 1)
+    dead = bench.source.dead(rows.dead)
     assert places(bench, [each.record for each in dead]) == [
         ("orders", 0, 1),
         ("orders", 0, 2),
@@ -151,7 +151,6 @@ def test_what_is_counted_as_dead_is_found_in_its_order_as_it_was_written(bench: 
         ("orders", 1, 0),
         ("people", 0, 1),
     ]
-    assert rows.dead == len(dead)
     assert [(each.record.key, each.record.value, each.record.headers) for each in dead] == [
         (b"\x00key", b'{"order_id": "\xff', tuple(HEADERS)),
         (None, None, ()),
@@ -162,8 +161,7 @@ def test_what_is_counted_as_dead_is_found_in_its_order_as_it_was_written(bench: 
 
 
 def test_of_each_dead_record_it_is_said_why(bench: Bench) -> None:
-    bench.source.read(bench.ranges)
-    dead = bench.source.dead(bench.ranges, NOTHING, 10)
+    dead = bench.source.dead(bench.source.read(bench.ranges).dead)
     malformed, violated = DeadReason.MALFORMED, DeadReason.VIOLATED
     assert [(each.death.reason, each.death.rule, each.death.message) for each in dead] == [
         (malformed, None, "byte 15 is not UTF-8"),
@@ -176,12 +174,6 @@ def test_of_each_dead_record_it_is_said_why(bench: Bench) -> None:
     assert {each.death.sink for each in dead} == {None}
 
 
-def test_no_more_of_them_are_read_than_wanted(bench: Bench) -> None:
-    bench.source.read(bench.ranges)
-    dead = bench.source.dead(bench.ranges, NOTHING, 2)
-    assert places(bench, [each.record for each in dead]) == [("orders", 0, 1), ("orders", 0, 2)]
-
-
 def test_what_is_left_out_is_not_judged(bench: Bench) -> None:
     without = {
         (bench.orders, 0): frozenset({0, 2, 7}),
@@ -190,9 +182,8 @@ def test_what_is_left_out_is_not_judged(bench: Bench) -> None:
     }
     rows = bench.source.read(bench.ranges, without)
     assert rows.by_sink["lake"].column("order_id").to_pylist() == [2]
-    assert (rows.dead, rows.dropped) == (3, {})
-    dead = bench.source.dead(bench.ranges, without, 10)
-    assert places(bench, [each.record for each in dead]) == [
+    assert rows.dropped == {}
+    assert places(bench, rows.dead) == [
         ("orders", 0, 1),
         ("orders", 0, 3),
         ("orders", 1, 0),
@@ -201,8 +192,7 @@ def test_what_is_left_out_is_not_judged(bench: Bench) -> None:
 
 def test_records_are_told_as_they_stand_in_their_topics(bench: Bench) -> None:
     """What was taken back was never there, nor is a marker a record."""
-    bench.source.read(bench.ranges)
-    dead = [each.record for each in bench.source.dead(bench.ranges, NOTHING, 10)]
+    dead = [each.record for each in bench.source.dead(bench.source.read(bench.ranges).dead)]
     assert list(bench.source.raw(positions_of(dead))) == dead
     some = {(bench.orders, 0): frozenset({1, 4, 5, 6, 7}), (bench.orders, 1): frozenset[int]()}
     assert places(bench, bench.source.raw(some)) == [("orders", 0, 1), ("orders", 0, 7)]
@@ -221,6 +211,7 @@ def test_ten_thousand_positions_can_be_left_out(raw_frame: RawFrame) -> None:
 
 def test_what_retention_has_taken_is_left_out(bench: Bench) -> None:
     """The last test here: the topic is not what it was afterwards."""
+    dead = bench.source.read(bench.ranges).dead
     first = TopicPartition(bench.people, 0, 2)
     for future in bench.admin.client.delete_records([first]).values():
         future.result()
@@ -230,3 +221,4 @@ def test_what_retention_has_taken_is_left_out(bench: Bench) -> None:
         (2, {"order_id": 4})
     ]
     assert bench.source.raw({(bench.people, 0): frozenset({1})}) == ()
+    assert len(bench.source.dead(dead)) == len(dead) - 1

@@ -15,7 +15,7 @@ from waybill_shared.contract.events import Commit, Fence, Range
 from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import Identity
 from waybill_spark.dead_letters.budget import Budget
-from waybill_spark.dead_letters.records import BuriedRecord, RawRecord, Without
+from waybill_spark.dead_letters.records import BuriedRecord, Doomed, RawRecord, Without
 from waybill_spark.fencing import LaterSink, StageInput
 from waybill_spark.pieces import Ranges, in_pieces
 from waybill_spark.sinks.contract import SinkSuperseded, Written
@@ -259,7 +259,7 @@ class Bench:
         self.read_again.append(ranges)
         return self._rows(NO_FRAME)
 
-    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
+    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
         return ()
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:

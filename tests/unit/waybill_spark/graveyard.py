@@ -1,6 +1,6 @@
 """A bench whose rows are the offsets of their records, some of which a stage cannot process."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -13,9 +13,11 @@ from waybill_spark.dead_letters.records import (
     NOTHING,
     BuriedRecord,
     Death,
+    Doomed,
     QueryFailed,
     RawRecord,
     Without,
+    positions_of,
 )
 from waybill_spark.pieces import Ranges
 from waybill_spark.sinks.contract import RowsRefused, Written
@@ -66,11 +68,11 @@ class Graveyard(Bench):
         self.read_again.append(ranges)
         return self._give(ranges, without)
 
-    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
+    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
         death = Death(reason=DeadReason.MALFORMED, message="no number")
-        found = (o for o in _offsets(ranges, without) if o in self.malformed)
-        records = [BuriedRecord(record=_record(offset), death=death) for offset in found]
-        return tuple(records[:limit])
+        return tuple(
+            BuriedRecord(record=record, death=death) for record in self.raw(positions_of(doomed))
+        )
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
         return tuple(_record(offset) for offset in sorted(positions.get(PLACE, ())))
@@ -90,7 +92,11 @@ class Graveyard(Bench):
         if poison:
             raise QueryFailed("division by zero", "ArithmeticException")
         rows = pa.table({"n": [o for o in offsets if o not in self.malformed]})
-        dead = len(self.malformed.intersection(offsets))
+        dead = [
+            Doomed(topic=TOPIC, partition=0, offset=offset, verdict=0)
+            for offset in offsets
+            if offset in self.malformed
+        ]
         return BatchRows({"first": rows, "second": rows}, dead=dead)
 
 

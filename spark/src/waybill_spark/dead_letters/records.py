@@ -27,6 +27,16 @@ class RawRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doomed:
+    """Where a record lies that gave no row and must be buried; `verdict` is of its input."""
+
+    topic: str
+    partition: int
+    offset: int
+    verdict: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
     """Why a record is dead. `sink`: its key in the slot, if only that one lacks it; `error`: the
     class of what was raised."""
@@ -61,7 +71,7 @@ def united(one: Without, other: Without) -> Without:
     }
 
 
-def positions_of(records: Iterable[RawRecord]) -> Without:
+def positions_of(records: Iterable[RawRecord | Doomed]) -> Without:
     found: dict[tuple[str, int], set[int]] = {}
     for record in records:
         found.setdefault((record.topic, record.partition), set()).add(record.offset)

@@ -22,6 +22,7 @@ from waybill_spark.dead_letters.records import (
     MESSAGE_CHARACTERS_MAX,
     BuriedRecord,
     Death,
+    Doomed,
     QueryFailed,
     RawRecord,
     Without,
@@ -66,8 +67,8 @@ class Readings(Protocol):
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         """What exactly these records give for each sink. QueryFailed if a value ends the query."""
 
-    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
-        """Those that `read` counts as dead, the first of them by position."""
+    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+        """What `read` told of, whole; without what is not there any more."""
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
         """As they stand there; none for what is not there any more."""
@@ -135,7 +136,7 @@ class Triage:
             failed = self._find_failing(batch, known, failure)
             known = united(known, positions_of(each.record for each in failed))
             rows = self._read(batch.ranges, known)
-        return Judged(rows=rows, dead=(*failed, *self._find_dead(batch, known, rows.dead, failed)))
+        return Judged(rows=rows, dead=(*failed, *self._find_dead(rows.dead, failed)))
 
     def judge_refused(self, batch: Batch, sink: Sink, key: str, why: RowsRefused) -> Judged:
         """The rows for a sink that refuses some, without those, and them."""
@@ -154,7 +155,8 @@ class Triage:
         """What was judged. Whatever dies of it only now, nobody would tell."""
         rows = self._read(ranges, without)
         if rows.dead:
-            raise Retryable(f"stage {self._stage}: {rows.dead} record(s) die only at a second look")
+            count = len(rows.dead)
+            raise Retryable(f"stage {self._stage}: {count} record(s) die only at a second look")
         return rows
 
     def bury(
@@ -246,18 +248,18 @@ class Triage:
         return tuple(found)
 
     def _find_dead(
-        self, batch: Batch, known: Without, count: int, failed: Sequence[BuriedRecord]
+        self, doomed: Sequence[Doomed], failed: Sequence[BuriedRecord]
     ) -> tuple[BuriedRecord, ...]:
-        if count == 0:
+        if not doomed:
             return ()
-        left = self._budget.left(self._clock.now_ms()) - len(failed)
-        if count > left:
-            first = self._readings.dead(batch.ranges, known, 1)
+        count = len(doomed)
+        if count > self._budget.left(self._clock.now_ms()) - len(failed):
+            first = self._readings.dead(doomed[:1])
             self._refuse_beyond_budget([*failed, *first], count + len(failed))
-        found = self._readings.dead(batch.ranges, known, count + 1)
+        found = self._readings.dead(doomed)
         if len(found) != count:
             raise Retryable(
-                f"stage {self._stage}: {count} dead records were counted, and {len(found)} found"
+                f"stage {self._stage}: of {count} dead records {len(found)} are still there"
             )
         return found
 

@@ -15,12 +15,12 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Stage
-from waybill_spark.dead_letters.records import BuriedRecord
+from waybill_spark.dead_letters.records import BuriedRecord, RawRecord
 from waybill_spark.driver.decode import DecodedInput, decode
 from waybill_spark.driver.failures import naming_values
-from waybill_spark.driver.finding import find_dead
 from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.judging import Seen, counted, look, remember
+from waybill_spark.driver.reasons import death_of
 from waybill_spark.driver.rules import decoded_input, wrong_rules
 from waybill_spark.driver.schemas import schema_for
 from waybill_spark.driver.sizes import RecordSizes
@@ -52,8 +52,6 @@ class CompiledStage:
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
     ignored: Ignored = field(default_factory=Ignored, compare=False)
     _judged: set[str] = field(default_factory=set, compare=False)
-    _read: set[str] = field(default_factory=set, compare=False)
-    """Inputs that the queries of the sinks read: of the records of others nothing is known."""
 
     def planned(self, stream: DataFrame) -> DataFrame | None:
         """The rows of all sinks as one plan over the stream, which Spark analyzes once.
@@ -94,11 +92,9 @@ class CompiledStage:
             seen |= found  # each view has seen the same records of an input
         return self._batch(tables, seen)
 
-    def dead(self, raw: DataFrame, limit: int) -> tuple[BuriedRecord, ...]:
-        """The first of the records that were counted as dead; `raw` has keys and headers too."""
-        sources = [source for source in self.inputs if source.name in self._read]
-        with naming_values():
-            return find_dead(raw, sources, limit)
+    def dead(self, record: RawRecord, verdict: int) -> BuriedRecord:
+        (source,) = (each for each in self.inputs if each.topic == record.topic)
+        return BuriedRecord(record=record, death=death_of(record.value, verdict, source))
 
     def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
         """Each kind of plan once: the check has seen another one than those that run."""
@@ -124,7 +120,6 @@ class CompiledStage:
         return table, look(execution(), self.inputs)
 
     def _batch(self, by_view: dict[str, pa.Table], seen: dict[str, Seen]) -> BatchRows:
-        self._read.update(seen)
         remember(self.inputs, seen, self.sizes, self.ignored)
         by_sink = {
             sink.name: select_for(by_view[self.stage.source_of(sink)], self.taken[sink.name])
@@ -132,7 +127,7 @@ class CompiledStage:
         }
         return BatchRows(
             by_sink,
-            dead=sum(count for *_, count in counted(self.inputs, seen, "dead_letter")),
+            dead=[each for name in sorted(seen) for each in seen[name].dead],
             dropped={
                 f"{source}.{rule}": count
                 for source, rule, count in counted(self.inputs, seen, "drop")

@@ -1,8 +1,8 @@
 """From raw Kafka records to the columns of an input. A record that does not parse never becomes
-a row of nulls, and one that breaks a rule becomes none: both are counted in the same pass."""
+a row of nulls, and one that breaks a rule becomes none: the same pass says which they are."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -66,14 +66,13 @@ class DecodedInput:
 
 def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     """The rows of one input's topic in `raw`, observed under the input's name."""
-    judged = judge(raw, source)
-    observed = judged.observe(observation(source), _seen(source))
+    observed = _judge(raw, source).observe(observation(source), _seen(source))
     rows = observed.where(F.col(VERDICT).isNull())
     return rows.drop(PARTITION, OFFSET, TEXT, MALFORMED, UNKNOWN, VERDICT)
 
 
-def judge(raw: DataFrame, source: DecodedInput, carried: Sequence[Column] = ()) -> DataFrame:
-    """The columns of each record of that topic, its verdict, and what is `carried` of the raw one.
+def _judge(raw: DataFrame, source: DecodedInput) -> DataFrame:
+    """The columns of each record of that topic, and its verdict.
 
     In steps of a plan that Spark does not unite, so that a record is parsed once.
     """
@@ -84,19 +83,20 @@ def judge(raw: DataFrame, source: DecodedInput, carried: Sequence[Column] = ()) 
     parsed = raw.where(F.col("topic") == source.topic).select(
         F.col("partition").alias(PARTITION),
         F.col("offset").alias(OFFSET),
-        *carried,
         text.alias(TEXT),
         F.from_json(_wrapped(text), WRAPPED.format(source.columns), options).alias("parsed"),
     )
     record, malformed = _record().alias("record"), _malformed(source)
     looked_at = parsed.select(
-        *(name for name in parsed.columns if name != "parsed"),
+        PARTITION,
+        OFFSET,
+        TEXT,
         malformed.alias(MALFORMED),
         _told(source, ~malformed).alias(UNKNOWN),
         record,
     )
-    beside = (name for name in looked_at.columns if name != "record")
-    return looked_at.select(*beside, "record.*").withColumn(VERDICT, _verdict(source))
+    columns = looked_at.select(PARTITION, OFFSET, TEXT, MALFORMED, UNKNOWN, "record.*")
+    return columns.withColumn(VERDICT, _verdict(source))
 
 
 def observation(source: DecodedInput) -> str:
@@ -177,6 +177,7 @@ def _seen(source: DecodedInput) -> Column:
         F.count(F.lit(1)).alias("records"),
         F.max(F.octet_length(TEXT)).alias("largest"),
         F.array(*_counts(source)).alias("counts"),
+        *_dead(source),
         *_first(source),
         F.count_if(ignored).alias("ignored"),
         F.min(F.when(ignored, names)).alias("some"),  # to gather all is not deterministic
@@ -192,6 +193,15 @@ def _counts(source: DecodedInput) -> Iterator[Column]:
     for number, rule in enumerate(source.rules, 1):
         warns = rule.on_violation == "warn"
         yield F.count_if(verdict.isNull() & _broken(rule) if warns else verdict == number)
+
+
+def _dead(source: DecodedInput) -> Iterator[Column]:
+    """Where they lie that go to a dead-letter topic, in no order. Less than the rows of as many."""
+    deadly = source.verdicts("dead_letter")
+    if deadly:
+        verdict = F.col(VERDICT)
+        position = F.array(F.col(PARTITION).cast("bigint"), OFFSET, verdict.cast("bigint"))
+        yield F.collect_list(F.when(verdict.isin(deadly), position)).alias("dead")
 
 
 def _first(source: DecodedInput) -> Iterator[Column]:

@@ -10,6 +10,7 @@ from py4j.java_gateway import JavaObject
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.manifest.columns import parse_columns, unknown_field
 from waybill_shared.contract.words import DeadReason
+from waybill_spark.dead_letters.records import Doomed
 from waybill_spark.driver.decode import Action, DecodedInput, observation
 from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.sizes import RecordSizes
@@ -40,12 +41,14 @@ class RuleBroken(ContractError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Of one input in one pass. `counts` is by verdict; `unknown` are names of fields that are no
-    columns, which so many `ignored` records have."""
+    """Of one input in one pass. `counts` is by verdict, `dead` says where those lie that go to a
+    dead-letter topic; `unknown` are names of fields that are no columns, which so many `ignored`
+    records have."""
 
     records: int
     largest: int
     counts: tuple[int, ...]
+    dead: tuple[Doomed, ...]
     ignored: int
     unknown: tuple[str, ...]
 
@@ -66,6 +69,10 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
                 records=told["records"],
                 largest=told.get("largest", 0),
                 counts=tuple(told["counts"]),
+                dead=tuple(
+                    Doomed(topic=source.topic, partition=partition, offset=offset, verdict=verdict)
+                    for partition, offset, verdict in sorted(told.get("dead", ()))
+                ),
                 ignored=told["ignored"],
                 unknown=(*told.get("some", ()), *told.get("others", ())),
             )

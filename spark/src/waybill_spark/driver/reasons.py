@@ -1,4 +1,4 @@
-"""Why a record is malformed, in the words of `ingress`, which would have refused it.
+"""Why a record is dead. If it is malformed, in the words of `ingress`, which would have refused it.
 
 Spark has said that it is, and only that. What this finds may be another fault than the one that
 Spark stumbled over, and never one that the record does not have.
@@ -16,12 +16,31 @@ from waybill_shared.contract.manifest.columns import (
     refusal,
     unknown_field,
 )
-from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX
+from waybill_shared.contract.words import DeadReason
+from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, Death
 from waybill_spark.driver.decode import DecodedInput
+from waybill_spark.driver.judging import MalformedRecord, RuleBroken
 
 ABSENT: Final = "it has no value"
 OTHERWISE: Final = "Spark cannot read it as a record with these columns"
 NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+
+
+def death_of(value: bytes | None, verdict: int, source: DecodedInput) -> Death:
+    if verdict == 0:
+        return Death(
+            reason=DeadReason.MALFORMED,
+            message=why_malformed(value, source),
+            error=MalformedRecord.__name__,
+        )
+    rule = source.rules[verdict - 1]
+    expected = " ".join(rule.expect.split())
+    return Death(
+        reason=DeadReason.VIOLATED,
+        message=f"it breaks rule {rule.name}: {expected}"[:MESSAGE_CHARACTERS_MAX],
+        rule=rule.name,
+        error=RuleBroken.__name__,
+    )
 
 
 def why_malformed(value: bytes | None, source: DecodedInput) -> str:

@@ -48,10 +48,8 @@ def read_topics(
     )
 
 
-def read_ranges(
-    spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...], *, whole: bool = False
-) -> DataFrame:
-    """Exactly these records, once; `whole`: with their keys and headers too."""
+def read_ranges(spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...]) -> DataFrame:
+    """Exactly these records, once."""
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for run in ranges:
@@ -64,9 +62,8 @@ def read_ranges(
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", json.dumps(starts))
         .option("endingOffsets", json.dumps(ends))
-        .option("includeHeaders", str(whole).lower())
         .load()
-        .select(*COLUMNS, *(("key", "headers") if whole else ()))
+        .select(*COLUMNS)
     )
 
 

@@ -1,7 +1,7 @@
 """The topics of a stage, for everything but its query. Fulfils `waybill_spark.stage.Source`."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Message
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +11,14 @@ from waybill_shared.kafka.clients import position_of
 from waybill_shared.kafka.clients import read_ranges as client_ranges
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.majority import lowest
-from waybill_spark.dead_letters.records import NOTHING, BuriedRecord, RawRecord, Without
+from waybill_spark.dead_letters.records import (
+    NOTHING,
+    BuriedRecord,
+    Doomed,
+    RawRecord,
+    Without,
+    positions_of,
+)
 from waybill_spark.driver.sizes import FEW, RecordSizes, measure, measure_few
 from waybill_spark.driver.source import leave_out, read_ranges
 from waybill_spark.pieces import Ranges, in_pieces, offsets
@@ -28,7 +35,7 @@ class TopicSource:
         spark: SparkSession,
         kafka: Kafka,
         to_rows: Callable[[DataFrame], BatchRows],
-        to_dead: Callable[[DataFrame, int], tuple[BuriedRecord, ...]],
+        to_dead: Callable[[RawRecord, int], BuriedRecord],
         *,
         sizes: RecordSizes,
         bytes_max: int,
@@ -76,9 +83,12 @@ class TopicSource:
         raw = read_ranges(self._spark, self._kafka, ranges)
         return self._to_rows(leave_out(raw, without))
 
-    def dead(self, ranges: Ranges, without: Without, limit: int) -> tuple[BuriedRecord, ...]:
-        raw = read_ranges(self._spark, self._kafka, ranges, whole=True)
-        return self._to_dead(leave_out(raw, without), limit)
+    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+        verdicts = {(each.topic, each.partition, each.offset): each.verdict for each in doomed}
+        return tuple(
+            self._to_dead(record, verdicts[record.topic, record.partition, record.offset])
+            for record in self.raw(positions_of(doomed))
+        )
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
         return tuple(

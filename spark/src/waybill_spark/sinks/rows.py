@@ -1,12 +1,13 @@
 """What sinks are given of a view: columns, which those of one view share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from waybill_spark.dead_letters.records import Doomed
 from waybill_spark.sinks.contract import Taken
 
 
@@ -14,12 +15,12 @@ from waybill_spark.sinks.contract import Taken
 class BatchRows:
     """The rows of a batch for each sink, by the sink's name.
 
-    `dead`: how many records gave none, for they must go to a dead-letter topic. `dropped`: how many
-    the manifest says to drop, by rule.
+    `dead`: the records that gave none, for they must go to a dead-letter topic, in their order.
+    `dropped`: how many the manifest says to drop, by rule.
     """
 
     by_sink: Mapping[str, pa.Table]
-    dead: int = 0
+    dead: Sequence[Doomed] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
