@@ -30,6 +30,7 @@ inputs:
     kafka: {{topic: {name}.in, partitions: {partitions}}}
     format: json
     schema: "{columns}"
+    expectations: [{rules}]
 stages:
   - name: enrich
     inputs: [orders]
@@ -76,20 +77,34 @@ def services(around: Surroundings) -> Iterator[dict[str, str]]:
 @contextmanager
 def waybill(around: Surroundings, more: str = "") -> Iterator[Waybill]:
     """All services, and a pipeline that runs; `more` of its manifest."""
-    name = f"orders-{uuid.uuid4().hex[:8]}"
     with services(around) as urls:
-        with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
-            apply(ingress, status, name, more=more)
-        way = TopicPair(source=f"{name}.in", target=f"{name}.out")
-        yield Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
+        yield running(urls, more=more)
 
 
-def manifest(name: str, query: str = QUERY) -> str:
-    return MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=query)
+def running(urls: dict[str, str], *, rules: str = "", more: str = "") -> Waybill:
+    name = f"orders-{uuid.uuid4().hex[:8]}"
+    with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
+        apply(ingress, status, name, rules=rules, more=more)
+    way = TopicPair(source=f"{name}.in", target=f"{name}.out")
+    return Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
 
 
-def apply(ingress: Http, status: Http, name: str, query: str = QUERY, more: str = "") -> None:
-    text = (manifest(name, query) + more).encode()
+def manifest(name: str, query: str = QUERY, rules: str = "") -> str:
+    return MANIFEST.format(
+        name=name, partitions=PARTITIONS, columns=COLUMNS, query=query, rules=rules
+    )
+
+
+def apply(
+    ingress: Http,
+    status: Http,
+    name: str,
+    *,
+    query: str = QUERY,
+    rules: str = "",
+    more: str = "",
+) -> None:
+    text = (manifest(name, query, rules) + more).encode()
     told = ingress.ask("PUT", f"/v1/pipelines/{name}?wait=0", text, "application/yaml")
     assert isinstance(told, dict)
     await_done(status, told["operation"])

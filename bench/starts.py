@@ -99,7 +99,7 @@ class Pipelines:
 
     def _apply(self, name: str, query: str) -> float:
         began = time.perf_counter()
-        apply(self._ingress, self._status, name, query)
+        apply(self._ingress, self._status, name, query=query)
         return time.perf_counter() - began
 
     def _another_query(self) -> str:

@@ -190,8 +190,8 @@ def test_columns_may_be_called_as_what_is_known_of_a_record(raw_frame: RawFrame)
     raw = raw_frame([("orders.in", 0, number, value) for number, value in enumerate(records)])
     decoded = decode(raw, source)
     assert [row.asDict() for row in decoded.collect()] == [good]
-    counts = look(decoded._jdf.queryExecution(), (source,))["orders"].counts
-    assert counts == (0, *(int(name == "record") for name in names))
+    (dead,) = look(decoded._jdf.queryExecution(), (source,))["orders"].dead
+    assert (dead.offset, dead.verdict) == (1, 1 + names.index("record"))
 
 
 @pytest.mark.parametrize(

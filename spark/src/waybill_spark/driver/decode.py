@@ -176,7 +176,7 @@ def _seen(source: DecodedInput) -> Column:
     seen = F.struct(
         F.count(F.lit(1)).alias("records"),
         F.max(F.octet_length(TEXT)).alias("largest"),
-        F.array(*_counts(source)).alias("counts"),
+        *_counts(source),
         *_dead(source),
         *_first(source),
         F.count_if(ignored).alias("ignored"),
@@ -186,13 +186,19 @@ def _seen(source: DecodedInput) -> Column:
     return F.to_json(seen).alias("seen")
 
 
+def counted_as(verdict: int) -> str:
+    return f"count_{verdict}"
+
+
 def _counts(source: DecodedInput) -> Iterator[Column]:
-    """By verdict. A rule that only warns is asked of what becomes a row."""
-    verdict = F.col(VERDICT)
-    yield F.count_if(verdict == 0)
-    for number, rule in enumerate(source.rules, 1):
-        warns = rule.on_violation == "warn"
-        yield F.count_if(verdict.isNull() & _broken(rule) if warns else verdict == number)
+    """Of each verdict that is not told by place. What only warns is asked of what becomes a row."""
+    for number, action in enumerate(source.actions):
+        if action == "dead_letter":
+            continue
+        found = F.col(VERDICT) == number
+        if action == "warn":
+            found = F.col(VERDICT).isNull() & _broken(source.rules[number - 1])
+        yield F.count_if(found).alias(counted_as(number))
 
 
 def _dead(source: DecodedInput) -> Iterator[Column]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from py4j.java_gateway import JavaObject
 
@@ -11,7 +11,7 @@ from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.manifest.columns import parse_columns, unknown_field
 from waybill_shared.contract.words import DeadReason
 from waybill_spark.dead_letters.records import Doomed
-from waybill_spark.driver.decode import Action, DecodedInput, observation
+from waybill_spark.driver.decode import DecodedInput, counted_as, observation
 from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.sizes import RecordSizes
 
@@ -41,13 +41,13 @@ class RuleBroken(ContractError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Of one input in one pass. `counts` is by verdict, `dead` says where those lie that go to a
-    dead-letter topic; `unknown` are names of fields that are no columns, which so many `ignored`
-    records have."""
+    """Of one input in one pass. `dead` says where those lie that go to a dead-letter topic,
+    `counts` how many have each other verdict; `unknown` are names of fields that are no columns,
+    which so many `ignored` records have."""
 
     records: int
     largest: int
-    counts: tuple[int, ...]
+    counts: Mapping[int, int]
     dead: tuple[Doomed, ...]
     ignored: int
     unknown: tuple[str, ...]
@@ -64,11 +64,16 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
         observed = metrics.get(observation(source))
         if observed.isDefined():
             told = json.loads(observed.get().getString(0))
-            _refuse(source, told["counts"], told.get("first"))
+            counts = {
+                verdict: told[counted_as(verdict)]
+                for verdict, action in enumerate(source.actions)
+                if action != "dead_letter"
+            }
+            _refuse(source, counts, told.get("first"))
             found[source.name] = Seen(
                 records=told["records"],
                 largest=told.get("largest", 0),
-                counts=tuple(told["counts"]),
+                counts=counts,
                 dead=tuple(
                     Doomed(topic=source.topic, partition=partition, offset=offset, verdict=verdict)
                     for partition, offset, verdict in sorted(told.get("dead", ()))
@@ -80,7 +85,7 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
 
 
 def counted(
-    sources: Sequence[DecodedInput], seen: Mapping[str, Seen], action: Action
+    sources: Sequence[DecodedInput], seen: Mapping[str, Seen], action: Literal["drop", "warn"]
 ) -> Iterator[tuple[str, str, int]]:
     """Input, name and number of what some records were found to be, where `action` follows."""
     for source in sources:
@@ -115,7 +120,7 @@ def _warnings(source: DecodedInput, names: Sequence[str]) -> Iterator[str]:
             yield warning
 
 
-def _refuse(source: DecodedInput, counts: Sequence[int], first: dict[str, Any] | None) -> None:
+def _refuse(source: DecodedInput, counts: Mapping[int, int], first: dict[str, Any] | None) -> None:
     if first is None:
         return
     verdict, partition, offset = first["verdict"], first["partition"], first["offset"]
