@@ -139,7 +139,7 @@ def places(bench: Bench, records: Sequence[RawRecord | Doomed]) -> list[tuple[st
     return [(names[each.topic], each.partition, each.offset) for each in records]
 
 
-def test_what_is_counted_as_dead_is_found_in_its_order_as_it_was_written(bench: Bench) -> None:
+def test_what_is_told_as_dead_is_read_in_its_order_as_it_was_written(bench: Bench) -> None:
     rows = bench.source.read(bench.ranges)
     assert sorted(rows.by_sink["lake"].column("order_id").to_pylist()) == [1, 2, 4]
     assert rows.dropped == {"orders.few": 1, "people.malformed": 1}

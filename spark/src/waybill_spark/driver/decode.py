@@ -56,6 +56,11 @@ class DecodedInput:
         """By verdict: what becomes of such a record."""
         return (self.on_malformed, *(rule.on_violation for rule in self.rules))
 
+    @property
+    def counted(self) -> list[int]:
+        """The verdicts of which a pass tells how many there are; of the others it tells where."""
+        return [number for number, each in enumerate(self.actions) if each != "dead_letter"]
+
     def verdicts(self, action: Action) -> list[int]:
         return [number for number, each in enumerate(self.actions) if each == action]
 
@@ -191,12 +196,10 @@ def counted_as(verdict: int) -> str:
 
 
 def _counts(source: DecodedInput) -> Iterator[Column]:
-    """Of each verdict that is not told by place. What only warns is asked of what becomes a row."""
-    for number, action in enumerate(source.actions):
-        if action == "dead_letter":
-            continue
+    """What only warns is asked of what becomes a row."""
+    for number in source.counted:
         found = F.col(VERDICT) == number
-        if action == "warn":
+        if source.actions[number] == "warn":
             found = F.col(VERDICT).isNull() & _broken(source.rules[number - 1])
         yield F.count_if(found).alias(counted_as(number))
 

@@ -64,11 +64,7 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
         observed = metrics.get(observation(source))
         if observed.isDefined():
             told = json.loads(observed.get().getString(0))
-            counts = {
-                verdict: told[counted_as(verdict)]
-                for verdict, action in enumerate(source.actions)
-                if action != "dead_letter"
-            }
+            counts = {verdict: told[counted_as(verdict)] for verdict in source.counted}
             _refuse(source, counts, told.get("first"))
             found[source.name] = Seen(
                 records=told["records"],
