@@ -47,12 +47,14 @@ class PickySink(ListSink):
 
 @dataclass
 class Graveyard(Bench):
-    """`malformed` do not fit the schema, at `failing` the query ends."""
+    """`malformed` do not fit the schema, at `failing` the query ends; what is `gone` was read, and
+    is not in its topic any more."""
 
     first: ListSink = field(default_factory=lambda: PickySink("first"))
     second: ListSink = field(default_factory=lambda: PickySink("second"))
     malformed: set[int] = field(default_factory=set)
     failing: set[int] = field(default_factory=set)
+    gone: set[int] = field(default_factory=set)
     reading: Ranges = ()
 
     def buried(self) -> list[tuple[int, str, str | None]]:
@@ -75,7 +77,8 @@ class Graveyard(Bench):
         )
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
-        return tuple(_record(offset) for offset in sorted(positions.get(PLACE, ())))
+        there = positions.get(PLACE, frozenset()) - self.gone
+        return tuple(_record(offset) for offset in sorted(there))
 
     def _rows(self, frame: DataFrame) -> BatchRows:
         """As the query gives it: all of the batch."""

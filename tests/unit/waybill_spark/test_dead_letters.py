@@ -51,6 +51,17 @@ def test_nothing_is_in_a_sink_when_the_journal_fails(graveyard: Graveyard) -> No
     assert graveyard.first.ranges == graveyard.second.ranges == []
 
 
+@pytest.mark.parametrize("budget", [Budget(100, 1), Budget(1, 60_000)])
+def test_what_is_gone_before_it_can_be_buried_passes_no_sink(
+    graveyard: Graveyard, budget: Budget
+) -> None:
+    """Nor would anybody tell of it."""
+    graveyard.malformed, graveyard.gone, graveyard.budget = {1, 3}, {1}, budget
+    with pytest.raises(Retryable, match=r"1 of 2|0 of 1"):
+        graveyard.run(0, end=5)
+    assert graveyard.journal.fences == graveyard.first.fences == graveyard.second.fences == []
+
+
 def test_a_batch_that_comes_again_buries_nothing_again(graveyard: Graveyard) -> None:
     """Also when what is dead would be taken now: it was told."""
     graveyard.malformed, graveyard.first.failing = {2}, {1}

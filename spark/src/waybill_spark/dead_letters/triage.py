@@ -250,17 +250,17 @@ class Triage:
     def _find_dead(
         self, doomed: Sequence[Doomed], failed: Sequence[BuriedRecord]
     ) -> tuple[BuriedRecord, ...]:
-        if not doomed:
-            return ()
-        count = len(doomed)
-        if count > self._budget.left(self._clock.now_ms()) - len(failed):
-            first = self._readings.dead(doomed[:1])
-            self._refuse_beyond_budget([*failed, *first], count + len(failed))
-        found = self._readings.dead(doomed)
-        if len(found) != count:
-            raise Retryable(
-                f"stage {self._stage}: of {count} dead records {len(found)} are still there"
-            )
+        count = len(doomed) + len(failed)
+        if doomed and count > self._budget.left(self._clock.now_ms()):
+            self._refuse_beyond_budget([*failed, *self._whole(doomed[:1])], count)
+        return self._whole(doomed)
+
+    def _whole(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+        """All of them: one that is gone since it was judged has no row, and nobody would tell."""
+        found = self._readings.dead(doomed) if doomed else ()
+        if len(found) != len(doomed):
+            left = f"{len(found)} of {len(doomed)} dead records are still there"
+            raise Retryable(f"stage {self._stage}: {left}")
         return found
 
     def _refuse_beyond_budget(self, found: Sequence[BuriedRecord], count: int = 0) -> None:
