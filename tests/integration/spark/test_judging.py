@@ -167,6 +167,35 @@ def test_what_several_views_read_is_counted_once(spark: SparkSession, raw_frame:
     }
 
 
+NEVER = ("amount = NULL", "1 = 0", "order_id <> order_id", "amount > 3 AND NOT (amount > 3)")
+
+
+@pytest.mark.parametrize("never", NEVER)
+def test_records_die_also_where_the_query_can_give_no_row(
+    spark: SparkSession, raw_frame: RawFrame, never: str
+) -> None:
+    """Spark does not read then: of what is at rest it knows that before."""
+    compiled = make_stage(spark, f"{ALL} WHERE {never}")
+    rows = rows_of(raw_frame, compiled, MIXED)
+    assert (numbers(rows), [each.offset for each in rows.dead]) == ([], [1, 4])
+    failing = make_stage(spark, f"{ALL} WHERE {never}", orders="onMalformed: fail")
+    with pytest.raises(MalformedRecord, match=r"2 record"):
+        rows_of(raw_frame, failing, MIXED)
+
+
+def test_an_input_that_one_of_two_queries_cannot_get_a_row_of_is_judged(
+    spark: SparkSession, raw_frame: RawFrame
+) -> None:
+    compiled = make_stage(
+        spark,
+        "SELECT order_id FROM orders UNION ALL SELECT order_id FROM others WHERE 1 = 0",
+        "SELECT order_id FROM orders",
+        sinks=TWO_VIEWS,
+    )
+    rows = compiled.rows(raw_frame([("orders.in", 0, 0, MIXED[0]), ("others.in", 1, 7, b"x")]))
+    assert [(each.topic, each.offset) for each in rows.dead] == [("others.in", 7)]
+
+
 def test_a_query_does_not_see_what_breaks_a_rule(spark: SparkSession, raw_frame: RawFrame) -> None:
     sql = "SELECT 100 / order_id AS part, order_id FROM orders WHERE 1 / order_id < 5"
     compiled = make_stage(

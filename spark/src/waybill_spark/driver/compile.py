@@ -10,6 +10,7 @@ import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from waybill_shared.contract.errors import UserError
@@ -19,7 +20,7 @@ from waybill_spark.dead_letters.records import BuriedRecord, RawRecord
 from waybill_spark.driver.decode import DecodedInput, decode
 from waybill_spark.driver.failures import naming_values
 from waybill_spark.driver.ignored import Ignored
-from waybill_spark.driver.judging import Seen, counted, look, remember
+from waybill_spark.driver.judging import Seen, counted, look, remember, unjudged
 from waybill_spark.driver.reasons import death_of
 from waybill_spark.driver.rules import decoded_input, wrong_rules
 from waybill_spark.driver.schemas import schema_for
@@ -79,17 +80,24 @@ class CompiledStage:
         dataset = spark._jvm.org.apache.spark.sql.classic.Dataset
         frame = ClassicFrame(dataset(execution, batch._jdf.encoder()), spark)
         table, seen = self._collected(frame, lambda: execution)
+        left_out = unjudged(execution, self.inputs, seen)
+        assert not left_out, f"Spark has not read {left_out}"  # it does so at rest only
         return self._batch({view: table}, seen)
 
     def rows(self, raw: DataFrame) -> BatchRows:
         """The rows of each sink for these raw records; one Spark action per distinct view."""
         tables: dict[str, pa.Table] = {}
         seen: dict[str, Seen] = {}
+        executions: list[JavaObject] = []
         for view in self._views():
             wanted = self._wanted(raw, view)
             self._judge(view, wanted._jdf.queryExecution(), at_rest=True)
             tables[view], found = self._collected(wanted, wanted._jdf.queryExecution)
             seen |= found  # each view has seen the same records of an input
+            executions.append(wanted._jdf.queryExecution())
+        for source in {s for each in executions for s in unjudged(each, self.inputs, seen)}:
+            _, found = self._alone(raw, source)
+            seen |= found
         return self._batch(tables, seen)
 
     def dead(self, record: RawRecord, verdict: int) -> BuriedRecord:
@@ -118,6 +126,11 @@ class CompiledStage:
         with naming_values():
             table = frame.toArrow()
         return table, look(execution(), self.inputs)
+
+    def _alone(self, raw: DataFrame, source: DecodedInput) -> tuple[pa.Table, dict[str, Seen]]:
+        """Where the query can give no row Spark does not read, and its records die all the same."""
+        number = decode(raw, source).agg(F.count(F.lit(1)))
+        return self._collected(number, number._jdf.queryExecution)
 
     def _batch(self, by_view: dict[str, pa.Table], seen: dict[str, Seen]) -> BatchRows:
         remember(self.inputs, seen, self.sizes, self.ignored)

@@ -1,7 +1,7 @@
 """What a pass over the inputs of a stage has met, and what follows for the batch."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,6 +78,17 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
                 unknown=(*told.get("some", ()), *told.get("others", ())),
             )
     return found
+
+
+def unjudged(
+    execution: JavaObject, sources: Iterable[DecodedInput], seen: Mapping[str, Seen]
+) -> list[DecodedInput]:
+    """Inputs that a query reads, and that nobody has looked at: Spark has left them out."""
+    unseen = [source for source in sources if source.name not in seen]
+    if not unseen:
+        return []
+    plan = execution.analyzed().toString()
+    return [source for source in unseen if f"CollectMetrics {observation(source)}," in plan]
 
 
 def counted(
