@@ -114,6 +114,33 @@ def test_each_batch_counts_what_its_records_count_at_rest(
     assert stream.batches == [compiled.rows(first), compiled.rows(second)]
 
 
+def test_a_record_dies_also_where_the_query_can_give_no_row(
+    spark: SparkSession, stream: Stream
+) -> None:
+    compiled = make_stage(spark, ["SELECT order_id FROM orders WHERE amount = NULL"], (LAKE_SINK,))
+    records = stream.send(order(1), order(2, "many"))
+
+    stream.run(compiled)
+
+    assert [[each.offset for each in batch.dead] for batch in stream.batches] == [[1]]
+    assert stream.batches == [compiled.rows(records)]
+
+
+@pytest.mark.parametrize(
+    "time", ["current_timestamp()", "now()", "localtimestamp()", "current_date()"]
+)
+def test_a_query_may_ask_for_the_time_of_its_batch(
+    spark: SparkSession, stream: Stream, time: str
+) -> None:
+    compiled = make_stage(spark, [f"SELECT order_id, {time} AS at FROM orders"], (LAKE_SINK,))
+    stream.send(order(1))
+
+    stream.run(compiled)
+
+    (batch,) = stream.batches
+    assert batch.by_sink["lake"].column("at").null_count == 0
+
+
 def test_a_value_that_ends_the_query_is_told_of_the_batch(
     spark: SparkSession, stream: Stream
 ) -> None:

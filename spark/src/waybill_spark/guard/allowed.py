@@ -29,7 +29,9 @@ def allowed(guard: SqlGuard = "strict") -> Allowed:
         expressions=frozenset(kinds(lists["expressions"]["allowed"])),
         parsed=frozenset(kinds(lists["parsed"]["allowed"])),
         analyzed=frozenset(kinds(lists["analyzed"]["allowed"])),
-        executed=frozenset(kinds(lists["executed"]["allowed"])),
+        executed=frozenset(
+            (*kinds(lists["executed"]["allowed"]), *kinds(lists["expressions"]["executed"]))
+        ),
     )
     return strict if guard == "strict" else _trusting(strict, lists)
 
