@@ -135,6 +135,15 @@ def test_a_record_without_a_value_lies_there_without_one(source: str, fences: Fe
     assert message.value() is None
 
 
+def test_a_record_that_fits_only_when_it_is_compressed_fits_there_too(
+    source: str, fences: Fences
+) -> None:
+    value = b"x" * 14_000_000
+    opened(source, fences).write([dead(source, 7, value=value)], entry(source))
+    (message,) = lying(fences, source)
+    assert message.value() == value
+
+
 def test_the_fact_says_where_each_record_lies(source: str, fences: Fences) -> None:
     opened(source, fences).write([dead(source, 7), dead(source, 9)], entry(source))
     (fact,) = told(fences, source)

@@ -23,6 +23,7 @@ from waybill_spark.fence_topic.moving import FenceTransactions
 from waybill_spark.fence_topic.reading import Fences
 
 TRANSACTION_TIMEOUT_S: Final = 10.0  # it holds back who reads the facts of other pipelines
+COMPRESSION: Final = "gzip"  # a topic may have taken a record only because it was compressed
 FLUSH_TIMEOUT_S: Final = 8.0  # then there is time left to say so before Kafka ends it
 LETTERS_MAX: Final = 500  # of a fact: 500 kB of a message that may have 1 MB
 QUEUE_WAIT_S: Final = 0.05
@@ -50,6 +51,7 @@ class KafkaDeadJournal:
             of.fence_key,
             fences,
             timeout_s=TRANSACTION_TIMEOUT_S,
+            compression=COMPRESSION,
         )
 
     def claim(self) -> None:
@@ -145,7 +147,10 @@ def _meaning(what: str, topic: str, error: KafkaError) -> Exception:
     text = f"{what}, topic {topic}: {explain(error)}"
     if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
         return Retryable(text)
-    hint = f"raise max.message.bytes of {topic}: a record needs 2 kB more there than in its source"
+    hint = (
+        f"raise max.message.bytes of {topic}: a record needs 2 kB more there than in its source,"
+        " and more still if its producer compresses better than gzip"
+    )
     return UserError([Problem(message=text, hint=hint)])
 
 

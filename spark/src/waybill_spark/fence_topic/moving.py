@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 class FenceTransactions:
     """`what` keeps its fence under `key`. So long as `timeout_s` a transaction that its driver left
-    open holds back those who read what stands behind it."""
+    open holds back those who read what stands behind it. `compression` is of all that is sent."""
 
     def __init__(
         self,
@@ -34,11 +34,13 @@ class FenceTransactions:
         fences: Fences,
         *,
         timeout_s: float = TIMEOUT_S,
+        compression: str = "none",
     ) -> None:
         self._what = what
         self._key = key
         self._id = f"{fences.prefix}/{key}"
         self._timeout_s = timeout_s
+        self._compression = compression
         self._fences = fences
         self._fences.expect(self._key)
         self._producer: Producer | None = None
@@ -51,6 +53,7 @@ class FenceTransactions:
                 "transactional.id": self._id,
                 "transaction.timeout.ms": int(self._timeout_s * 1000),
                 "message.max.bytes": RECORD_BYTES_MAX,
+                "compression.type": self._compression,
             },
         )
         self._behind_refusal = False
@@ -78,7 +81,9 @@ class FenceTransactions:
             producer.produce(self._fences.topic, key=self._key, value=codec.encode(fence))
             reach(f"{fence.pipeline_uid}.{fence.sink}.before_commit")
             producer.commit_transaction(TIMEOUT_S)
-        except (Retryable, StageStopped, UserError):
+        except (Retryable, StageStopped, UserError, SystemError):
+            # A producer that is shut out may tell of a record while it raises that already, and
+            # Python makes a SystemError of both (confluent-kafka 2.16). To abort raises it again.
             producer.abort_transaction(TIMEOUT_S)
             raise
         return fence
@@ -105,6 +110,9 @@ class FenceTransactions:
             if cause.code() in FENCED:
                 raise SinkSuperseded(f"{self._what}: {cause.str()}") from error
             raise Retryable(f"{self._what}: {explain(cause)}") from error
+        except SystemError as error:
+            self._producer = None
+            raise Retryable(f"{self._what}: {error}") from error
 
     def _behind(self, action: Callable[[Producer], T], producer: Producer) -> T:
         """A transaction that a record too large has ended leaves a gap in what librdkafka counts
