@@ -94,6 +94,15 @@ def paused(group: int) -> Iterator[None]:
         os.killpg(group, signal.SIGCONT)
 
 
+def others_have(pipeline: EverySink, token: str, edge: str) -> bool:
+    """All sinks load at once, and a driver that is paused while it writes to the catalog's file
+    keeps that locked for everybody."""
+    (stage,) = pipeline.client.outcome(token).stages
+    states = {sink.name: sink.state for sink in stage.sinks}
+    states.pop(edge.partition(".")[0])
+    return set(states.values()) == {"committed"}
+
+
 @pytest.mark.parametrize(
     "edge", ["kafka.before_commit", "iceberg.before_commit", "postgres.before_commit"]
 )
@@ -106,6 +115,7 @@ def test_a_driver_that_was_paused_in_a_batch_finds_its_place_taken(
     token = pipeline.send(5)
     reached = point.with_name(point.name + REACHED)
     eventually(reached.exists, within_s=WAIT_S)
+    eventually(lambda: others_have(pipeline, token, edge), within_s=WAIT_S)
     first, group = drivers_of(stack, pipeline.uid), group_of(stack, pipeline)
 
     with second_driver(stack, pipeline, tmp_path) as second:
