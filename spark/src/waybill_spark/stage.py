@@ -23,7 +23,7 @@ from waybill_shared.process.failpoints import reach
 from waybill_spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill_spark.commits import Identity
 from waybill_spark.dead_letters.budget import Budget
-from waybill_spark.dead_letters.triage import DeadJournal, Readings, Triage
+from waybill_spark.dead_letters.triage import JOURNAL, DeadJournal, Readings, Triage
 from waybill_spark.fencing import (
     AlreadyDone,
     Diverged,
@@ -100,6 +100,7 @@ class TrackedStage:
         self._offsets_max = offsets_max
         self._to_rows = to_rows
         self._clock = clock
+        self._loads = loads
         self._ledgers = tuple(
             Ledger(
                 sink,
@@ -135,9 +136,8 @@ class TrackedStage:
     def open(self) -> None:
         """Shut out earlier drivers from every sink, and only then read the fences."""
         with self._busy:
-            self._triage.journal.claim()
-            for ledger in self._ledgers:
-                ledger.claim()
+            claims = {ledger.sink.name: ledger.claim for ledger in self._ledgers}
+            self._loads.run({JOURNAL: self._triage.journal.claim, **claims})
             for ledger in self._ledgers:
                 ledger.read()
             self._triage.read(ledger.fence for ledger in self._ledgers)

@@ -21,7 +21,7 @@ POLL_S = 0.2
 FLUSH_STEP_S = 0.1
 SILENCE_S = 30.0  # so long a broker may say nothing before a read is given up
 READ_MESSAGES_MAX = 1_000
-END_WAIT_MS = 50  # a broker holds back that nothing is left for so long; news it sends at once
+END_WAIT_MS = 10  # a broker holds back that nothing is left for so long; news it sends at once
 
 COMMON = {
     # Java's partitioner, so that a key lands where every other client puts it.

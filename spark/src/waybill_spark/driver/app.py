@@ -3,7 +3,8 @@
 import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from waybill_shared.contract.events import SinkWait, StageDefinition, to_vector
 from waybill_shared.contract.slots import stage_key
+from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
@@ -86,6 +88,7 @@ class RunningStage:
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
         self._planned = False
+        self._going_on: Future[DataFrame | None] | None = None
         self._batch_id = -1
         self._batches = 0
         self._tracked = TrackedStage(
@@ -115,7 +118,10 @@ class RunningStage:
         )
 
     def open(self) -> None:
-        self._tracked.open()
+        """While Kafka is waited for, Spark has the time to plan."""
+        with ThreadPoolExecutor(1, thread_name_prefix="plan") as pool:
+            self._going_on = pool.submit(self._plan_going_on)
+            self._tracked.open()
 
     def settle(self) -> None:
         self._tracked.settle()
@@ -123,23 +129,15 @@ class RunningStage:
 
     def start(self) -> None:
         starts = self._tracked.resume()
-        stage = self._compiled.stage
-        stream = read_topics(
-            self._around.spark.newSession(),  # views of several stages may have one name
-            self._around.kafka,
-            topics={i.topic: i.topic_id for i in self._inputs},
-            partitions=self._around.admin.identify(i.topic for i in self._inputs),
-            starts=starts,
-            offsets_max=stage.max_offsets_per_trigger,
-        )
-        planned = self._compiled.planned(stream)
-        self._planned = planned is not None
+        assert self._going_on is not None, "it is opened first"
+        rows = self._going_on.result()
+        if rows is None or starts:
+            rows = self._plan(starts)
         self._query = (
-            (stream if planned is None else planned)
-            .writeStream.queryName(self.name)
+            rows.writeStream.queryName(self.name)
             .foreachBatch(self._process)
             .option("checkpointLocation", str(self._folder))
-            .trigger(processingTime=f"{stage.interval_ms} milliseconds")
+            .trigger(processingTime=f"{self._compiled.stage.interval_ms} milliseconds")
             .start()
         )
         self._started.set()
@@ -184,6 +182,23 @@ class RunningStage:
         for sink in self._sinks:
             sink.close()
         self._journal.close()
+
+    def _plan_going_on(self) -> DataFrame | None:
+        """From where the checkpoint stands, if there is one; whether it serves, `resume` says."""
+        return self._plan({}) if self._folder.exists() else None
+
+    def _plan(self, starts: Mapping[TopicPartition, int]) -> DataFrame:
+        stream = read_topics(
+            self._around.spark.newSession(),  # views of several stages may have one name
+            self._around.kafka,
+            topics={i.topic: i.topic_id for i in self._inputs},
+            partitions=self._around.admin.identify(i.topic for i in self._inputs),
+            starts=starts,
+            offsets_max=self._compiled.stage.max_offsets_per_trigger,
+        )
+        planned = self._compiled.planned(stream)
+        self._planned = planned is not None
+        return stream if planned is None else planned
 
     def _rows(self, frame: DataFrame) -> BatchRows:
         if not self._planned:
