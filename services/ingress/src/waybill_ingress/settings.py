@@ -23,6 +23,16 @@ class Settings(ServiceSettings):
         default=256 * 1024, description="kilobytes waiting for kafka, of all requests; above it 503"
     )
 
+    ingress_keys_kept_h: int = Field(
+        default=24, ge=1, le=24, description="hours that an Idempotency-Key is remembered"
+    )
+    ingress_keys_max: int = Field(
+        default=1_000_000, ge=1, description="keys that are remembered; above it the oldest go"
+    )
+    ingress_key_patience_s: int = Field(
+        default=30, ge=1, description="until the request of another process is taken over"
+    )
+
     @property
     def row_limits(self) -> RowLimits:
         return RowLimits(

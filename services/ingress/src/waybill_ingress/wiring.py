@@ -1,20 +1,25 @@
 """Builds ingress: Kafka, the use cases, and the application over them."""
 
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from threading import Event
+from typing import Final
 
 from fastapi import FastAPI
 
 from waybill_ingress.adapters.http import records_router, tokens_router
+from waybill_ingress.adapters.journal import KafkaJournal
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.adapters.propose_http import propose_router
+from waybill_ingress.adapters.repeats_http import RepeatsHttp
 from waybill_ingress.adapters.replays import KafkaReplays
 from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.replies import FollowedAnswers
 from waybill_ingress.adapters.samples import KafkaSamples
+from waybill_ingress.adapters.transactions import KafkaTransactions
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.measuring import forget
@@ -22,8 +27,10 @@ from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.requests import Requests
 from waybill_ingress.settings import Settings
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
@@ -31,11 +38,26 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import load_key_ring
 from waybill_shared.http.app import create_app
-from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.news import News
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
+
+HOUR_MS: Final = 3_600_000
+
+
+def _repeats(
+    settings: Settings, admin: KafkaAdmin, log: ProducerLog, mint: RandomMint
+) -> tuple[KafkaJournal, KafkaTransactions, RepeatsHttp]:
+    """What is known of writes with a key, in whose transactions they are written, and both."""
+    prefix, kept_ms = settings.topic_prefix, settings.ingress_keys_kept_h * HOUR_MS
+    kept = Requests(keys_max=settings.ingress_keys_max, kept_ms=kept_ms)
+    journal = KafkaJournal(admin, prefix, log, kept, SystemClock())
+    transactions = KafkaTransactions(admin, prefix, settings.producer_options())
+    patience_ms = settings.ingress_key_patience_s * 1000
+    repeats = Repeats(journal, transactions, mint, patience_ms=patience_ms)
+    return journal, transactions, RepeatsHttp(repeats)
 
 
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, FollowedAnswers]:
@@ -66,18 +88,28 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         kafka, prefix, follower, registry.note_answered, since_ms=clock.now_ms()
     )
     records = Records(registry, log, topics, mint, settings.row_limits)
+    journal, transactions, repeats = _repeats(settings, admin, log, mint)
     replays = Replays(
         registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
     commands = Commands(registry, log, mint, prefix)
     bytes_max = settings.ingress_body_bytes_max
     routers = [
-        records_router(records, body_bytes_max=bytes_max),
-        tokens_router(TokenIssuer(registry, topics, mint), Merges(mint), body_bytes_max=bytes_max),
-        pipelines_router(commands, answers),
+        records_router(records, repeats, body_bytes_max=bytes_max),
+        tokens_router(
+            TokenIssuer(registry, topics, mint), Merges(mint), repeats, body_bytes_max=bytes_max
+        ),
+        pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
-        replays_router(replays),
+        replays_router(replays, repeats),
         propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
-    health = Health(checks={"kafka": log.check, "pipelines": follower.check})
-    return create_app("ingress", routers, health, answers.run, keys), failed, answers
+    health = Health(checks={"kafka": log.check, "pipelines": follower.check, "keys": journal.check})
+
+    @asynccontextmanager
+    async def run(app: FastAPI) -> AsyncIterator[None]:
+        async with answers.run(app), journal.run():
+            yield
+            await transactions.close()
+
+    return create_app("ingress", routers, health, run, keys), failed, answers

@@ -25,6 +25,7 @@ from waybill_shared.contract.events import (
     Snapshot,
 )
 from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.requests import Answer, Claim
 from waybill_shared.contract.schemas import SCHEMAS
 
 MARKER = b"\xc3\x01"
@@ -40,6 +41,8 @@ TOPIC_OF: dict[type, str] = {
     Fence: "fences",
     Snapshot: "frontiers",
     Replay: "replays",
+    Claim: "requests",
+    Answer: "answers",
 }
 
 M = TypeVar("M", bound=Message)

@@ -90,8 +90,10 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant(
             "Read", "Write", topic=f"{PREFIX}.replays", why="which dead letters were sent again"
         ),
+        _grant("Read", "Write", topic=f"{PREFIX}.requests", why="who carries out a repeated write"),
+        _grant("Read", "Write", topic=f"{PREFIX}.answers", why="what was answered to it"),
         _grant("Write", topic=INPUTS, why="records over HTTP, and dead letters that are replayed"),
-        _transactions(f"{PREFIX}/ingress/", "dead letters with what is told of them"),
+        _transactions(f"{PREFIX}/ingress/", "what is written with what is told of it"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _group(READER, "Describe", NEVER_JOINED),
         _grant("Read", topic=DEAD, why="their records", need="to replay dead letters"),

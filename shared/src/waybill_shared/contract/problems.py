@@ -44,6 +44,8 @@ class Slug(StrEnum):
         return made
 
     # fmt: off
+    BAD_IDEMPOTENCY_KEY = ("bad_idempotency_key", 400, Acts.CALLER,
+        "`Idempotency-Key` is empty, too long, not printable, or stands there more than once")
     BAD_IF_MATCH = ("bad_if_match", 400, Acts.CALLER,
         "`If-Match` names no generation")
     CLUSTER_UNKNOWN = ("cluster_unknown", 400, Acts.CALLER,
@@ -88,6 +90,8 @@ class Slug(StrEnum):
         "topics that the pipeline reads were deleted and created again: restart it with `?from=`")
     PIPELINE_GONE = ("pipeline_gone", 409, Acts.CALLER,
         "the pipeline was deleted before this command was carried out")
+    REQUEST_RUNNING = ("request_running", 409, Acts.MOMENTS,
+        "a request with this `Idempotency-Key` is still being carried out")
     SOURCE_NOT_AN_INPUT = ("source_not_an_input", 409, Acts.CALLER,
         "a record died in a topic that the pipeline does not read, or that a stage of it writes")
     SOURCE_RECREATED = ("source_recreated", 409, Acts.CALLER,
@@ -118,6 +122,8 @@ class Slug(StrEnum):
         "the body is not a JSON array; no record of it was accepted")
     INVALID = ("invalid", 422, Acts.CALLER,
         "a manifest, a body or a parameter is wrong; `errors` say where and how to correct it")
+    KEY_REUSED = ("key_reused", 422, Acts.CALLER,
+        "another request was sent with this `Idempotency-Key`")
     NO_RECORDS = ("no_records", 422, Acts.CALLER,
         "the body holds no record")
     NOTHING_TO_PROPOSE = ("nothing_to_propose", 422, Acts.CALLER,
@@ -153,6 +159,11 @@ class Slug(StrEnum):
     SERVICE_TIMEOUT = ("service_timeout", 504, Acts.OPERATOR,
         "the service behind the gateway did not answer in time: it may have done what was asked")
     # fmt: on
+
+
+def headers_of(slug: Slug) -> Mapping[str, str]:
+    """That an answer with this problem has beside its form."""
+    return HEADERS_OF.get(slug.status, _RETRY_AFTER if slug.acts is Acts.MOMENTS else {})
 
 
 def problem_body(refusal: "Refusal", **more: object) -> dict[str, Any]:

@@ -193,8 +193,13 @@ def _add_operations(app: FastAPI, service: str, health: Health) -> None:
         return Response(text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
 
-async def _on_error(request: Request, error: Exception) -> Response:
+def refused(request: Request, error: Exception) -> Response:
+    """The answer to a request that has ended with this error; raises what is our own fault."""
     return _say(request, _refusal_of(request, error))
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    return refused(request, error)
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:

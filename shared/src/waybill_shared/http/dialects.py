@@ -8,7 +8,7 @@ from typing import Final
 from fastapi.responses import JSONResponse, Response
 
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.problems import HEADERS_OF, PROBLEM_JSON, problem_body
+from waybill_shared.contract.problems import PROBLEM_JSON, headers_of, problem_body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,11 @@ def refuse(refusal: Refusal, *, path: str, request_id: str) -> Response:
 
 def _problem(refusal: Refusal, request_id: str) -> Response:
     """As RFC 9457 has it."""
-    status = refusal.slug.status
     return JSONResponse(
         problem_body(refusal, request_id=request_id),
-        status_code=status,
+        status_code=refusal.slug.status,
         media_type=PROBLEM_JSON,
-        headers=HEADERS_OF.get(status),
+        headers=headers_of(refusal.slug),
     )
 
 

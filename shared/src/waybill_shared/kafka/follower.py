@@ -38,7 +38,7 @@ M = TypeVar("M", bound=Message)
 class TopicFollower(Generic[M]):
     """Reads `topic` from its beginning for ever; `caught_up` is set at the ends seen at start.
 
-    `since_ms`: leave out what was written before.
+    `accept` is called in the thread that reads. `since_ms`: leave out what was written before.
     """
 
     def __init__(
@@ -75,6 +75,10 @@ class TopicFollower(Generic[M]):
         self._thread.join()
         self._watch.join()
 
+    def accept(self, message: M, place: tuple[int, int]) -> None:
+        """`place`: partition and offset, for those that look at it."""
+        self._accept(message)
+
     def check(self) -> str | None:
         """For /readyz: None when what stood in the topic a moment ago is known."""
         if not self._thread.is_alive():
@@ -87,7 +91,11 @@ class TopicFollower(Generic[M]):
 
     def await_now(self, timeout_s: float) -> None:
         """Until all that stands in the topic at this moment is known; Retryable when too late."""
-        if not self._reaches(self._ends(self._admin), timeout_s):
+        self.await_ends(self._ends(self._admin), timeout_s)
+
+    def await_ends(self, ends: Mapping[int, int], timeout_s: float) -> None:
+        """Until all before these offsets is known; Retryable when too late."""
+        if not self._reaches(ends, timeout_s):
             raise Retryable(f"topic {self._topic} was not read to its end within {timeout_s} s")
 
     @cached_property
@@ -140,7 +148,7 @@ class TopicFollower(Generic[M]):
                 partition, at = message.partition(), message.offset()
                 assert partition is not None and at is not None
                 if error is None:
-                    self._take(message.value())
+                    self._take(message.value(), (partition, at))
                 reached = at + (error is None)
                 if reached >= left.get(partition, 0):
                     left.pop(partition, None)
@@ -167,11 +175,11 @@ class TopicFollower(Generic[M]):
         # Where nothing was written since, the end as it was before the question.
         return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
 
-    def _take(self, raw: bytes | None) -> None:
+    def _take(self, raw: bytes | None, place: tuple[int, int]) -> None:
         if raw is None:
             return
         try:
-            self._accept(codec.decode(self._type, raw))
+            self.accept(codec.decode(self._type, raw), place)
         except InvalidMessage as error:
             metrics.count("waybill_messages_skipped_total", topic=self._topic)
             logger.error("message skipped", extra={"topic": self._topic, "reason": str(error)})

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from waybill_shared.contract.problems import HEADERS_OF, Slug
+from waybill_shared.contract.problems import HEADERS_OF, Slug, headers_of
 
 INTRODUCTION: Final = """# Problems
 
@@ -42,9 +42,11 @@ def render() -> str:
 
 
 def _headers() -> list[str]:
+    found = {str(status): headers for status, headers in HEADERS_OF.items()}
+    found |= {f"`{slug}`": headers_of(slug) for slug in Slug if slug.status not in HEADERS_OF}
     return [
-        f"- {status} comes with `{name}: {value}`."
-        for status, headers in HEADERS_OF.items()
+        f"- {what} comes with `{name}: {value}`."
+        for what, headers in found.items()
         for name, value in headers.items()
     ]
 

@@ -11,9 +11,10 @@ from waybill_ingress.adapters.models import (
     TokenAnswer,
     TokenRequest,
 )
+from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, RepeatsHttp
 from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
-from waybill_ingress.app.ports import Sealed
+from waybill_ingress.app.ports import Log, Sealed
 from waybill_ingress.app.records import Format, Records, as_json
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.demands import Demand, read_demand
@@ -32,19 +33,16 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 NDJSON_EXAMPLE = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
 IF_MATCH: Final[dict[str, Any]] = {
-    "parameters": [
-        {
-            "name": "If-Match",
-            "in": "header",
-            "required": False,
-            "schema": {"type": "string"},
-            "example": '"2"',
-            "description": "the least generation of the pipeline that the token is to be of, as"
-            " the operation of a change told it: below it the answer is 503 `pipeline_behind`."
-            ' `"UID/2"` is that of one life of the pipeline.',
-        }
-    ]
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "example": '"2"',
+    "description": "the least generation of the pipeline that the token is to be of, as"
+    " the operation of a change told it: below it the answer is 503 `pipeline_behind`."
+    ' `"UID/2"` is that of one life of the pipeline.',
 }
+OF_WRITES: Final[dict[str, Any]] = {"parameters": [KEY, IF_MATCH]}
 ATOMIC: Final[dict[str, Any]] = {
     "name": "atomic",
     "in": "query",
@@ -55,7 +53,7 @@ ATOMIC: Final[dict[str, Any]] = {
     " a token: 422 `records_refused_by_kafka` where it will never take the others, else 503.",
 }
 RECORDS_BODY: Final[dict[str, Any]] = {
-    "parameters": [*IF_MATCH["parameters"], ATOMIC],
+    "parameters": [KEY, IF_MATCH, ATOMIC],
     "requestBody": {
         "required": True,
         "content": {
@@ -77,6 +75,7 @@ OF_PIPELINES: Final = (
 )
 RECORDS_REFUSALS: Final = refusals(
     *OF_BODIES,
+    *OF_KEYS,
     *OF_PIPELINES,
     Slug.TOO_MANY_RECORDS,
     Slug.UNSUPPORTED_ENCODING,
@@ -88,6 +87,7 @@ RECORDS_REFUSALS: Final = refusals(
 )
 TOKEN_REFUSALS: Final = refusals(
     *OF_BODIES,
+    *OF_KEYS,
     *OF_PIPELINES,
     Slug.CLUSTER_UNKNOWN,
     Slug.PARTITION_UNKNOWN,
@@ -101,7 +101,7 @@ TOKEN_REFUSALS: Final = refusals(
 )
 
 
-def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
+def records_router(records: Records, repeats: RepeatsHttp, *, body_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["records"], route_class=PlainRoute)
 
     @router.post(
@@ -120,25 +120,30 @@ def records_router(records: Records, *, body_bytes_max: int) -> APIRouter:
         body = await read_body(request, bytes_max=body_bytes_max)
         demand = read_demand(request.headers.get("if-match"))
         asking, atomic = caller(request), _atomic(request)
-        receipt = await records.write(
-            asking, pipeline, input, body, form, demand=demand, atomic=atomic
-        )
-        accepted, rejected = receipt.accepted, len(receipt.rejected)
-        count_records(pipeline, input, accepted=accepted, rejected=rejected)
-        count_token("records")
-        return JSONResponse(
-            {
+
+        async def write(log: Log | None) -> Response:
+            receipt = await records.write(
+                asking, pipeline, input, body, form, demand=demand, atomic=atomic, log=log
+            )
+            accepted, rejected = receipt.accepted, len(receipt.rejected)
+            count_records(pipeline, input, accepted=accepted, rejected=rejected)
+            count_token("records")
+            told = {
                 "token": receipt.token,
                 "accepted": receipt.accepted,
                 "rejected": as_json(receipt.rejected),
                 "request_id": request_id(request),
             }
-        )
+            return JSONResponse(told, headers=location_of(receipt.token))
+
+        return await repeats.once(request, body, write)
 
     return router
 
 
-def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -> APIRouter:
+def tokens_router(
+    tokens: TokenIssuer, merges: Merges, repeats: RepeatsHttp, *, body_bytes_max: int
+) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["tokens"], route_class=PlainRoute)
 
     @router.post(
@@ -146,7 +151,7 @@ def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -
         summary="Get a token for records that came into Kafka by other ways, or one of many",
         response_model=TokenAnswer,
         responses=TOKEN_REFUSALS,
-        openapi_extra={**IF_MATCH, **body_as(TokenRequest)},
+        openapi_extra={**OF_WRITES, **body_as(TokenRequest)},
     )
     async def post_token(request: Request) -> Response:
         """Of what an input holds now (`input`), of records at given `positions`, or of all that
@@ -154,18 +159,26 @@ def tokens_router(tokens: TokenIssuer, merges: Merges, *, body_bytes_max: int) -
         raw = await read_body(request, bytes_max=body_bytes_max)
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))
-        born, sealed = await _issue(tokens, merges, caller(request), wanted, demand)
-        count_token(born)
-        return JSONResponse(
-            {
+
+        async def issue(_: Log | None) -> Response:
+            born, sealed = await _issue(tokens, merges, caller(request), wanted, demand)
+            count_token(born)
+            told = {
                 "token": sealed.token,
                 "pipeline": wanted.pipeline,
                 "issued_at": format_moment(sealed.issued_at),
                 "request_id": request_id(request),
             }
-        )
+            return JSONResponse(told, headers=location_of(sealed.token))
+
+        return await repeats.once(request, raw, issue)
 
     return router
+
+
+def location_of(token: str) -> dict[str, str]:
+    """Where the outcome of the token is told."""
+    return {"Location": f"/v1/tokens/{token}"}
 
 
 async def _issue(

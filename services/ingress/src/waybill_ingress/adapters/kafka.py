@@ -22,6 +22,7 @@ from waybill_shared.kafka.errors import explain
 
 logger = logging.getLogger(__name__)
 
+BY_KEY = -1
 POLL_S = 0.1
 FLUSH_TIMEOUT_S = 5.0
 PING_TIMEOUT_S = 2.0
@@ -37,7 +38,7 @@ class ProducerLog:
     ) -> None:
         self._on_fatal = on_fatal
         options = {**options, "error_cb": self._on_error, "logger": logger}
-        self._producer: Producer = make_producer(kafka, **options)
+        self.producer: Producer = make_producer(kafka, **options)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="delivery reports", daemon=True)
 
@@ -48,20 +49,29 @@ class ProducerLog:
     def __exit__(self, *exc: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._producer.flush(FLUSH_TIMEOUT_S)
+        self.producer.flush(FLUSH_TIMEOUT_S)
 
-    async def append(self, topic: str, records: Sequence[Record]) -> Appended:
-        reports = _Reports(asyncio.get_running_loop())
+    async def append(
+        self,
+        topic: str,
+        records: Sequence[Record],
+        *,
+        partition: int = BY_KEY,
+        whole: bool = False,
+    ) -> Appended:
+        """`whole`: what is known at the first failure, behind which no other may be told."""
+        reports = _Reports(asyncio.get_running_loop(), whole=whole)
         unsent: list[Rejection] = []
-        produce = self._producer.produce
+        produce = self.producer.produce
         for index, key, value in records:
             try:
-                produce(topic, value, key, on_delivery=partial(reports.take, index))
+                produce(topic, value, key, partition, on_delivery=partial(reports.take, index))
             except BufferError:
                 unsent.append(_reject(index, QUEUE_FULL))
             except KafkaException as error:
                 unsent.append(_reject(index, explain(error.args[0])))
-        await reports.wait(len(records) - len(unsent))
+        if not (whole and unsent):
+            await reports.wait(len(records) - len(unsent))
         return Appended(
             delivered=reports.delivered,
             failed=[*unsent, *reports.failed],
@@ -71,14 +81,14 @@ class ProducerLog:
     def check(self) -> str | None:
         """For /readyz: None when a broker answers."""
         try:
-            self._producer.list_topics(timeout=PING_TIMEOUT_S)
+            self.producer.list_topics(timeout=PING_TIMEOUT_S)
         except KafkaException as error:
             return f"kafka does not answer: {error.args[0].str()}"
         return None
 
     def _poll(self) -> None:
         while not self._stop.is_set():
-            self._producer.poll(POLL_S)
+            self.producer.poll(POLL_S)
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():  # an idempotent producer never recovers from these
@@ -89,8 +99,9 @@ class ProducerLog:
 class _Reports:
     """The delivery reports of one request, handed to its loop in one piece."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, whole: bool) -> None:
         self._loop = loop
+        self._whole = whole
         self._done: asyncio.Future[None] = loop.create_future()
         self.delivered: list[tuple[int, int]] = []
         self.failed: list[Rejection] = []
@@ -109,14 +120,14 @@ class _Reports:
         else:
             self.failed.append(_reject(index, explain(error)))
         self._taken += 1
-        if self._taken == self._expected:
+        if self._taken == self._expected or (self._whole and error is not None):
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
                 self._loop.call_soon_threadsafe(self._finish)
 
     async def wait(self, expected: int) -> None:
         # The last report may come before or after this line: then one of the two sides sees it.
         self._expected = expected
-        if self._taken == expected:
+        if self._taken == expected or (self._whole and (self.failed or self.refused)):
             self._finish()
         await self._done
 

@@ -1,5 +1,6 @@
 """Routes of ingress about pipelines: HTTP in, a command, and its answer if that comes in time."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -7,27 +8,31 @@ from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.examples import FAILED
 from waybill_ingress.adapters.models import AcceptedAnswer
+from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, RepeatsHttp
 from waybill_ingress.app.commands import Beginning, Commands, reason_of
-from waybill_ingress.app.ports import Answers
+from waybill_ingress.app.ports import Answers, Log
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.events import Problem, Reply
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
-from waybill_shared.http.app import caller, hold, read_body, request_id
+from waybill_shared.http.app import caller, hold, read_body, refused, request_id
 from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 from waybill_shared.http.operations import OperationAnswer
 
 WAIT_S: Final = 1.0  # what needs no driver is done by then
 WAIT_S_MAX: Final = 10
+OF_WRITES: Final[dict[str, Any]] = {"parameters": [KEY]}
 MANIFEST_BODY: Final[dict[str, Any]] = {
+    **OF_WRITES,
     "requestBody": {
         "required": True,
         "content": {"application/yaml": {"schema": {"type": "string"}}},
-    }
+    },
 }
 OF_COMMANDS: Final = (
+    *OF_KEYS,
     Slug.SUPERSEDED,
     Slug.PIPELINE_GONE,
     Slug.BEGINNING_NEEDED,
@@ -66,19 +71,41 @@ Wait = Annotated[
 ]
 
 
-def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
-    router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
+class _Carrier:
+    """Sends a command, and waits for its answer."""
 
-    async def answer(request: Request, operation: OperationId, wait: float) -> Response:
+    def __init__(self, answers: Answers, repeats: RepeatsHttp) -> None:
+        self._answers = answers
+        self._repeats = repeats
+
+    async def carry_out(
+        self,
+        request: Request,
+        begin: Callable[[Log | None], Awaitable[OperationId]],
+        wait: float,
+        body: bytes = b"",
+    ) -> Response:
+        async def tell(operation: OperationId) -> Response:
+            return await self._tell(request, operation, wait)
+
+        return await self._repeats.operation(request, body, begin, tell)
+
+    async def _tell(self, request: Request, operation: OperationId, wait: float) -> Response:
         if wait == 0:
             return accept(operation)
         hold(request)
-        reply = await answers.within(caller(request), operation, wait)
+        reply = await self._answers.within(caller(request), operation, wait)
         if reply is None:
             return accept(operation)
         if reply.state is OperationState.DONE:
             return JSONResponse(OperationAnswer.model_validate(reply).model_dump(mode="json"))
-        raise refusal_of(reply)
+        return refused(request, refusal_of(reply))
+
+
+def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
+
+    carry_out = _Carrier(answers, repeats).carry_out
 
     @router.put(
         "",
@@ -97,8 +124,11 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
             problem = Problem(message=f"byte {error.start + 1} is not UTF-8")
             raise UserError([problem]) from error
         asking, own = caller(request), request_id(request)
-        operation = await commands.apply(asking, pipeline, manifest, own)
-        return await answer(request, operation, wait)
+
+        async def begin(log: Log | None) -> OperationId:
+            return await commands.apply(asking, pipeline, manifest, own, log)
+
+        return await carry_out(request, begin, wait, raw)
 
     def add(action: Action, method: str, path: str, summary: str, description: str) -> None:
         @router.api_route(
@@ -108,12 +138,16 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
             summary=summary,
             description=description,
             responses=ACT_REFUSALS,
+            openapi_extra=OF_WRITES,
             name=f"{action}_pipeline",
         )
         async def act(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
             asking, own = caller(request), request_id(request)
-            operation = await commands.act(asking, pipeline, action, own)
-            return await answer(request, operation, wait)
+
+            async def begin(log: Log | None) -> OperationId:
+                return await commands.act(asking, pipeline, action, own, log)
+
+            return await carry_out(request, begin, wait)
 
     add(
         Action.START,
@@ -135,6 +169,7 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
         status_code=202,
         summary="Run a pipeline with a new driver, also on topics that were created anew",
         responses=ACT_REFUSALS,
+        openapi_extra=OF_WRITES,
     )
     async def restart(
         request: Request, pipeline: str, start_from: StartFrom = None, wait: Wait = WAIT_S
@@ -142,8 +177,11 @@ def pipelines_router(commands: Commands, answers: Answers) -> APIRouter:
         """It continues behind what its sinks have committed. What was not read of a topic that is
         no more ends lost."""
         asking, own = caller(request), request_id(request)
-        operation = await commands.restart(asking, pipeline, start_from, own)
-        return await answer(request, operation, wait)
+
+        async def begin(log: Log | None) -> OperationId:
+            return await commands.restart(asking, pipeline, start_from, own, log)
+
+        return await carry_out(request, begin, wait)
 
     add(
         Action.DELETE,

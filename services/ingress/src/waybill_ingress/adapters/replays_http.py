@@ -6,8 +6,9 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from waybill_ingress.adapters.http import IF_MATCH
+from waybill_ingress.adapters.http import OF_WRITES, location_of
 from waybill_ingress.adapters.models import ReplayAnswer, ReplayRequest
+from waybill_ingress.adapters.repeats_http import OF_KEYS, RepeatsHttp
 from waybill_ingress.app.measuring import count_token
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.core.demands import read_demand
@@ -22,6 +23,7 @@ RESPONSES: Final[Responses] = {
     200: {"model": ReplayAnswer, "description": "they stand in their topics again"},
     **refusals(
         *OF_BODIES,
+        *OF_KEYS,
         Slug.BAD_IF_MATCH,
         Slug.PIPELINE_NOT_FOUND,
         Slug.DEAD_LETTER_NOT_FOUND,
@@ -39,27 +41,38 @@ RESPONSES: Final[Responses] = {
 }
 
 
-def replays_router(replays: Replays) -> APIRouter:
+def replays_router(replays: Replays, repeats: RepeatsHttp) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["records"])
 
     @router.post(
         "/dead-letters/replay",
         summary="Send dead letters to the topics that they come from, and get a token for them",
         responses=RESPONSES,
-        openapi_extra={**IF_MATCH, **body_as(ReplayRequest)},
+        openapi_extra={**OF_WRITES, **body_as(ReplayRequest)},
     )
     async def replay(request: Request, pipeline: str) -> Response:
         """Key, value and headers are those of the record that died, and `waybill-replay-of` is
         added. All of them are sent or none; each once, however often it is asked for. Every stage,
         sink and pipeline that reads the topic gets them: also a sink that has such a record."""
         demand = read_demand(request.headers.get("if-match"))
-        wanted = body_of(ReplayRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
+        body = await read_body(request, bytes_max=BODY_BYTES_MAX)
+        wanted = body_of(ReplayRequest, body)
         hold(request)  # another request for the same pipeline may come first
-        own = request_id(request)
-        done = await replays.replay(
-            caller(request), pipeline, wanted.ids, again=wanted.again, request_id=own, demand=demand
-        )
-        count_token("replay")
-        return JSONResponse({**asdict(done), "request_id": own})
+
+        async def send(id: str | None) -> Response:
+            done = await replays.replay(
+                caller(request),
+                pipeline,
+                wanted.ids,
+                again=wanted.again,
+                request_id=id or request_id(request),
+                repeated=id is not None,
+                demand=demand,
+            )
+            count_token("replay")
+            told = {**asdict(done), "request_id": request_id(request)}
+            return JSONResponse(told, headers=location_of(done.token))
+
+        return await repeats.once_by_id(request, body, send)
 
     return router

@@ -35,29 +35,39 @@ class Commands:
         self._mint = mint
         self._prefix = prefix
 
-    async def apply(self, caller: Caller, name: str, manifest: str, request_id: str) -> OperationId:
+    async def apply(
+        self, caller: Caller, name: str, manifest: str, request_id: str, log: Log | None = None
+    ) -> OperationId:
+        """`log`, here and below: another one to write to."""
         declared = parse_manifest(manifest, reserved=self._prefix)
         if declared.name != name:
             message = f"the manifest is called {declared.name!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{declared.name}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
         await self._refuse_crossing(caller.tenant, declared)
-        operation = await self._send(caller, Action.APPLY, name, request_id, manifest=manifest)
+        operation = await self._send(caller, Action.APPLY, name, request_id, log, manifest=manifest)
         self._registry.note_applied(caller.tenant, operation)
         return operation
 
-    async def act(self, caller: Caller, name: str, action: Action, request_id: str) -> OperationId:
+    async def act(
+        self, caller: Caller, name: str, action: Action, request_id: str, log: Log | None = None
+    ) -> OperationId:
         """Start, stop or delete a pipeline that exists."""
         await self._registry.pipeline(caller.tenant, name)
-        return await self._send(caller, action, name, request_id)
+        return await self._send(caller, action, name, request_id, log)
 
     async def restart(
-        self, caller: Caller, name: str, start_from: Beginning | None, request_id: str
+        self,
+        caller: Caller,
+        name: str,
+        start_from: Beginning | None,
+        request_id: str,
+        log: Log | None = None,
     ) -> OperationId:
         """`start_from` is where to begin in topics that were created anew."""
         await self._registry.pipeline(caller.tenant, name)
         options = {} if start_from is None else {"from": str(start_from)}
-        return await self._send(caller, Action.RESTART, name, request_id, options=options)
+        return await self._send(caller, Action.RESTART, name, request_id, log, options=options)
 
     async def validate(
         self, caller: Caller, manifest: str, request_id: str, *, without_places: bool = False
@@ -99,6 +109,7 @@ class Commands:
         action: Action,
         name: str,
         request_id: str,
+        log: Log | None,
         *,
         manifest: str | None = None,
         options: Mapping[str, str] | None = None,
@@ -118,12 +129,12 @@ class Commands:
             at=self._mint.now_ms(),
             options=dict(options or {}),
         )
-        await self._write(command)
+        await self._write(command, log)
         return operation
 
-    async def _write(self, command: Command) -> None:
+    async def _write(self, command: Command, log: Log | None = None) -> None:
         record = one(encode(command), command_key(command))
-        appended = await self._log.append(f"{self._prefix}.commands", record)
+        appended = await (log or self._log).append(f"{self._prefix}.commands", record)
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)
             said = f"{command.action} of {command.pipeline} was not taken: {missing.reason}"

@@ -79,18 +79,22 @@ class Records:
         *,
         demand: Demand | None = None,
         atomic: bool = False,
+        log: Log | None = None,
     ) -> Receipt:
-        """`atomic`: one record that is rejected rejects all; what Kafka has taken by then stays."""
+        """`atomic`: one record that is rejected rejects all; what Kafka has taken by then stays.
+
+        `log`: another one to write to, in which nothing counts if this raises.
+        """
         record, source = await self._registry.input(caller.tenant, pipeline, input_name, demand)
         rows = await self._read(body, row_rules(record.manifest)[input_name], form)
         if not rows.records or (atomic and rows.rejected):
             raise _rejected(rows, input_name)
         topic = await self._registry.present(record, source, fresh=False)
         floors = await self._floors.of(topic)
-        appended = await self._log.append(source.topic, rows.records)
+        appended = await (log or self._log).append(source.topic, rows.records)
         rejected = sorted([*rows.rejected, *appended.failed, *appended.refused])
-        if atomic or not appended.delivered:
-            _demand_all(appended, source.topic, rejected)
+        if log is not None or atomic or not appended.delivered:
+            _demand_all(appended, source.topic, rejected, kept=log is None)
         spans = await self._spans(record, source, appended, floors)
         counted = not unplaced(appended.delivered)
         parts = [part_of(record, spans, counted=counted)]
@@ -142,10 +146,11 @@ def _rejected(rows: Rows, input_name: str) -> Refusal:
     return Refusal(Slug.RECORDS_REJECTED, reason, rejected=as_json(rows.rejected))
 
 
-def _demand_all(appended: Appended, topic: str, rejected: list[Rejection]) -> None:
+def _demand_all(appended: Appended, topic: str, rejected: list[Rejection], *, kept: bool) -> None:
+    """`kept`: what was delivered stays."""
     done, refused, failed = map(len, (appended.delivered, appended.refused, appended.failed))
     total = done + refused + failed
-    rest = f"; {done} are written, but have no token" if done else ""
+    rest = f"; {done} are written, but have no token" if kept and done else ""
     if refused:
         detail = f"kafka refuses {refused} of {total} records for {topic}{rest}"
         members = {"hint": KEY_HINT, "rejected": as_json(rejected)}

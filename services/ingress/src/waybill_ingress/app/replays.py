@@ -19,7 +19,7 @@ from waybill_ingress.core.letters import (
     refuse_recreated,
     resent_of,
 )
-from waybill_ingress.core.replays import Plan, parts_of, plan, replayed
+from waybill_ingress.core.replays import Plan, answer_to, parts_of, plan, replayed
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.errors import Refusal
@@ -97,14 +97,19 @@ class Replays:
         *,
         again: bool,
         request_id: str,
+        repeated: bool = False,
         demand: Demand | None = None,
     ) -> ReplayReceipt:
+        """`repeated`: what was answered to this very request before is answered again."""
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
         resent = resent_of(record, places, found)
         async with self._log.turn(record.tenant, record.pipeline_uid) as turn:
             told = await turn.told()
+            mine = answer_to(request_id, told) if repeated else None
+            if mine is not None:
+                return ReplayReceipt(token=mine.token, replayed=0, already=len(mine.records))
             planned = plan(resent, told, again=again, now_ms=self._mint.now_ms())
             asked = _Asked(pipeline=record, resent=resent, request_id=request_id)
             token = planned.token or await self._answer(turn, asked, planned)

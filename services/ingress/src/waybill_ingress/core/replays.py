@@ -37,6 +37,11 @@ def plan(resent: Sequence[Resent], told: Iterable[Replay], *, again: bool, now_m
     return Plan(fresh=(), kept=kept, token=same[-1] if same else None)
 
 
+def answer_to(request_id: str, told: Iterable[Replay]) -> Replay | None:
+    """A request has one answer; it may be sent again with the id that it had."""
+    return next((answer for answer in told if answer.request_id == request_id), None)
+
+
 def newest(told: Iterable[Replay], now_ms: int) -> dict[Source, ReplayedRecord]:
     """Where each record stands since it was sent the last time. What is older than any token is
     forgotten; so it is by the topic, some time."""

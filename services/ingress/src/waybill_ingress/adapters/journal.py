@@ -1,0 +1,164 @@
+"""The log of claims and answers in Kafka, followed in threads. Fulfils `Journal`.
+
+Claims stand outside of transactions, so that none of them waits for the end of one; answers stand
+in those of what was written.
+"""
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from waybill_ingress.adapters.kafka import ProducerLog
+from waybill_ingress.adapters.transactions import CLAIM_TIMEOUT_S
+from waybill_ingress.core.requests import Held, Place, Requests
+from waybill_ingress.core.rows import Record
+from waybill_shared.contract.codec import decode, encode
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.requests import Answer, Claim
+from waybill_shared.contract.topics import topic_specs
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import claim_transactions, make_producer, read_ranges
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.errors import explain
+from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.majority import highest_ends
+from waybill_shared.kafka.partitioner import partition_of
+from waybill_shared.process.clock import Clock
+
+READ_TIMEOUT_S: Final = 20.0  # longer than a transaction may be open
+PARTITIONS: Final = {spec.name: spec.partitions for spec in topic_specs()}
+RECENT_MAX: Final = 1_000
+RECENT_BYTES_MAX: Final = 10_000
+"""Answers are repeated soon or never: so many small ones are not read again."""
+
+
+class KafkaJournal:
+    def __init__(
+        self, admin: KafkaAdmin, prefix: str, log: ProducerLog, requests: Requests, clock: Clock
+    ) -> None:
+        self._admin = admin
+        self._prefix = prefix
+        self._log = log
+        self._requests = requests
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[Place, Answer] = OrderedDict()
+        self._waiting: dict[tuple[str, bool], asyncio.Future[None]] = {}
+        self._settling: dict[str, asyncio.Task[None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        kafka = admin.cluster
+        self._claims = TopicFollower(kafka, f"{prefix}.requests", Claim, self._take)
+        self._answers = _Answers(kafka, f"{prefix}.answers", self.note)
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        with ExitStack() as stack:
+            stack.enter_context(self._claims)
+            stack.enter_context(self._answers)
+            yield
+
+    def check(self) -> str | None:
+        """For /readyz."""
+        return self._claims.check() or self._answers.check()
+
+    def held(self, who: str) -> Held | None:
+        if not (self._claims.caught_up.is_set() and self._answers.caught_up.is_set()):
+            raise Retryable("this ingress still reads which keys were used: try again in a moment")
+        with self._lock:
+            return self._requests.held(who, self._clock.now_ms())
+
+    def forgets_before(self) -> int:
+        with self._lock:
+            return self._requests.forgets_before(self._clock.now_ms())
+
+    async def claim(self, claim: Claim) -> Held | None:
+        topic, key = f"{self._prefix}.requests", f"{claim.who}/{claim.id}"
+        if claim.released:
+            key += "/released"
+        read = self._waiting[claim.id, claim.released] = asyncio.get_running_loop().create_future()
+        partition = partition_of(claim.who, PARTITIONS["requests"])
+        try:
+            record = Record(0, key.encode(), encode(claim))
+            appended = await self._log.append(topic, [record], partition=partition)
+            for failed in (*appended.failed, *appended.refused):
+                raise Retryable(f"topic {topic}: {failed.reason}")
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                await read
+        except TimeoutError as error:
+            raise Retryable(f"topic {topic} is not read in time") from error
+        finally:
+            del self._waiting[claim.id, claim.released]
+        return self.held(claim.who)
+
+    async def settle(self, held: Held) -> None:
+        shut_out = held.transactional_id
+        settling = self._settling.get(shut_out)
+        if settling is None:
+            settling = self._settling[shut_out] = asyncio.create_task(self._settle(shut_out))
+            settling.add_done_callback(lambda _: self._settling.pop(shut_out))
+        await asyncio.shield(settling)
+
+    async def answer(self, place: Place) -> Answer:
+        with self._lock:
+            recent = self._recent.get(place)
+        return await asyncio.to_thread(self._read, place) if recent is None else recent
+
+    def note(self, answer: Answer, place: Place) -> None:
+        with self._lock:
+            self._requests.answered(answer, place)
+            if answer.status and len(answer.body) <= RECENT_BYTES_MAX:
+                self._recent[place] = answer
+                if len(self._recent) > RECENT_MAX:
+                    self._recent.popitem(last=False)
+
+    def _take(self, claim: Claim) -> None:
+        with self._lock:
+            self._requests.take(claim, self._clock.now_ms())
+        read = self._waiting.get((claim.id, claim.released))
+        if read is not None:
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(_finish, read)
+
+    async def _settle(self, id: str) -> None:
+        await asyncio.to_thread(self._shut_out, id)
+        await asyncio.to_thread(self._read_answers)
+
+    def _shut_out(self, id: str) -> None:
+        producer = make_producer(self._admin.cluster, **{"transactional.id": id})
+        try:
+            claim_transactions(producer, CLAIM_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"a request is not taken over: {explain(error.args[0])}") from error
+
+    def _read_answers(self) -> None:
+        topic = f"{self._prefix}.answers"
+        ends, _ = highest_ends(self._admin, topic, range(PARTITIONS["answers"]))
+        self._answers.await_ends(ends, READ_TIMEOUT_S)
+
+    def _read(self, place: Place) -> Answer:
+        (partition, offset), topic = place, f"{self._prefix}.answers"
+        for message in read_ranges(self._admin.cluster, topic, {partition: (offset, offset + 1)}):
+            return decode(Answer, message.value() or b"")
+        raise Retryable(f"topic {topic} does not hold the answer any more")
+
+
+class _Answers(TopicFollower[Answer]):
+    """Also tells where each stands."""
+
+    def __init__(self, kafka: Kafka, topic: str, note: Callable[[Answer, Place], None]) -> None:
+        super().__init__(kafka, topic, Answer, lambda _: None)
+        self._note = note
+
+    def accept(self, message: Answer, place: Place) -> None:
+        self._note(message, place)
+
+
+def _finish(read: "asyncio.Future[None]") -> None:
+    if not read.done():
+        read.set_result(None)

@@ -1,0 +1,238 @@
+"""What counts with its answer or not at all, in Kafka's transactions. Fulfils `Transactions`.
+
+Those that wait at the same time share one. A producer whose transaction was not committed is thrown
+away, and its id is never used again: so an id that was shut out stays so.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from waybill_ingress.adapters.kafka import ProducerLog
+from waybill_ingress.app.ports import Appended, Log
+from waybill_ingress.app.repeats import Aborted, NotDone
+from waybill_ingress.core.requests import Place
+from waybill_ingress.core.rows import Record
+from waybill_shared.contract.codec import encode
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.requests import Answer
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import claim_transactions
+from waybill_shared.kafka.errors import explain
+from waybill_shared.process.failpoints import reach
+
+logger = logging.getLogger(__name__)
+
+# So long those who read an input wait for an ingress that was killed in between.
+TRANSACTION_TIMEOUT_S: Final = 15.0
+DELIVERY_TIMEOUT_S: Final = 12.0
+CLAIM_TIMEOUT_S: Final = 10.0
+COMMIT_TIMEOUT_S: Final = 10.0
+AT_ONCE: Final = 4
+UNSURE: Final = "it is not known whether it was written: send it again with the same key"
+Action = Callable[[Log], Awaitable[Answer]]
+
+
+class KafkaTransactions:
+    """`options` are those of a producer of records."""
+
+    def __init__(self, admin: KafkaAdmin, prefix: str, options: dict[str, object]) -> None:
+        self._admin = admin
+        self._prefix = prefix
+        self._options = {
+            **options,
+            "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+            "delivery.timeout.ms": int(DELIVERY_TIMEOUT_S * 1000),
+        }
+        self._process = secrets.token_hex(8)
+        self._numbers = count(1)
+        self._open: list[KafkaTransaction] = []
+        self._opening: asyncio.Task[None] | None = None
+
+    async def next(self) -> "KafkaTransaction":
+        while True:
+            self._throw_away()
+            usable = [each for each in self._open if not each.over]
+            least = min(usable, key=KafkaTransaction.load, default=None)
+            if (least is None or least.load()) and len(self._open) < AT_ONCE:
+                self._opening = self._opening or asyncio.create_task(self._open_one())
+            if least is not None:
+                return least
+            assert self._opening is not None
+            await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        for each in self._open:
+            await asyncio.to_thread(each.close)
+
+    def _throw_away(self) -> None:
+        for each in [each for each in self._open if each.over and not each.load()]:
+            self._open.remove(each)
+            self._closing = asyncio.create_task(asyncio.to_thread(each.close))
+
+    async def _open_one(self) -> None:
+        try:
+            own = f"{self._prefix}/ingress/write/{self._process}/{next(self._numbers)}"
+            topic = f"{self._prefix}.answers"
+            opened = KafkaTransaction(self._admin, own, topic, self._options)
+            try:
+                await asyncio.to_thread(opened.claim)
+            except BaseException:
+                await asyncio.to_thread(opened.close)
+                raise
+            self._open.append(opened)
+        finally:
+            self._opening = None
+
+
+@dataclass(eq=False, slots=True)
+class _Member:
+    """One of those that share a transaction. `touched`: it has written something."""
+
+    action: Action
+    done: "asyncio.Future[tuple[Answer, Place]]"
+    touched: bool = False
+    answer: Answer | None = None
+    error: Exception | None = field(default=None)
+
+
+class KafkaTransaction:
+    def __init__(self, admin: KafkaAdmin, id: str, topic: str, options: dict[str, object]) -> None:
+        self.id = id
+        self.over = False
+        self._topic = topic
+        options = {**options, "transactional.id": id}
+        self._log = ProducerLog(admin.cluster, options, on_fatal=self._end)
+        self._log.__enter__()
+        self._begun = False
+        self._waiting: list[_Member] = []
+        self._working: asyncio.Task[None] | None = None
+
+    def load(self) -> int:
+        """Who comes now waits for so many transactions."""
+        return 0 if self._working is None else 1 + bool(self._waiting)
+
+    def claim(self) -> None:
+        try:
+            claim_transactions(self._log.producer, CLAIM_TIMEOUT_S)
+        except KafkaException as error:
+            raise Retryable(f"no transaction can begin: {explain(error.args[0])}") from error
+
+    def close(self) -> None:
+        self._end()
+        self._log.__exit__()
+
+    async def carry_out(self, action: Action) -> tuple[Answer, Place]:
+        if self.over:
+            raise Aborted("the transaction is over; try again")
+        member = _Member(action, asyncio.get_running_loop().create_future())
+        self._waiting.append(member)
+        if self._working is None:
+            self._working = asyncio.create_task(self._work())
+        return await member.done
+
+    async def _work(self) -> None:
+        while self._waiting and not self.over:
+            members, self._waiting = self._waiting, []
+            await self._together(members)
+        self._working = None
+        _fail(self._waiting, Aborted("the transaction is over; try again"))
+        self._waiting = []
+
+    async def _together(self, members: Sequence[_Member]) -> None:
+        await asyncio.gather(*map(self._act, members))
+        good = [member for member in members if member.error is None]
+        bad = [member for member in members if member.error is not None]
+        try:
+            if any(member.touched for member in bad):
+                raise Aborted("it was in one transaction with a request that failed; try again")
+            if good:
+                places = await self._tell(good)
+                await asyncio.to_thread(self._commit)
+                for member, place in zip(good, places, strict=True):
+                    assert member.answer is not None
+                    member.done.set_result((member.answer, place))
+        except NotDone as error:
+            self._end()
+            sure = await asyncio.to_thread(self._abort) if isinstance(error, Aborted) else False
+            _fail(good, error if sure else NotDone(f"{UNSURE} ({error})"))
+        for member in bad:
+            assert member.error is not None
+            member.done.set_exception(member.error)
+
+    async def _act(self, member: _Member) -> None:
+        try:
+            member.answer = await member.action(_MemberLog(self, member))
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is told to who waits
+            member.error = error
+
+    async def _tell(self, members: Sequence[_Member]) -> list[Place]:
+        """The answers, each under a key of its own: no compaction hides one."""
+        told = []
+        for member in members:
+            assert member.answer is not None
+            record = Record(0, member.answer.claim.encode(), encode(member.answer))
+            told.append(self.append(self._topic, [record]))
+        appended = await asyncio.gather(*told)
+        for each in appended:
+            for failed in (*each.failed, *each.refused):
+                raise Aborted(failed.reason)
+        return [each.delivered[0] for each in appended]
+
+    async def append(self, topic: str, records: Sequence[Record]) -> Appended:
+        if not self._begun:
+            try:
+                self._log.producer.begin_transaction()
+            except KafkaException as error:
+                raise Aborted(explain(error.args[0])) from error
+            self._begun = True
+        return await self._log.append(topic, records, whole=True)
+
+    def _commit(self) -> None:
+        reach("request.before_commit")
+        try:
+            self._log.producer.commit_transaction(COMMIT_TIMEOUT_S)
+        except (KafkaException, SystemError) as error:
+            cause = error if isinstance(error, KafkaException) else error.__cause__
+            if not isinstance(cause, KafkaException):
+                raise
+            said = explain(cause.args[0])
+            raise (Aborted if cause.args[0].txn_requires_abort() else NotDone)(said) from error
+        self._begun = False
+        reach("request.after_commit")
+
+    def _abort(self) -> bool:
+        """Whether it is known that nothing counts."""
+        if not self._begun:
+            return True
+        try:
+            self._log.producer.abort_transaction(COMMIT_TIMEOUT_S)
+        except (KafkaException, SystemError) as error:
+            logger.warning("a transaction is left to Kafka", extra={"reason": str(error)})
+            return False
+        return True
+
+    def _end(self) -> None:
+        self.over = True
+
+
+class _MemberLog:
+    def __init__(self, transaction: KafkaTransaction, member: _Member) -> None:
+        self._transaction = transaction
+        self._member = member
+
+    async def append(self, topic: str, records: Sequence[Record]) -> Appended:
+        self._member.touched = True
+        return await self._transaction.append(topic, records)
+
+
+def _fail(members: Sequence[_Member], error: NotDone) -> None:
+    for member in members:
+        if not member.done.done():
+            member.done.set_exception(type(error)(str(error)))

@@ -1,0 +1,55 @@
+"""What a write is known by when it is sent again: its key, and what was asked. Pure."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
+
+CHARACTERS_MAX: Final = 255
+HEADER: Final = "Idempotency-Key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedRequest:
+    """`who` is of the caller and the key, `request` of what is asked: hashes."""
+
+    who: str
+    request: str
+
+
+def read_key(given: list[str]) -> str | None:
+    """The key, of all headers of that name."""
+    if not given:
+        return None
+    (key, *more) = given
+    if more:
+        raise _bad("stands there more than once")
+    if not key:
+        raise _bad("is empty")
+    if len(key) > CHARACTERS_MAX:
+        raise _bad(f"has {len(key)} characters, {CHARACTERS_MAX} is the most")
+    if not (key.isascii() and key.isprintable()):
+        raise _bad("has a character that is not printable ASCII")
+    return key
+
+
+def keyed(caller: Caller, key: str, *, method: str, target: str, body: bytes) -> KeyedRequest:
+    """`target`: path and query, as they came. Keys of different callers never meet."""
+    return KeyedRequest(
+        who=_hash(caller.tenant, caller.key_id or "", key),
+        request=_hash(method, target, hashlib.sha256(body).hexdigest()),
+    )
+
+
+def _hash(*parts: str) -> str:
+    """128 bits; no part can be taken for two."""
+    lengths = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(lengths.encode()).hexdigest()[:32]
+
+
+def _bad(reason: str) -> Refusal:
+    hint = "send one key for one request, a random UUID for example"
+    return Refusal(Slug.BAD_IDEMPOTENCY_KEY, f"{HEADER} {reason}", hint=hint)

@@ -1,0 +1,44 @@
+"""Requests that may be sent again: who carries one out, and what was answered.
+
+They are the messages of `waybill.requests` and `waybill.answers`. A claim is no answer: it says
+only in whose transaction the answer will stand, if there ever is one.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+NOBODY: Final = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """`who` is the hash of an Idempotency-Key and of whose it is, `request` that of what was asked.
+
+    `after` is the claim that this one takes over, `root` the first of those, `begun` the operation
+    that one of them has begun. Claims before `forgets_before` do not count for this one.
+    """
+
+    id: str
+    who: str
+    request: str
+    at: int
+    transactional_id: str
+    after: str
+    root: str
+    begun: str
+    forgets_before: int
+    released: bool = False
+    """Nothing was written, and the key is free again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """To the request of a claim. As long as its operation is only begun, `status` is 0."""
+
+    claim: str
+    who: str
+    at: int
+    operation: str
+    status: int
+    headers: dict[str, str]
+    body: bytes
