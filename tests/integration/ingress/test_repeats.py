@@ -1,14 +1,13 @@
 """Writes with an Idempotency-Key, on a broker: once, whoever is killed, and answered the same."""
 
-import json
 import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -16,6 +15,8 @@ import pytest
 from integration.conftest import Serving, StartService, Surroundings, serving
 from integration.ingress.test_records import NDJSON, Known, make_pipeline, opened, stored
 from integration.waiting import eventually
+from waybill_shared.contract.codec import decode
+from waybill_shared.contract.events import Command
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.process.failpoints import FOLDER, REACHED
@@ -85,17 +86,214 @@ def test_the_same_request_has_one_answer(
     assert "Idempotent-Replayed" not in first.headers
     assert first.headers["Location"] == f"/v1/tokens/{first.json()['token']}"
     for client in (ingress, other):
-        again = done(lambda client=client: send(client, known, key))
+        again = done(partial(send, client, known, key))
         assert again.content == first.content
         assert again.status_code == 200
         assert again.headers["Idempotent-Replayed"] == "true"
         assert again.headers["Location"] == first.headers["Location"]
         assert again.headers["Content-Type"] == first.headers["Content-Type"]
     new = {
-        place: value for place, value in stored(surroundings, known.topic).items()
+        place: value
+        for place, value in stored(surroundings, known.topic).items()
         if place not in before
     }
     assert len(new) == 2
     (part,) = opened(surroundings, first.json()["token"]).parts
     covered = {(s.partition, o) for s in part.spans for o in range(s.start, s.end)}
     assert covered == set(new)
+
+
+class Process:
+    """An ingress that may be killed, or paused, at a point."""
+
+    def __init__(self, started: Serving, points: Path) -> None:
+        self.pid = started.pid
+        self._points = points
+        self.http = httpx2.Client(base_url=started.url, timeout=WAIT_S)
+
+    def arm(self, point: str) -> None:
+        (self._points / point).touch()
+
+    def reached(self, point: str) -> None:
+        eventually((self._points / f"{point}{REACHED}").exists, within_s=WAIT_S)
+
+    def go_on(self, point: str) -> None:
+        (self._points / f"{point}{REACHED}").unlink()
+
+
+@contextmanager
+def an_ingress(around: Surroundings, folder: Path, **settings: str) -> Iterator[Process]:
+    log = folder / f"ingress-{uuid.uuid4().hex[:6]}.log"
+    environment = {**around.environment, **SETTINGS, FOLDER: str(folder), **settings}
+    with serving("ingress", environment, log, killed=True) as started:
+        yield Process(started, folder)
+
+
+@pytest.fixture
+def doomed(surroundings: Surroundings, tmp_path: Path, known: Known) -> Iterator[Process]:
+    """Of this test alone; it knows the pipeline."""
+    with an_ingress(surroundings, tmp_path) as process:
+        question = {"pipeline": known.record.name, "input": "orders"}
+        eventually(lambda: process.http.post("/v1/tokens", json=question).status_code == 200)
+        yield process
+
+
+def written(around: Surroundings, known: Known, order: str) -> list[tuple[int | None, int | None]]:
+    """Where records with this text stand, for readers of committed ones."""
+    found = stored(around, known.topic).items()
+    return [place for place, (_, value) in found if value is not None and order in value.decode()]
+
+
+def covered(around: Surroundings, token: str) -> set[tuple[int, int]]:
+    (part,) = opened(around, token).parts
+    return {(s.partition, o) for s in part.spans for o in range(s.start, s.end)}
+
+
+def test_a_key_is_for_one_request(known: Known, ingress: httpx2.Client) -> None:
+    key = fresh_key()
+    send(ingress, known, key).raise_for_status()
+    headers = {**NDJSON, "Idempotency-Key": key}
+    question = {"pipeline": known.record.name, "input": "orders"}
+    others = [
+        send(ingress, known, key, ROWS + "\n"),
+        ingress.post(f"{known.path}?atomic=true", content=ROWS, headers=headers),
+        ingress.post("/v1/tokens", json=question, headers={"Idempotency-Key": key}),
+        ingress.post(f"/v1/pipelines/{known.record.name}/stop", headers={"Idempotency-Key": key}),
+    ]
+    for answer in others:
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["type"] == "urn:waybill:problem:key_reused"
+    assert send(ingress, known, key).headers["Idempotent-Replayed"] == "true"
+
+
+@pytest.mark.parametrize("key", [b"", b"a" * 256, b"a\tb", b"\xc3\xa9"])
+def test_a_key_that_is_none_is_refused(known: Known, ingress: httpx2.Client, key: bytes) -> None:
+    headers = [(b"Content-Type", b"application/x-ndjson"), (b"Idempotency-Key", key)]
+    answer = ingress.post(known.path, content=ROWS, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["type"] == "urn:waybill:problem:bad_idempotency_key"
+
+
+def test_what_was_refused_before_anything_was_written_is_not_remembered(
+    surroundings: Surroundings, known: Known, ingress: httpx2.Client, other: httpx2.Client
+) -> None:
+    key, order = fresh_key(), uuid.uuid4().hex
+    for client in (ingress, other):
+        answer = done(partial(send, client, known, key, "nothing"))
+        assert answer.status_code == 422
+        assert answer.json()["type"] == "urn:waybill:problem:records_rejected"
+        assert "Idempotent-Replayed" not in answer.headers
+    mended = done(lambda: send(other, known, key, f'{{"customer": "{order}"}}'))
+    assert mended.status_code == 200
+    assert len(written(surroundings, known, order)) == 1
+
+
+@pytest.mark.parametrize(
+    "point", ["request.claimed", "request.before_commit", "request.after_commit"]
+)
+def test_killed_at_any_point_it_was_written_once(
+    surroundings: Surroundings, known: Known, doomed: Process, other: httpx2.Client, point: str
+) -> None:
+    key, order = fresh_key(), uuid.uuid4().hex
+    rows = f'{{"order_id": 1, "customer": "{order}"}}\n{{"order_id": 2, "customer": "{order}"}}'
+    doomed.arm(point)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(send, doomed.http, known, key, rows)
+        doomed.reached(point)
+        os.kill(doomed.pid, signal.SIGKILL)
+        with pytest.raises(httpx2.TransportError):
+            first.result()
+    again = done(lambda: send(other, known, key, rows))
+    assert again.status_code == 200, again.text
+    places = written(surroundings, known, order)
+    assert len(places) == 2
+    assert covered(surroundings, again.json()["token"]) == set(places)
+    assert ("Idempotent-Replayed" in again.headers) == (point == "request.after_commit")
+    repeated = done(lambda: send(other, known, key, rows))
+    assert repeated.content == again.content
+
+
+@pytest.mark.parametrize("point", ["request.claimed", "request.before_commit"])
+def test_one_that_was_paused_adds_nothing_when_another_has_answered(
+    surroundings: Surroundings, known: Known, doomed: Process, other: httpx2.Client, point: str
+) -> None:
+    key, order = fresh_key(), uuid.uuid4().hex
+    rows = f'{{"order_id": 1, "customer": "{order}"}}'
+    doomed.arm(point)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(send, doomed.http, known, key, rows)
+        doomed.reached(point)
+        os.kill(doomed.pid, signal.SIGSTOP)
+        doomed.go_on(point)
+        again = done(lambda: send(other, known, key, rows))
+        os.kill(doomed.pid, signal.SIGCONT)
+        late = first.result()
+    assert again.status_code == 200, again.text
+    places = written(surroundings, known, order)
+    assert len(places) == 1
+    assert covered(surroundings, again.json()["token"]) == set(places)
+    assert late.content == again.content
+    assert late.headers["Idempotent-Replayed"] == "true"
+
+
+def test_two_at_the_same_time_are_one(
+    surroundings: Surroundings, known: Known, ingress: httpx2.Client, other: httpx2.Client
+) -> None:
+    key, order = fresh_key(), uuid.uuid4().hex
+    rows = f'{{"order_id": 1, "customer": "{order}"}}'
+    with ThreadPoolExecutor(16) as pool:
+        clients = [ingress, other] * 8
+        asked = [pool.submit(done, partial(send, each, known, key, rows)) for each in clients]
+        answers = {each.result().content for each in asked}
+    assert len(answers) == 1
+    assert len(written(surroundings, known, order)) == 1
+
+
+def test_a_token_is_asked_for_once(known: Known, ingress: httpx2.Client) -> None:
+    question = {"pipeline": known.record.name, "input": "orders"}
+    headers = {"Idempotency-Key": fresh_key()}
+    first = ingress.post("/v1/tokens", json=question, headers=headers)
+    again = ingress.post("/v1/tokens", json=question, headers=headers)
+    assert first.status_code == 200, first.text
+    assert again.content == first.content
+    assert first.headers["Location"] == f"/v1/tokens/{first.json()['token']}"
+
+
+def test_a_command_is_sent_once(
+    surroundings: Surroundings, known: Known, ingress: httpx2.Client, other: httpx2.Client
+) -> None:
+    path = f"/v1/pipelines/{known.record.name}/stop?wait=0"
+    headers = {"Idempotency-Key": fresh_key()}
+    first = ingress.post(path, headers=headers)
+    again = done(lambda: other.post(path, headers=headers))
+    assert first.status_code == 202, first.text
+    assert again.status_code == 202
+    assert again.content == first.content
+    assert again.headers["Location"] == first.headers["Location"]
+    assert commands(surroundings).count(first.json()["operation"]) == 1
+
+
+def commands(around: Surroundings) -> list[str]:
+    """Ids of all commands that count."""
+    topic = f"{around.prefix}.commands"
+    return [
+        decode(Command, message.value() or b"").id
+        for message in read_to_end(around.kafka, topic, range(8))
+    ]
+
+
+def test_killed_while_it_waits_for_the_end_of_a_command_it_was_sent_once(
+    surroundings: Surroundings, known: Known, doomed: Process, other: httpx2.Client
+) -> None:
+    path = f"/v1/pipelines/{known.record.name}/stop?wait=10"
+    headers = {"Idempotency-Key": fresh_key()}
+    before = len(commands(surroundings))
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(doomed.http.post, path, headers=headers)
+        eventually(lambda: len(commands(surroundings)) > before, within_s=WAIT_S)
+        os.kill(doomed.pid, signal.SIGKILL)
+        with pytest.raises(httpx2.TransportError):
+            first.result()
+    again = done(lambda: other.post(path, headers=headers))
+    assert again.status_code == 202, again.text
+    assert commands(surroundings)[before:] == [again.json()["operation"]]

@@ -88,11 +88,14 @@ class ProducerLog:
 
     def _poll(self) -> None:
         while not self._stop.is_set():
-            self.producer.poll(POLL_S)
+            try:
+                self.producer.poll(POLL_S)
+            except KafkaException as error:  # this client raises what is fatal here
+                self._on_error(error.args[0])
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():  # an idempotent producer never recovers from these
-            logger.critical("producer failed for good", extra={"reason": error.str()})
+            logger.error("producer failed for good", extra={"reason": error.str()})
             self._on_fatal()
 
 

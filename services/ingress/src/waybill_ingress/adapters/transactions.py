@@ -8,6 +8,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -105,14 +106,19 @@ class _Member:
 class KafkaTransaction:
     def __init__(self, admin: KafkaAdmin, id: str, topic: str, options: dict[str, object]) -> None:
         self.id = id
-        self.over = False
+        self._over = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._topic = topic
         options = {**options, "transactional.id": id}
-        self._log = ProducerLog(admin.cluster, options, on_fatal=self._end)
+        self._log = ProducerLog(admin.cluster, options, on_fatal=self._shut_out)
         self._log.__enter__()
         self._begun = False
         self._waiting: list[_Member] = []
         self._working: asyncio.Task[None] | None = None
+
+    @property
+    def over(self) -> bool:
+        return self._over.is_set()
 
     def load(self) -> int:
         """Who comes now waits for so many transactions."""
@@ -125,7 +131,6 @@ class KafkaTransaction:
             raise Retryable(f"no transaction can begin: {explain(error.args[0])}") from error
 
     def close(self) -> None:
-        self._end()
         self._log.__exit__()
 
     async def carry_out(self, action: Action) -> tuple[Answer, Place]:
@@ -159,7 +164,7 @@ class KafkaTransaction:
                     assert member.answer is not None
                     member.done.set_result((member.answer, place))
         except NotDone as error:
-            self._end()
+            self._over.set()
             sure = await asyncio.to_thread(self._abort) if isinstance(error, Aborted) else False
             _fail(good, error if sure else NotDone(f"{UNSURE} ({error})"))
         for member in bad:
@@ -192,7 +197,14 @@ class KafkaTransaction:
             except KafkaException as error:
                 raise Aborted(explain(error.args[0])) from error
             self._begun = True
-        return await self._log.append(topic, records, whole=True)
+        over = asyncio.create_task(self._over.wait())
+        told = asyncio.create_task(self._log.append(topic, records, whole=True))
+        await asyncio.wait((over, told), return_when=asyncio.FIRST_COMPLETED)
+        if over.done():
+            told.cancel()
+            raise Aborted("another process has taken over; try again")
+        over.cancel()
+        return told.result()
 
     def _commit(self) -> None:
         reach("request.before_commit")
@@ -218,8 +230,10 @@ class KafkaTransaction:
             return False
         return True
 
-    def _end(self) -> None:
-        self.over = True
+    def _shut_out(self) -> None:
+        """Told by a thread of the client."""
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._over.set)
 
 
 class _MemberLog:
