@@ -1,10 +1,11 @@
-"""R4 and R5: what HTTP, the schema and the token cost where records come in."""
+"""R4, R5 and R19: what HTTP, the schema, the token and a key cost where records come in."""
 
 import json
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -70,7 +71,7 @@ def many_against_producer(around: Surroundings) -> Iterator[Turns]:
     with ready_ingress(around) as url:
 
         def ours() -> float:
-            return MANY * load.rate(url, sent, connections=CONNECTIONS, requests=MANY_REQUESTS)
+            return MANY * load.rate(url, lambda: sent, connections=CONNECTIONS, requests=MANY_REQUESTS)
 
         yield Turns(ours=ours, theirs=lambda: produced(around.kafka, MANY * MANY_REQUESTS))
 
@@ -83,9 +84,29 @@ def one_against_echo(around: Surroundings) -> Iterator[Turns]:
     with ready_ingress(around) as ingress, peer(echo, around) as bare:
         await_ready(bare)
         yield Turns(
-            ours=lambda: load.rate(ingress, ask, connections=CONNECTIONS, requests=ONE_REQUESTS),
-            theirs=lambda: load.rate(bare, same, connections=CONNECTIONS, requests=ONE_REQUESTS),
+            ours=lambda: ones(ingress, lambda: ask),
+            theirs=lambda: ones(bare, lambda: same),
         )
+
+
+def ones(url: str, sent: load.Sent) -> float:
+    return load.rate(url, sent, connections=CONNECTIONS, requests=ONE_REQUESTS)
+
+
+@contextmanager
+def with_key(around: Surroundings, *, records: int, requests: int) -> Iterator[Turns]:
+    body = b"\n".join(order(number) for number in range(records))
+    plain = load.request("POST", PATH, body, NDJSON)
+
+    def keyed() -> bytes:
+        return load.request("POST", PATH, body, NDJSON, f"Idempotency-Key: {uuid.uuid4()}")
+
+    with ready_ingress(around) as url:
+
+        def rate(sent: load.Sent) -> float:
+            return load.rate(url, sent, connections=CONNECTIONS, requests=requests)
+
+        yield Turns(ours=lambda: rate(keyed), theirs=lambda: rate(lambda: plain))
 
 
 def produced(kafka: str, records: int) -> float:
@@ -127,4 +148,22 @@ R5 = Contest(
     unit="/s",
     target=0.33,
     begin=one_against_echo,
+)
+R19 = Contest(
+    key="R19",
+    what=f"requests of {MANY} records with an Idempotency-Key",
+    ours="ingress, each once",
+    theirs="ingress, without a key",
+    unit="/s",
+    target=0.5,
+    begin=partial(with_key, records=MANY, requests=MANY_REQUESTS),
+)
+R19O = Contest(
+    key="R19o",
+    what="the same, of one record",
+    ours="ingress, each once",
+    theirs="ingress, without a key",
+    unit="/s",
+    target=0.2,
+    begin=partial(with_key, records=1, requests=ONE_REQUESTS),
 )

@@ -1,17 +1,22 @@
-"""Sends the same HTTP request again and again over many connections, as cheaply as Python can."""
+"""Sends HTTP requests one after the other over many connections, as cheaply as Python can."""
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 END_OF_HEAD = b"\r\n\r\n"
 LENGTH = b"content-length: "
 
 
-def request(method: str, path: str, body: bytes, kind: str) -> bytes:
-    head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: {kind}\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+Sent = Callable[[], bytes]
+
+
+def request(method: str, path: str, body: bytes, kind: str, *more: str) -> bytes:
+    """`more`: further lines of its head."""
+    lines = (f"{method} {path} HTTP/1.1", "Host: bench", f"Content-Type: {kind}", *more)
+    head = "\r\n".join((*lines, f"Content-Length: {len(body)}"))
+    return head.encode() + END_OF_HEAD + body
 
 
 def place_of(url: str) -> tuple[str, int]:
@@ -20,12 +25,12 @@ def place_of(url: str) -> tuple[str, int]:
     return address.hostname, address.port
 
 
-def rate(url: str, sent: bytes, *, connections: int, requests: int) -> float:
-    """Requests per second that were answered with 200."""
+def rate(url: str, sent: Sent, *, connections: int, requests: int) -> float:
+    """Requests per second that were answered with 200; `sent` gives the next one."""
     return asyncio.run(_rate(url, sent, connections, requests))
 
 
-async def _rate(url: str, sent: bytes, connections: int, requests: int) -> float:
+async def _rate(url: str, sent: Sent, connections: int, requests: int) -> float:
     host, port = place_of(url)
     streams = [await asyncio.open_connection(host, port) for _ in range(connections)]
     left = iter(range(requests))
@@ -39,10 +44,10 @@ async def _rate(url: str, sent: bytes, connections: int, requests: int) -> float
 
 
 async def _repeat(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: bytes, left: Iterator[int]
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sent: Sent, left: Iterator[int]
 ) -> None:
     for _ in left:
-        writer.write(sent)
+        writer.write(sent())
         head = await reader.readuntil(END_OF_HEAD)
         body = await reader.readexactly(_length(head))
         if not head.startswith(b"HTTP/1.1 200"):
