@@ -71,7 +71,9 @@ def many_against_producer(around: Surroundings) -> Iterator[Turns]:
     with ready_ingress(around) as url:
 
         def ours() -> float:
-            return MANY * load.rate(url, lambda: sent, connections=CONNECTIONS, requests=MANY_REQUESTS)
+            return MANY * load.rate(
+                url, lambda: sent, connections=CONNECTIONS, requests=MANY_REQUESTS
+            )
 
         yield Turns(ours=ours, theirs=lambda: produced(around.kafka, MANY * MANY_REQUESTS))
 

@@ -26,10 +26,12 @@ from unit.ingress.fakes import (
     unsealed,
 )
 from unit.ingress.graves import FakeLetters, FakeReplayLog
+from unit.ingress.repeating import World
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.adapters.propose_http import propose_router
+from waybill_ingress.adapters.repeats_http import RepeatsHttp
 from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
@@ -37,6 +39,7 @@ from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.rows import RowLimits
@@ -81,16 +84,19 @@ def make_app(
     graves = letters or FakeLetters()
     replays = Replays(known, graves, FakeReplayLog(kafka), sealing, sealing)
     commands, told = Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()
+    process = World().process()
+    repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
     routers = [
-        records_router(writer, body_bytes_max=BODY_BYTES_MAX),
+        records_router(writer, repeats, body_bytes_max=BODY_BYTES_MAX),
         tokens_router(
             TokenIssuer(known, kafka, mint),
             Merges(sealing),
+            repeats,
             body_bytes_max=BODY_BYTES_MAX,
         ),
-        pipelines_router(commands, told),
+        pipelines_router(commands, told, repeats),
         validate_router(commands, told),
-        replays_router(replays),
+        replays_router(replays, repeats),
         propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),
     ]
     return create_app("ingress", routers, Health(), keys=keys)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from waybill_ingress.app.ports import Log, Mint
+from waybill_ingress.app.ports import Log
 from waybill_ingress.core.keys import KeyedRequest
 from waybill_ingress.core.requests import Held, Place
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
@@ -43,6 +43,16 @@ class Said:
 
 BEGUN: Final = Said(status=0, headers={}, body=b"")
 """In place of the answer, as long as an operation is only begun."""
+
+
+class Draws(Protocol):
+    """The clock and the dice of this process."""
+
+    def now_ms(self) -> int: ...
+
+    def nonce(self) -> str:
+        """What was never given before."""
+        ...
 
 
 class Journal(Protocol):
@@ -105,12 +115,12 @@ CarryOut = Callable[[Turn], Awaitable[Said]]
 
 class Repeats:
     def __init__(
-        self, journal: Journal, transactions: Transactions, mint: Mint, *, patience_ms: int
+        self, journal: Journal, transactions: Transactions, draws: Draws, *, patience_ms: int
     ) -> None:
         """`patience_ms`: so long a claim of another process is left alone."""
         self._journal = journal
         self._transactions = transactions
-        self._mint = mint
+        self._draws = draws
         self._patience_ms = patience_ms
         self._mine: set[str] = set()
         """Claims that are being carried out here."""
@@ -181,7 +191,7 @@ class Repeats:
             raise _reused()
         if held.place is None:
             if held.id not in self._given_up and (
-                held.id in self._mine or self._mint.now_ms() - held.at < self._patience_ms
+                held.id in self._mine or self._draws.now_ms() - held.at < self._patience_ms
             ):
                 raise _running()
             if held.id not in self._over:
@@ -197,12 +207,12 @@ class Repeats:
     async def _claimed(self, wanted: KeyedRequest, before: Held | None) -> Turn | None:
         """None if somebody else was first."""
         transaction = await self._transactions.next()
-        own = self._mint.nonce()
+        own = self._draws.nonce()
         claim = Claim(
             id=own,
             who=wanted.who,
             request=wanted.request,
-            at=self._mint.now_ms(),
+            at=self._draws.now_ms(),
             transactional_id=transaction.id,
             after=before.id if before is not None else NOBODY,
             root=before.root if before is not None else own,
@@ -255,7 +265,7 @@ class Repeats:
         return Answer(
             claim=claim.id,
             who=claim.who,
-            at=self._mint.now_ms(),
+            at=self._draws.now_ms(),
             operation=operation,
             status=said.status,
             headers=dict(said.headers),

@@ -1,0 +1,235 @@
+"""A request with a key is carried out once, in any order of what several processes do."""
+
+import asyncio
+import uuid
+from collections import Counter
+
+import pytest
+
+from unit.ingress.repeating import DAY_MS, Process, World
+from waybill_ingress.app.ports import Log
+from waybill_ingress.app.repeats import Repeats, Said
+from waybill_ingress.core.keys import KeyedRequest, keyed, read_key
+from waybill_ingress.core.rows import Record
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.problems import Slug
+
+PATIENCE_MS = 30_000
+SEEDS = 300
+KEYS = 3
+ASKED_MAX = 2_000
+
+
+def wanted(who: str, request: str = "same") -> KeyedRequest:
+    return KeyedRequest(who=who, request=request)
+
+
+def repeats_of(process: Process) -> Repeats:
+    return Repeats(process, process, process, patience_ms=PATIENCE_MS)
+
+
+class Client:
+    """Sends a request again and again until it is answered, and notes each answer."""
+
+    def __init__(self, world: World, ingresses: list[tuple[Process, Repeats]], key: str) -> None:
+        self._world = world
+        self._ingresses = ingresses
+        self._key = key
+        self.answers: list[bytes] = []
+
+    async def send(self) -> None:
+        for _ in range(ASKED_MAX):
+            alive = [repeats for process, repeats in self._ingresses if not process.killed]
+            try:
+                async with asyncio.timeout(0.05):
+                    said = await self._ask(self._world.dice.choice(alive))
+            except TimeoutError:
+                continue  # nobody answers: the next one is asked
+            except (Refusal, Retryable):
+                self._world.now_ms += PATIENCE_MS // 30
+                await asyncio.sleep(0)
+                continue
+            self.answers.append(said.body)
+            return
+        raise AssertionError("it is never answered")
+
+    async def _ask(self, repeats: Repeats) -> Said:
+        raise NotImplementedError
+
+
+class RecordsClient(Client):
+    async def _ask(self, repeats: Repeats) -> Said:
+        async def act(log: Log) -> Said:
+            await self._maybe_refused()
+            body = f"{next(self._world.ids)}".encode()
+            await log.append(self._key, [Record(0, None, body)])
+            await self._maybe_refused()
+            return Said(status=200, headers={}, body=body)
+
+        return await repeats.once(wanted(self._key), act)
+
+    async def _maybe_refused(self) -> None:
+        for _ in range(self._world.dice.randrange(20)):
+            await asyncio.sleep(0)
+        if self._world.dice.random() < 0.15:
+            raise Refusal(Slug.INVALID, "no")
+
+
+class CommandClient(Client):
+    async def _ask(self, repeats: Repeats) -> Said:
+        async def begin(log: Log) -> str:
+            operation = f"{next(self._world.ids)}"
+            await log.append(self._key, [Record(0, None, operation.encode())])
+            return operation
+
+        async def answer(operation: str) -> Said:
+            await asyncio.sleep(0)
+            if self._world.dice.random() < 0.2:
+                raise Retryable("nobody tells")
+            return Said(status=202, headers={}, body=operation.encode())
+
+        return await repeats.operation(wanted(self._key), begin, answer)
+
+
+@pytest.mark.parametrize("kind", [RecordsClient, CommandClient])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_whatever_happens_it_is_written_once_and_answered_the_same(
+    seed: int, kind: type[Client]
+) -> None:
+    world = World(seed)
+    processes = [world.process() for _ in range(3)]
+    ingresses = [(process, repeats_of(process)) for process in processes]
+    clients = [kind(world, ingresses, f"key-{n % KEYS}") for n in range(3 * KEYS)]
+
+    async def faults() -> None:
+        for _ in range(2):
+            for _ in range(world.dice.randrange(200)):
+                await asyncio.sleep(0)
+            hit = world.dice.choice(processes[1:])
+            hit.slow, hit.killed = not hit.slow, world.dice.random() < 0.5
+
+    async def play() -> None:
+        await asyncio.gather(faults(), *(client.send() for client in clients))
+
+    asyncio.run(play())
+    written = dict(world.records)
+    assert Counter(key for key, _ in world.records) == dict.fromkeys(written, 1)
+    for number, client in enumerate(clients):
+        assert client.answers == [written[f"key-{number % KEYS}"]]
+
+
+def run(repeats: Repeats, key: str, request: str = "same", *, refused: bool = False) -> Said:
+    async def act(log: Log) -> Said:
+        await log.append(key, [Record(0, None, b"row")])
+        if refused:
+            raise Refusal(Slug.INVALID, "no")
+        return Said(status=200, headers={"a": "b"}, body=uuid.uuid4().bytes)
+
+    async def ask() -> Said:
+        for _ in range(9):
+            try:
+                return await repeats.once(wanted(key, request), act)
+            except Retryable:
+                continue
+        raise AssertionError
+
+    return asyncio.run(ask())
+
+
+def test_a_key_that_is_old_is_new_again() -> None:
+    world = World()
+    one, other = world.process(), world.process()
+    first, late = repeats_of(one), repeats_of(other)
+    assert not run(first, "k").replayed
+    assert run(first, "k").replayed
+    world.now_ms += DAY_MS - 1
+    assert run(late, "k").replayed
+    world.now_ms += 2
+    assert not run(late, "k", "another request").replayed
+    assert run(first, "k", "another request").replayed
+    with pytest.raises(Refusal) as caught:
+        run(first, "k")
+    assert caught.value.slug is Slug.KEY_REUSED
+    assert len(world.records) == 2
+
+
+def test_beyond_their_number_the_oldest_keys_are_new_again_for_all() -> None:
+    world = World()
+    small, large = world.process(keys_max=2), world.process()
+    few, many = repeats_of(small), repeats_of(large)
+    for key in ("a", "b", "c"):
+        world.now_ms += 1
+        run(few, key)
+    assert run(many, "a").replayed
+    assert run(few, "c").replayed
+    world.now_ms += 1
+    again = run(few, "a")
+    assert not again.replayed
+    assert run(many, "a").body == again.body
+    assert Counter(key for key, _ in world.records) == {"a": 2, "b": 1, "c": 1}
+
+
+def test_what_is_refused_leaves_the_key_free() -> None:
+    world = World()
+    repeats = repeats_of(world.process())
+    with pytest.raises(Refusal):
+        run(repeats, "k", refused=True)
+    assert not run(repeats, "k", "mended").replayed
+    assert len(world.records) == 1
+
+
+def test_who_finds_out_by_itself_is_given_one_id_for_all_tries() -> None:
+    world = World()
+    repeats, ids = repeats_of(world.process()), []
+
+    async def act(id: str) -> Said:
+        ids.append(id)
+        if len(ids) < 3:
+            raise Retryable("nobody knows")
+        return Said(status=200, headers={}, body=b"done")
+
+    async def ask() -> Said:
+        for _ in range(20):
+            try:
+                return await repeats.once_by_id(wanted("k"), act)
+            except Retryable:
+                continue
+        raise AssertionError
+
+    assert asyncio.run(ask()).body == b"done"
+    assert len(set(ids)) == 1
+
+
+def test_keys_of_different_callers_never_meet() -> None:
+    def who(tenant: str, key_id: str | None, key: str) -> str:
+        caller = Caller(tenant=tenant, scopes=frozenset(), key_id=key_id)
+        return keyed(caller, key, method="POST", target="/", body=b"").who
+
+    found = [
+        who("t", "a", "k"), who("t", "b", "k"), who("u", "a", "k"), who("t", None, "k"),
+        who("t", "a", "kk"), who("ta", "", "k"), who("t", "ak", ""),
+    ]  # fmt: skip
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([""], "is empty"),
+        (["a" * 256], "has 256 characters"),
+        (["a\x7f"], "not printable"),
+        (["é"], "not printable"),
+        (["a", "a"], "more than once"),
+    ],
+)
+def test_a_key_that_is_none_is_named(given: list[str], said: str) -> None:
+    with pytest.raises(Refusal, match=said) as caught:
+        read_key(given)
+    assert caught.value.slug is Slug.BAD_IDEMPOTENCY_KEY
+
+
+def test_a_key_is_taken_as_it_is() -> None:
+    assert read_key([]) is None
+    assert read_key(["a" * 255]) == "a" * 255
+    assert read_key(['"quoted key"']) == '"quoted key"'
