@@ -26,6 +26,7 @@ from waybill_shared.contract.events import (
     from_vector,
 )
 from waybill_shared.contract.replays import Replay, ReplayedRecord
+from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.slots import SLOT_VERSION
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import Action, OperationState
@@ -349,4 +350,30 @@ def make_replay(*records: ReplayedRecord, token: str = "wb1.token") -> Replay:
         request_id="r",
         token=token,
         records=records or (make_replayed(),),
+    )
+
+
+def make_claim(id: str = "c") -> RequestClaim:
+    return RequestClaim(
+        id=id,
+        who="w",
+        request="r",
+        at=NOW,
+        transactional_id="waybill/ingress/write/p/1",
+        after="",
+        root=id,
+        begun="",
+        forgets_before=0,
+    )
+
+
+def make_answer(claim: str = "c") -> RequestAnswer:
+    return RequestAnswer(
+        claim=claim,
+        who="w",
+        at=NOW,
+        operation="",
+        status=200,
+        headers={"content-type": "application/json"},
+        body=b"{}",
     )

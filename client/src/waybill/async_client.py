@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,7 +33,14 @@ from waybill.proposals import Proposal
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, AsyncToken, text_of
-from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, WAIT_TIMEOUT_S, AsyncTimer, Patience
+from waybill.waiting import (
+    ANSWER_WAIT_S,
+    MOMENT_S_MAX,
+    REPEAT_S,
+    WAIT_TIMEOUT_S,
+    AsyncTimer,
+    Patience,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,6 +76,7 @@ class AsyncClient:
         *,
         api_key: str | None = None,
         timeout_s: float = TIMEOUT_S,
+        repeat_s: float = REPEAT_S,
         transport: "httpx2.AsyncBaseTransport | None" = None,
         clock: AsyncTimer | None = None,
     ) -> None:
@@ -82,6 +91,7 @@ class AsyncClient:
             transport=transport,
         )
         self._generations = Generations()
+        self._repeat_s = repeat_s
         self._clock = clock or AsyncSystemClock()
 
     @property
@@ -108,6 +118,7 @@ class AsyncClient:
         atomic: bool = False,
         request_id: str | None = None,
         generation: int | None = None,
+        key: str | None = None,
     ) -> AsyncReceipt:
         """Send records, as dicts, dataclasses or JSON lines, in one request.
 
@@ -120,9 +131,15 @@ class AsyncClient:
         """
         if_match = self._generations.if_match(pipeline, generation)
         question = questions.send(
-            pipeline, input, records, atomic=atomic, request_id=request_id, if_match=if_match
+            pipeline,
+            input,
+            records,
+            atomic=atomic,
+            request_id=request_id,
+            if_match=if_match,
+            key=self._key(key),
         )
-        return AsyncReceipt.read(await self._ask(question), self._hold)
+        return AsyncReceipt.read(await self._write(question), self._hold)
 
     def token(self, text: str) -> AsyncToken:
         """The token that was stored as text; asks nothing. Unusable: the text cannot be one."""
@@ -297,6 +314,16 @@ class AsyncClient:
     async def _change(self, question: questions.Question, wait_s: float) -> Operation:
         plan = plans.change(question, wait_s, self._patience(MOMENT_S_MAX))
         return self._generations.learn(await self._run(plan))
+
+    def _key(self, given: str | None) -> str | None:
+        """Without one a request must not be repeated."""
+        return given if given is not None or not self._repeat_s else str(uuid.uuid4())
+
+    async def _write(self, question: questions.Question) -> Fields:
+        if not self._repeat_s:
+            return await self._ask(question)
+        patience = self._patience(self._repeat_s)
+        return await self._run(plans.write(question, patience, self._heard))
 
     async def _ask(self, question: questions.Question) -> Fields:
         return await self._run(plans.ask(question, self._patience(MOMENT_S_MAX)))

@@ -1,9 +1,11 @@
 """The SDK's `Client`: every question to Waybill as a method. Its twin is `AsyncClient`.
 
-Never repeats what changes something: only questions are asked again after a dropped connection.
+Never repeats what changes something, except a `send`, which has a key: what is sent twice is kept
+once.
 """
 
 import os
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +29,7 @@ from waybill.tokens import AnyToken, Token, text_of
 from waybill.waiting import (
     ANSWER_WAIT_S,
     MOMENT_S_MAX,
+    REPEAT_S,
     WAIT_TIMEOUT_S,
     Patience,
     SystemTimer,
@@ -63,10 +66,14 @@ class Client:
         *,
         api_key: str | None = None,
         timeout_s: float = TIMEOUT_S,
+        repeat_s: float = REPEAT_S,
         transport: "httpx2.BaseTransport | None" = None,
         clock: Timer | None = None,
     ) -> None:
         """`url`: else WAYBILL_URL, else the stack around the folder, else 127.0.0.1:8080.
+
+        `repeat_s`: so long a `send` is repeated when no answer comes, or Waybill is not ready; 0:
+        never, and it has no key then.
 
         `api_key`: else WAYBILL_API_KEY, else none is sent. `transport` and `clock` are for tests.
         """
@@ -77,6 +84,7 @@ class Client:
             transport=transport,
         )
         self._generations = Generations()
+        self._repeat_s = repeat_s
         self._clock = clock or SystemTimer()
 
     @property
@@ -103,21 +111,31 @@ class Client:
         atomic: bool = False,
         request_id: str | None = None,
         generation: int | None = None,
+        key: str | None = None,
     ) -> Receipt:
         """Send records, as dicts, dataclasses or JSON lines, in one request.
 
         Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not
         fit the input the good are kept and the bad named in the receipt; when all are bad, Invalid
         is raised and nothing is kept; with `atomic` also when one is bad. NotFound: no such
-        pipeline or input. TooLarge: send less at once. After NoAnswer or Unreachable it is not
-        known whether they were kept. The token is of this `generation` of the pipeline at least;
-        else of what this client has last changed.
+        pipeline or input. TooLarge: send less at once. The token is of this `generation` of the
+        pipeline at least; else of what this client has last changed.
+
+        It has a key of its own, and is repeated safely when a connection breaks: the records are
+        kept once. After NoAnswer or Unreachable it is not known whether they were; with a `key` of
+        yours you can send the very same records again, for a day, and have them kept once.
         """
         if_match = self._generations.if_match(pipeline, generation)
         question = questions.send(
-            pipeline, input, records, atomic=atomic, request_id=request_id, if_match=if_match
+            pipeline,
+            input,
+            records,
+            atomic=atomic,
+            request_id=request_id,
+            if_match=if_match,
+            key=self._key(key),
         )
-        return Receipt.read(self._ask(question), self._hold)
+        return Receipt.read(self._write(question), self._hold)
 
     def token(self, text: str) -> Token:
         """The token that was stored as text; asks nothing. Unusable: the text cannot be one."""
@@ -302,6 +320,16 @@ class Client:
     def _change(self, question: questions.Question, wait_s: float) -> Operation:
         plan = plans.change(question, wait_s, self._patience(MOMENT_S_MAX))
         return self._generations.learn(self._run(plan))
+
+    def _key(self, given: str | None) -> str | None:
+        """Without one a request must not be repeated."""
+        return given if given is not None or not self._repeat_s else str(uuid.uuid4())
+
+    def _write(self, question: questions.Question) -> Fields:
+        if not self._repeat_s:
+            return self._ask(question)
+        patience = self._patience(self._repeat_s)
+        return self._run(plans.write(question, patience, self._heard))
 
     def _ask(self, question: questions.Question) -> Fields:
         return self._run(plans.ask(question, self._patience(MOMENT_S_MAX)))

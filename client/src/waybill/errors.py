@@ -27,8 +27,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 MOMENTARY = frozenset(
-    {"pipeline_not_ready", "input_not_ready", "pipeline_behind", "too_many_checks"}
+    {
+        "pipeline_not_ready",
+        "input_not_ready",
+        "pipeline_behind",
+        "too_many_checks",
+        "request_running",
+    }
 )
+
+FOR_PEOPLE = frozenset({"topic_recreated", "command_given_up"})
 
 if TYPE_CHECKING:
     from waybill.models import FailedRecord, Fault, Rejected
@@ -125,6 +133,11 @@ class NotReady(ProblemError):
         """Nothing was done, and in a moment it will be: it is not known everywhere yet what was
         changed, or others come first."""
         return self.type.rpartition(":")[2] in MOMENTARY
+
+    @property
+    def for_people(self) -> bool:
+        """It stays so until somebody does something."""
+        return self.type.rpartition(":")[2] in FOR_PEOPLE
 
 
 class KafkaAway(WaybillError):

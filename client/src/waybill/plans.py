@@ -58,6 +58,22 @@ def ask(question: Question, patience: Patience, held_s: float = 0.0) -> Plan[Fie
             yield Pause(patience.endure(error))
 
 
+def write(question: Question, patience: Patience, heard: Heard) -> Plan[Fields]:
+    """The answer to a question that has a key, so that it may be put again: after a connection that
+    broke, and as long as Waybill is not ready. What somebody must mend first is told at once."""
+    while True:
+        try:
+            return (yield from _ask(question))
+        except Unreachable as error:
+            if not heard():
+                raise
+            yield Pause(patience.endure(error))
+        except NotReady as error:
+            if error.for_people:
+                raise
+            yield Pause(patience.endure(error))
+
+
 def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operation]:
     """The change as it is after `wait_s`, at latest: one that was taken and then refused is a
     failed operation, as it is when it is asked for later."""

@@ -6,6 +6,7 @@ Reading one never raises: what is no problem document is told by None.
 from collections.abc import Mapping
 
 from waybill.errors import (
+    MOMENTARY,
     Conflict,
     Expired,
     Invalid,
@@ -49,9 +50,12 @@ def problem_from(
         title = f"the service behind the gateway does not answer (HTTP {status})"
         return NotReady(status=status, type="about:blank", title=title, retry_after_s=wait_s)
     try:
+        slug = body.text_or_none("type") or "about:blank"
+        if slug.rpartition(":")[2] in MOMENTARY:
+            kind = NotReady
         return kind(
             status=status,
-            type=body.text_or_none("type") or "about:blank",
+            type=slug,
             title=body.text_or_none("title") or f"HTTP {status}",
             detail=body.text_or_none("detail"),
             hint=body.text_or_none("hint"),

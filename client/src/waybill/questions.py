@@ -11,6 +11,7 @@ from waybill.ndjson import Record, encode
 from waybill.tokens import AnyToken, text_of
 
 PATH_TOKEN_CHARACTERS_MAX = 4_096  # a longer token goes into a body: proxies cut long addresses
+KEY_CHARACTERS_MAX = 255
 JSON = {"Content-Type": "application/json"}
 
 
@@ -33,6 +34,7 @@ def send(
     atomic: bool = False,
     request_id: str | None = None,
     if_match: str | None = None,
+    key: str | None = None,
 ) -> Question:
     body = encode(records)
     if not body:
@@ -42,9 +44,17 @@ def send(
         headers["X-Request-Id"] = request_id
     if if_match is not None:
         headers["If-Match"] = if_match
+    if key is not None:
+        headers["Idempotency-Key"] = key_of(key)
     path = f"{_pipeline_path(pipeline)}/inputs/{quote(input, safe='')}/records"
     params = {"atomic": "true"} if atomic else None
     return Question(method="POST", path=path, content=body, params=params, headers=headers)
+
+
+def key_of(key: str) -> str:
+    if not (0 < len(key) <= KEY_CHARACTERS_MAX and key.isascii() and key.isprintable()):
+        raise Unusable(f"a key is 1 to {KEY_CHARACTERS_MAX} printable characters of ASCII")
+    return key
 
 
 def token_for(

@@ -15,6 +15,7 @@ BACKOFF_S_FIRST = 0.1
 BACKOFF_S_MAX = 2.0  # a restarted stack is noticed within this
 ANSWER_WAIT_S = 1.0  # for a change: what needs no new driver is done by then
 MOMENT_S_MAX = 30.0  # for what Waybill says is only a matter of moments
+REPEAT_S = 120.0  # for a write that has a key: longer than another ingress waits to take it over
 RETRY_AFTER_S_MAX = 30.0  # a larger Retry-After is looked at sooner
 
 

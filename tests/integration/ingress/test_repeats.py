@@ -1,11 +1,15 @@
 """Writes with an Idempotency-Key, on a broker: once, whoever is killed, and answered the same."""
 
+import json
 import os
+import random
 import signal
+import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +17,10 @@ import httpx2
 import pytest
 
 from integration.conftest import Serving, StartService, Surroundings, serving
+from integration.ingress.dropping import DroppingRoad, every, sometimes
 from integration.ingress.test_records import NDJSON, Known, make_pipeline, opened, stored
 from integration.waiting import eventually
+from waybill import Client
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Command
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
@@ -22,6 +28,8 @@ from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.process.failpoints import FOLDER, REACHED
 
 PATIENCE_S = 2
+SENDS = 1_000
+KEYS, CLIENTS, REQUESTS = 50, 200, 50
 WAIT_S = 60.0
 ROWS = '{"order_id": 1, "customer": "ada"}\n{"order_id": 2, "customer": "bob"}\nx\n'
 
@@ -108,6 +116,7 @@ class Process:
 
     def __init__(self, started: Serving, points: Path) -> None:
         self.pid = started.pid
+        self.port = int(started.url.rpartition(":")[2])
         self._points = points
         self.http = httpx2.Client(base_url=started.url, timeout=WAIT_S)
 
@@ -297,3 +306,76 @@ def test_killed_while_it_waits_for_the_end_of_a_command_it_was_sent_once(
     again = done(lambda: other.post(path, headers=headers))
     assert again.status_code == 202, again.text
     assert commands(surroundings)[before:] == [again.json()["operation"]]
+
+
+def test_the_sdk_sends_each_record_once_over_a_road_that_loses_every_third_answer(
+    surroundings: Surroundings, known: Known, ingress: httpx2.Client
+) -> None:
+    marks = [uuid.uuid4().hex for _ in range(SENDS)]
+    port = ingress.base_url.port
+    assert port is not None
+    with DroppingRoad(lambda: port, every(3)) as road, Client(road.url) as client:
+        client.token_for(known.record.name, input="orders")  # it has heard of Waybill
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda mark: sent(client, known, mark), marks))
+    assert all_written(surroundings, known, marks) == dict.fromkeys(marks, 1)
+
+
+def sent(client: Client, known: Known, mark: str) -> None:
+    assert client.send(known.record.name, "orders", [{"customer": mark}]).accepted == 1
+
+
+def all_written(around: Surroundings, known: Known, marks: list[str]) -> Counter[str]:
+    """How often each of these customers stands in the topic."""
+    values = (json.loads(value or b"{}") for _, value in stored(around, known.topic).values())
+    return Counter(value["customer"] for value in values if value.get("customer") in set(marks))
+
+
+def test_many_clients_with_few_keys_while_processes_are_killed_and_answers_lost(
+    surroundings: Surroundings, known: Known, tmp_path: Path
+) -> None:
+    marks = [uuid.uuid4().hex for _ in range(KEYS)]
+    dice = random.Random(4)
+    with ExitStack() as stack:
+        alive = [stack.enter_context(an_ingress(surroundings, tmp_path)) for _ in range(2)]
+        road = DroppingRoad(lambda: dice.choice(alive).port, sometimes(0.1, seed=5))
+        stack.enter_context(road)
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            asked = [pool.submit(ask_all, road.url, known, marks, n) for n in range(CLIENTS)]
+            for number in (0, 1, 0):
+                time.sleep(1.0)  # the faults come at any moment
+                os.kill(alive[number].pid, signal.SIGKILL)
+                alive[number] = stack.enter_context(an_ingress(surroundings, tmp_path))
+            answers = [each.result() for each in asked]
+    assert sum(map(len, answers)) == CLIENTS * REQUESTS
+    tokens: dict[str, set[str]] = {}
+    for mark, token in (each for answer in answers for each in answer):
+        tokens.setdefault(mark, set()).add(token)
+    assert {mark: len(found) for mark, found in tokens.items()} == dict.fromkeys(marks, 1)
+    assert all_written(surroundings, known, marks) == dict.fromkeys(marks, 1)
+    for mark, (token,) in tokens.items():
+        assert covered(surroundings, token) == set(written(surroundings, known, mark))
+
+
+def ask_all(url: str, known: Known, marks: list[str], seed: int) -> list[tuple[str, str]]:
+    """Each request until it is answered: its mark, and the token."""
+    dice, found = random.Random(seed), []
+    with httpx2.Client(base_url=url, timeout=WAIT_S) as client:
+        for mark in dice.choices(marks, k=REQUESTS):
+            answer = answered(client, known, mark)
+            found.append((mark, answer.json()["token"]))
+    return found
+
+
+def answered(client: httpx2.Client, known: Known, mark: str) -> httpx2.Response:
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        assert time.monotonic() < deadline
+        try:
+            answer = send(client, known, mark, f'{{"customer": "{mark}"}}')
+        except httpx2.TransportError:
+            continue
+        if answer.status_code == httpx2.codes.OK:
+            return answer
+        assert answer.status_code in (404, 409, 503), answer.text
+        time.sleep(0.05)

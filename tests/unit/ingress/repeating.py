@@ -8,12 +8,12 @@ from itertools import count
 
 from waybill_ingress.app.ports import Appended, Log
 from waybill_ingress.app.repeats import Aborted, NotDone
-from waybill_ingress.core.requests import Held, Place, Requests
+from waybill_ingress.core.requests import HeldKey, Place, Requests
 from waybill_ingress.core.rows import Record
-from waybill_shared.contract.requests import Answer, Claim
+from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 
 DAY_MS = 86_400_000
-Action = Callable[[Log], Awaitable[Answer]]
+Action = Callable[[Log], Awaitable[RequestAnswer]]
 
 
 @dataclass
@@ -22,8 +22,8 @@ class World:
 
     seed: int = 0
     now_ms: int = 10 * DAY_MS
-    claims: list[Claim] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    claims: list[RequestClaim] = field(default_factory=list)
+    answers: list[RequestAnswer] = field(default_factory=list)
     records: list[tuple[str, bytes]] = field(default_factory=list)
     fenced: set[str] = field(default_factory=set)
 
@@ -36,7 +36,7 @@ class World:
 
 
 class Process:
-    """An ingress: what it knows, and whether it is alive. Fulfils `Journal` and `Transactions`."""
+    """An ingress, which may be killed. Fulfils `RequestLog` and `Transactions`."""
 
     def __init__(self, world: World, requests: Requests) -> None:
         self.world = world
@@ -59,14 +59,14 @@ class Process:
     def nonce(self) -> str:
         return f"claim-{next(self.world.ids)}"
 
-    def held(self, who: str) -> Held | None:
+    def held(self, who: str) -> HeldKey | None:
         self._see(self.world.dice.random() < 0.5)
         return self._requests.held(who, self.world.now_ms)
 
     def forgets_before(self) -> int:
         return self._requests.forgets_before(self.world.now_ms)
 
-    async def claim(self, claim: Claim) -> Held | None:
+    async def claim(self, claim: RequestClaim) -> HeldKey | None:
         await self.pause()
         self.world.claims.append(claim)
         at = len(self.world.claims)
@@ -74,17 +74,17 @@ class Process:
         self._see_claims(at)
         return self._requests.held(claim.who, self.world.now_ms)
 
-    async def settle(self, held: Held) -> None:
+    async def settle(self, held: HeldKey) -> None:
         await self.pause()
         self.world.fenced.add(held.transactional_id)
         await self.pause()
         self._see(True)
 
-    async def answer(self, place: Place) -> Answer:
+    async def answer(self, place: Place) -> RequestAnswer:
         await self.pause()
         return self.world.answers[place[1]]
 
-    def note(self, answer: Answer, place: Place) -> None:
+    def note(self, answer: RequestAnswer, place: Place) -> None:
         self._requests.answered(answer, place)
 
     async def next(self) -> "Transaction":
@@ -112,7 +112,7 @@ class Transaction:
         self.over = False
         self._process = process
 
-    async def carry_out(self, action: Action) -> tuple[Answer, Place]:
+    async def carry_out(self, action: Action) -> tuple[RequestAnswer, Place]:
         process, world = self._process, self._process.world
         log = MemoryLog(process)
         if self.over:

@@ -8,7 +8,7 @@ import pytest
 
 from unit.ingress.repeating import DAY_MS, Process, World
 from waybill_ingress.app.ports import Log
-from waybill_ingress.app.repeats import Repeats, Said
+from waybill_ingress.app.repeats import HttpAnswer, Repeats
 from waybill_ingress.core.keys import KeyedRequest, keyed, read_key
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.callers import Caller
@@ -54,18 +54,18 @@ class Client:
             return
         raise AssertionError("it is never answered")
 
-    async def _ask(self, repeats: Repeats) -> Said:
+    async def _ask(self, repeats: Repeats) -> HttpAnswer:
         raise NotImplementedError
 
 
 class RecordsClient(Client):
-    async def _ask(self, repeats: Repeats) -> Said:
-        async def act(log: Log) -> Said:
+    async def _ask(self, repeats: Repeats) -> HttpAnswer:
+        async def act(log: Log) -> HttpAnswer:
             await self._maybe_refused()
             body = f"{next(self._world.ids)}".encode()
             await log.append(self._key, [Record(0, None, body)])
             await self._maybe_refused()
-            return Said(status=200, headers={}, body=body)
+            return HttpAnswer(status=200, headers={}, body=body)
 
         return await repeats.once(wanted(self._key), act)
 
@@ -77,17 +77,17 @@ class RecordsClient(Client):
 
 
 class CommandClient(Client):
-    async def _ask(self, repeats: Repeats) -> Said:
+    async def _ask(self, repeats: Repeats) -> HttpAnswer:
         async def begin(log: Log) -> str:
             operation = f"{next(self._world.ids)}"
             await log.append(self._key, [Record(0, None, operation.encode())])
             return operation
 
-        async def answer(operation: str) -> Said:
+        async def answer(operation: str) -> HttpAnswer:
             await asyncio.sleep(0)
             if self._world.dice.random() < 0.2:
                 raise Retryable("nobody tells")
-            return Said(status=202, headers={}, body=operation.encode())
+            return HttpAnswer(status=202, headers={}, body=operation.encode())
 
         return await repeats.operation(wanted(self._key), begin, answer)
 
@@ -119,14 +119,14 @@ def test_whatever_happens_it_is_written_once_and_answered_the_same(
         assert client.answers == [written[f"key-{number % KEYS}"]]
 
 
-def run(repeats: Repeats, key: str, request: str = "same", *, refused: bool = False) -> Said:
-    async def act(log: Log) -> Said:
+def run(repeats: Repeats, key: str, request: str = "same", *, refused: bool = False) -> HttpAnswer:
+    async def act(log: Log) -> HttpAnswer:
         await log.append(key, [Record(0, None, b"row")])
         if refused:
             raise Refusal(Slug.INVALID, "no")
-        return Said(status=200, headers={"a": "b"}, body=uuid.uuid4().bytes)
+        return HttpAnswer(status=200, headers={"a": "b"}, body=uuid.uuid4().bytes)
 
-    async def ask() -> Said:
+    async def ask() -> HttpAnswer:
         for _ in range(9):
             try:
                 return await repeats.once(wanted(key, request), act)
@@ -183,13 +183,13 @@ def test_who_finds_out_by_itself_is_given_one_id_for_all_tries() -> None:
     world = World()
     repeats, ids = repeats_of(world.process()), []
 
-    async def act(id: str) -> Said:
+    async def act(id: str) -> HttpAnswer:
         ids.append(id)
         if len(ids) < 3:
             raise Retryable("nobody knows")
-        return Said(status=200, headers={}, body=b"done")
+        return HttpAnswer(status=200, headers={}, body=b"done")
 
-    async def ask() -> Said:
+    async def ask() -> HttpAnswer:
         for _ in range(20):
             try:
                 return await repeats.once_by_id(wanted("k"), act)

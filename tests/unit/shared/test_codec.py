@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import (
+    make_answer,
     make_beat,
+    make_claim,
     make_command,
     make_commit,
     make_fact,
@@ -35,6 +37,8 @@ MESSAGES: list[Message] = [
     make_fence(),
     make_snapshot("{}"),
     make_replay(),
+    make_claim(),
+    make_answer(),
 ]
 RAW = codec.encode(make_fact(make_commit(outputs={("A", 0): 7})))
 

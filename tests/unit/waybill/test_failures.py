@@ -101,10 +101,9 @@ def test_nobody_listening_names_the_url_and_waybill_up(free_url: str) -> None:
 def test_a_connection_cut_in_the_answer_is_told_as_not_known(
     server: ScriptedServer, client: Client
 ) -> None:
-    path = f"{PATH}/inputs/orders/records"
-    server.answer("POST", path, Response(json={"token": "wb1.abc"}, cut=True))
+    server.answer("POST", f"{PATH}/stop", Response(json={"operation": "o"}, cut=True))
     with pytest.raises(Unreachable, match="whether the request was carried out is not known"):
-        client.send("orders", "orders", [{}])
+        client.stop("orders")
     assert len(server.requests) == 1, "what changes something is never repeated"
 
 

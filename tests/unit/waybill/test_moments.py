@@ -71,10 +71,10 @@ def test_the_asynchronous_client_asks_again_too(server: ScriptedServer, slug: st
 
 
 def test_moments_have_an_end(server: ScriptedServer, client: Client, clock: ManualClock) -> None:
-    server.answer("POST", RECORDS, not_now("pipeline_behind"))
+    server.answer("POST", "/v1/tokens", not_now("pipeline_behind"))
 
     with pytest.raises(NotReady, match="not now"):
-        client.send("orders", "orders", ROWS)
+        client.token_for("orders", input="orders")
 
     assert clock.now == MOMENT_S_MAX
 
@@ -82,10 +82,10 @@ def test_moments_have_an_end(server: ScriptedServer, client: Client, clock: Manu
 def test_a_refusal_that_may_have_been_carried_out_is_the_callers(
     server: ScriptedServer, client: Client, clock: ManualClock
 ) -> None:
-    server.answer("POST", RECORDS, not_now("temporarily_unavailable"))
+    server.answer("POST", "/v1/tokens", not_now("temporarily_unavailable"))
 
     with pytest.raises(NotReady):
-        client.send("orders", "orders", ROWS)
+        client.token_for("orders", input="orders")
 
     assert clock.slept == []
 

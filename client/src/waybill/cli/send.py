@@ -42,6 +42,8 @@ class Delivery:
     input: str
     output: Form
     generation: int | None = None
+    key: str | None = None
+    chunks: int = 0
     tokens: list[str] = field(default_factory=list)
     accepted: int = 0
     rejected: list[dict[str, object]] = field(default_factory=list)
@@ -95,7 +97,11 @@ class Delivery:
     def _send(self, client: "Client", chunk: Chunk) -> None:
         try:
             receipt = client.send(
-                self.pipeline, self.input, chunk.lines, generation=self.generation
+                self.pipeline,
+                self.input,
+                chunk.lines,
+                generation=self.generation,
+                key=self._next_key(),
             )
         except Invalid as problem:
             if not problem.rejected:
@@ -108,6 +114,11 @@ class Delivery:
         self.tokens.append(receipt.token)
         if self.output is Form.TABLE:
             render.data([receipt.token])
+
+    def _next_key(self) -> str | None:
+        """Each chunk has one: the first that which was given."""
+        self.chunks += 1
+        return self.key if self.key is None or self.chunks == 1 else f"{self.key}/{self.chunks}"
 
     def _reject(self, chunk: Chunk, rejected: Iterable[Rejected]) -> None:
         for row in rejected:
@@ -136,6 +147,13 @@ def send(
         ),
     ] = None,
     *,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            help="makes it safe to run the same command again, for a day: nothing is written twice",
+        ),
+    ] = None,
     generation: GenerationOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
@@ -145,6 +163,9 @@ def send(
     token of its own, printed as it comes; a chunk goes when it is full or the source ends. Rows
     that are rejected are told with their line number, the others are kept. With --wait, every
     token is followed until it is final.
+
+    When a connection breaks, a chunk is sent again by itself; it is never written twice. With --key
+    you can run the whole command again, with the same source.
 
     \b
     Example:
@@ -156,7 +177,9 @@ def send(
     Exit codes: 0 all accepted, with --wait: complete · 1 error, or a row was rejected · 2 usage ·
       3 dead-lettered or lost · 4 still in progress when the time was over · 5 unknown
     """
-    delivery = Delivery(pipeline=pipeline, input=input, output=output, generation=generation)
+    delivery = Delivery(
+        pipeline=pipeline, input=input, output=output, generation=generation, key=key
+    )
     try:
         with _lines(source) as lines, connect_to_change() as client:
             delivery.send_all(client, lines)

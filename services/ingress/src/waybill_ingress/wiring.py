@@ -8,7 +8,6 @@ from typing import Final
 from fastapi import FastAPI
 
 from waybill_ingress.adapters.http import records_router, tokens_router
-from waybill_ingress.adapters.journal import KafkaJournal
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
 from waybill_ingress.adapters.mint import RandomMint
@@ -18,6 +17,7 @@ from waybill_ingress.adapters.repeats_http import RepeatsHttp
 from waybill_ingress.adapters.replays import KafkaReplays
 from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.replies import FollowedAnswers
+from waybill_ingress.adapters.request_log import KafkaRequestLog
 from waybill_ingress.adapters.samples import KafkaSamples
 from waybill_ingress.adapters.transactions import KafkaTransactions
 from waybill_ingress.adapters.validate_http import validate_router
@@ -49,15 +49,15 @@ HOUR_MS: Final = 3_600_000
 
 def _repeats(
     settings: Settings, admin: KafkaAdmin, log: ProducerLog, mint: RandomMint
-) -> tuple[KafkaJournal, KafkaTransactions, RepeatsHttp]:
+) -> tuple[KafkaRequestLog, KafkaTransactions, RepeatsHttp]:
     """What is known of writes with a key, in whose transactions they are written, and both."""
     prefix, kept_ms = settings.topic_prefix, settings.ingress_keys_kept_h * HOUR_MS
     kept = Requests(keys_max=settings.ingress_keys_max, kept_ms=kept_ms)
-    journal = KafkaJournal(admin, prefix, log, kept, SystemClock())
+    requests = KafkaRequestLog(admin, prefix, log, kept, SystemClock())
     transactions = KafkaTransactions(admin, prefix, settings.producer_options())
     patience_ms = settings.ingress_key_patience_s * 1000
-    repeats = Repeats(journal, transactions, mint, patience_ms=patience_ms)
-    return journal, transactions, RepeatsHttp(repeats)
+    repeats = Repeats(requests, transactions, mint, patience_ms=patience_ms)
+    return requests, transactions, RepeatsHttp(repeats)
 
 
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, FollowedAnswers]:
@@ -88,7 +88,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         kafka, prefix, follower, registry.note_answered, since_ms=clock.now_ms()
     )
     records = Records(registry, log, topics, mint, settings.row_limits)
-    journal, transactions, repeats = _repeats(settings, admin, log, mint)
+    requests, transactions, repeats = _repeats(settings, admin, log, mint)
     replays = Replays(
         registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
@@ -104,11 +104,13 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         replays_router(replays, repeats),
         propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
-    health = Health(checks={"kafka": log.check, "pipelines": follower.check, "keys": journal.check})
+    health = Health(
+        checks={"kafka": log.check, "pipelines": follower.check, "keys": requests.check}
+    )
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:
-        async with answers.run(app), journal.run():
+        async with answers.run(app), requests.run():
             yield
             await transactions.close()
 

@@ -11,6 +11,7 @@ from waybill_shared.access.kafka import require_access
 from waybill_shared.http.monitor import serve_monitor
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.follower import FETCH_WAIT_MS
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.process.clock import SystemClock
@@ -48,7 +49,8 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
         partial(make_runner, settings, drivers, topics, uuid.uuid4().hex, admission=Admission()),
     )
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
-    consumer = make_consumer(admin.cluster, settings.group("stage_runner"))
+    options = {"fetch.wait.max.ms": FETCH_WAIT_MS}
+    consumer = make_consumer(admin.cluster, settings.group("stage_runner"), **options)
     stack.callback(consumer.close)
     stack.enter_context(rehearsal(settings))
     stack.callback(partial(drivers.stop_all, STOP_TIMEOUT_S))

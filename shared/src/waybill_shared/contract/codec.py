@@ -25,7 +25,7 @@ from waybill_shared.contract.events import (
     Snapshot,
 )
 from waybill_shared.contract.replays import Replay
-from waybill_shared.contract.requests import Answer, Claim
+from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.schemas import SCHEMAS
 
 MARKER = b"\xc3\x01"
@@ -41,8 +41,8 @@ TOPIC_OF: dict[type, str] = {
     Fence: "fences",
     Snapshot: "frontiers",
     Replay: "replays",
-    Claim: "requests",
-    Answer: "answers",
+    RequestClaim: "requests",
+    RequestAnswer: "answers",
 }
 
 M = TypeVar("M", bound=Message)

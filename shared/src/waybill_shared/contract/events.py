@@ -10,7 +10,7 @@ from typing import Final, Literal
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
-from waybill_shared.contract.requests import Answer, Claim
+from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.contract.words import Action, OperationState
 
@@ -337,8 +337,8 @@ Message = (
     | Fence
     | Snapshot
     | Replay
-    | Claim
-    | Answer
+    | RequestClaim
+    | RequestAnswer
 )
 
 

@@ -11,7 +11,7 @@ NOBODY: Final = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class RequestClaim:
     """`who` is the hash of an Idempotency-Key and of whose it is, `request` that of what was asked.
 
     `after` is the claim that this one takes over, `root` the first of those, `begun` the operation
@@ -32,7 +32,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RequestAnswer:
     """To the request of a claim. As long as its operation is only begun, `status` is 0."""
 
     claim: str

@@ -7,7 +7,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from waybill_ingress.app.ports import Log
-from waybill_ingress.app.repeats import Repeats, Said
+from waybill_ingress.app.repeats import HttpAnswer, Repeats
 from waybill_ingress.core.keys import CHARACTERS_MAX, HEADER, KeyedRequest, keyed, read_key
 from waybill_shared.contract.operations import OperationId, read_operation
 from waybill_shared.contract.problems import Slug
@@ -42,7 +42,7 @@ class RepeatsHttp:
         if wanted is None:
             return await act(None)
 
-        async def say(log: Log) -> Said:
+        async def say(log: Log) -> HttpAnswer:
             return _said(await act(log))
 
         return _response(await self._repeats.once(wanted, say))
@@ -55,7 +55,7 @@ class RepeatsHttp:
         if wanted is None:
             return await act(None)
 
-        async def say(id: str) -> Said:
+        async def say(id: str) -> HttpAnswer:
             return _said(await act(id))
 
         return _response(await self._repeats.once_by_id(wanted, say))
@@ -74,7 +74,7 @@ class RepeatsHttp:
         async def begun(log: Log) -> str:
             return str(await begin(log))
 
-        async def say(text: str) -> Said:
+        async def say(text: str) -> HttpAnswer:
             operation = read_operation(text)
             assert operation is not None
             return _said(await answer(operation))
@@ -91,11 +91,11 @@ def _wanted(request: Request, body: bytes) -> KeyedRequest | None:
     return keyed(caller(request), key, method=request.method, target=target, body=body)
 
 
-def _said(response: Response) -> Said:
+def _said(response: Response) -> HttpAnswer:
     headers = {n: v for n, v in response.headers.items() if n != "content-length"}
-    return Said(status=response.status_code, headers=headers, body=bytes(response.body))
+    return HttpAnswer(status=response.status_code, headers=headers, body=bytes(response.body))
 
 
-def _response(said: Said) -> Response:
+def _response(said: HttpAnswer) -> Response:
     headers: Mapping[str, str] = {REPLAYED: "true"} if said.replayed else {}
     return Response(said.body, said.status, {**said.headers, **headers})

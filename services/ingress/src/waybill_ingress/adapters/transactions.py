@@ -9,7 +9,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
@@ -22,7 +22,7 @@ from waybill_ingress.core.requests import Place
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.requests import Answer
+from waybill_shared.contract.requests import RequestAnswer
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import claim_transactions
 from waybill_shared.kafka.errors import explain
@@ -37,7 +37,7 @@ CLAIM_TIMEOUT_S: Final = 10.0
 COMMIT_TIMEOUT_S: Final = 10.0
 AT_ONCE: Final = 4
 UNSURE: Final = "it is not known whether it was written: send it again with the same key"
-Action = Callable[[Log], Awaitable[Answer]]
+Action = Callable[[Log], Awaitable[RequestAnswer]]
 
 
 class KafkaTransactions:
@@ -97,10 +97,19 @@ class _Member:
     """One of those that share a transaction. `touched`: it has written something."""
 
     action: Action
-    done: "asyncio.Future[tuple[Answer, Place]]"
+    done: "asyncio.Future[tuple[RequestAnswer, Place]]"
     touched: bool = False
-    answer: Answer | None = None
-    error: Exception | None = field(default=None)
+    answer: RequestAnswer | None = None
+    error: Exception | None = None
+
+    def tell(self, place: Place) -> None:
+        assert self.answer is not None
+        if not self.done.done():  # else nobody waits any more
+            self.done.set_result((self.answer, place))
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
 
 
 class KafkaTransaction:
@@ -133,7 +142,7 @@ class KafkaTransaction:
     def close(self) -> None:
         self._log.__exit__()
 
-    async def carry_out(self, action: Action) -> tuple[Answer, Place]:
+    async def carry_out(self, action: Action) -> tuple[RequestAnswer, Place]:
         if self.over:
             raise Aborted("the transaction is over; try again")
         member = _Member(action, asyncio.get_running_loop().create_future())
@@ -161,15 +170,14 @@ class KafkaTransaction:
                 places = await self._tell(good)
                 await asyncio.to_thread(self._commit)
                 for member, place in zip(good, places, strict=True):
-                    assert member.answer is not None
-                    member.done.set_result((member.answer, place))
+                    member.tell(place)
         except NotDone as error:
             self._over.set()
             sure = await asyncio.to_thread(self._abort) if isinstance(error, Aborted) else False
             _fail(good, error if sure else NotDone(f"{UNSURE} ({error})"))
         for member in bad:
             assert member.error is not None
-            member.done.set_exception(member.error)
+            member.fail(member.error)
 
     async def _act(self, member: _Member) -> None:
         try:
@@ -248,5 +256,4 @@ class _MemberLog:
 
 def _fail(members: Sequence[_Member], error: NotDone) -> None:
     for member in members:
-        if not member.done.done():
-            member.done.set_exception(type(error)(str(error)))
+        member.fail(type(error)(str(error)))  # each its own: whoever raises one adds to it

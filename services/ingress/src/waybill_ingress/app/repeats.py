@@ -12,10 +12,10 @@ from typing import Final, Protocol
 
 from waybill_ingress.app.ports import Log
 from waybill_ingress.core.keys import KeyedRequest
-from waybill_ingress.core.requests import Held, Place
+from waybill_ingress.core.requests import HeldKey, Place
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.requests import NOBODY, Answer, Claim
+from waybill_shared.contract.requests import NOBODY, RequestAnswer, RequestClaim
 from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Aborted(NotDone):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class HttpAnswer:
     """An answer of HTTP."""
 
     status: int
@@ -41,7 +41,7 @@ class Said:
     replayed: bool = False
 
 
-BEGUN: Final = Said(status=0, headers={}, body=b"")
+BEGUN: Final = HttpAnswer(status=0, headers={}, body=b"")
 """In place of the answer, as long as an operation is only begun."""
 
 
@@ -55,10 +55,10 @@ class Draws(Protocol):
         ...
 
 
-class Journal(Protocol):
+class RequestLog(Protocol):
     """The log of claims and answers, and what is known of it. Each call may raise Retryable."""
 
-    def held(self, who: str) -> Held | None:
+    def held(self, who: str) -> HeldKey | None:
         """What was known of the key a moment ago."""
         ...
 
@@ -66,17 +66,17 @@ class Journal(Protocol):
         """Claims that are older are not known here."""
         ...
 
-    async def claim(self, claim: Claim) -> Held | None:
+    async def claim(self, claim: RequestClaim) -> HeldKey | None:
         """Put it into the log; who has the key then."""
         ...
 
-    async def settle(self, held: Held) -> None:
+    async def settle(self, held: HeldKey) -> None:
         """Shut out who has claimed it; then all that it has ever answered is known here."""
         ...
 
-    async def answer(self, place: Place) -> Answer: ...
+    async def answer(self, place: Place) -> RequestAnswer: ...
 
-    def note(self, answer: Answer, place: Place) -> None:
+    def note(self, answer: RequestAnswer, place: Place) -> None:
         """It stands there, by what this process has heard of its own transaction."""
         ...
 
@@ -87,7 +87,9 @@ class Transaction(Protocol):
     @property
     def id(self) -> str: ...
 
-    async def carry_out(self, action: Callable[[Log], Awaitable[Answer]]) -> tuple[Answer, Place]:
+    async def carry_out(
+        self, action: Callable[[Log], Awaitable[RequestAnswer]]
+    ) -> tuple[RequestAnswer, Place]:
         """What it writes to the log that it is given counts with its answer, or not at all. Raises
         what `action` raises, and nothing counts; NotDone or Aborted, also for what another one of
         the same transaction has done."""
@@ -104,21 +106,21 @@ class Transactions(Protocol):
 class Turn:
     """Of whoever has the key."""
 
-    claim: Claim
+    claim: RequestClaim
     transaction: Transaction
     keeps: bool = False
     """Something has been done that counts, or may: the key is not given back without an answer."""
 
 
-CarryOut = Callable[[Turn], Awaitable[Said]]
+CarryOut = Callable[[Turn], Awaitable[HttpAnswer]]
 
 
 class Repeats:
     def __init__(
-        self, journal: Journal, transactions: Transactions, draws: Draws, *, patience_ms: int
+        self, requests: RequestLog, transactions: Transactions, draws: Draws, *, patience_ms: int
     ) -> None:
         """`patience_ms`: so long a claim of another process is left alone."""
-        self._journal = journal
+        self._requests = requests
         self._transactions = transactions
         self._draws = draws
         self._patience_ms = patience_ms
@@ -129,18 +131,22 @@ class Repeats:
         self._over: set[str] = set()
         """Those of them that can have no answer."""
 
-    async def once(self, wanted: KeyedRequest, act: Callable[[Log], Awaitable[Said]]) -> Said:
+    async def once(
+        self, wanted: KeyedRequest, act: Callable[[Log], Awaitable[HttpAnswer]]
+    ) -> HttpAnswer:
         """All that it does is to write to that log."""
 
-        async def carry_out(turn: Turn) -> Said:
+        async def carry_out(turn: Turn) -> HttpAnswer:
             return await self._answer(turn, act)
 
         return await self._turns(wanted, carry_out)
 
-    async def once_by_id(self, wanted: KeyedRequest, act: Callable[[str], Awaitable[Said]]) -> Said:
+    async def once_by_id(
+        self, wanted: KeyedRequest, act: Callable[[str], Awaitable[HttpAnswer]]
+    ) -> HttpAnswer:
         """It finds out by itself what was done for the id that it is given."""
 
-        async def carry_out(turn: Turn) -> Said:
+        async def carry_out(turn: Turn) -> HttpAnswer:
             turn.keeps = True
             try:
                 said = await act(turn.claim.root)
@@ -155,23 +161,23 @@ class Repeats:
         self,
         wanted: KeyedRequest,
         begin: Callable[[Log], Awaitable[str]],
-        answer: Callable[[str], Awaitable[Said]],
-    ) -> Said:
+        answer: Callable[[str], Awaitable[HttpAnswer]],
+    ) -> HttpAnswer:
         """An operation is begun once; `answer` waits for its end, and refuses nothing."""
 
-        async def carry_out(turn: Turn) -> Said:
+        async def carry_out(turn: Turn) -> HttpAnswer:
             operation = turn.claim.begun or await self._begin(turn, begin)
             turn.keeps = True
             return await self._answer(turn, _at_hand(await answer(operation)))
 
         return await self._turns(wanted, carry_out)
 
-    async def _turns(self, wanted: KeyedRequest, carry_out: CarryOut) -> Said:
+    async def _turns(self, wanted: KeyedRequest, carry_out: CarryOut) -> HttpAnswer:
         """Another turn follows one of which it is not known here what has become of it."""
         for left in reversed(range(ATTEMPTS)):
             held = await self._found(wanted)
             if held is not None and held.place is not None:
-                return _repeated(await self._journal.answer(held.place))
+                return _repeated(await self._requests.answer(held.place))
             turn = await self._claimed(wanted, held)
             if turn is None:
                 continue
@@ -182,9 +188,9 @@ class Repeats:
                     raise
         raise _running()
 
-    async def _found(self, wanted: KeyedRequest) -> Held | None:
+    async def _found(self, wanted: KeyedRequest) -> HeldKey | None:
         """Who has the key, with an answer or shut out."""
-        held = self._journal.held(wanted.who)
+        held = self._requests.held(wanted.who)
         if held is None:
             return None
         if held.request != wanted.request:
@@ -195,20 +201,20 @@ class Repeats:
             ):
                 raise _running()
             if held.id not in self._over:
-                await self._journal.settle(held)
+                await self._requests.settle(held)
             self._given_up.discard(held.id)
             self._over.discard(held.id)
-            settled = self._journal.held(wanted.who)
+            settled = self._requests.held(wanted.who)
             if settled is not None and settled.id != held.id:
                 raise _running()
             return settled
         return held
 
-    async def _claimed(self, wanted: KeyedRequest, before: Held | None) -> Turn | None:
+    async def _claimed(self, wanted: KeyedRequest, before: HeldKey | None) -> Turn | None:
         """None if somebody else was first."""
         transaction = await self._transactions.next()
         own = self._draws.nonce()
-        claim = Claim(
+        claim = RequestClaim(
             id=own,
             who=wanted.who,
             request=wanted.request,
@@ -217,11 +223,11 @@ class Repeats:
             after=before.id if before is not None else NOBODY,
             root=before.root if before is not None else own,
             begun=before.begun if before is not None else NOBODY,
-            forgets_before=self._journal.forgets_before(),
+            forgets_before=self._requests.forgets_before(),
         )
         self._mine.add(own)
         try:
-            held = await self._journal.claim(claim)
+            held = await self._requests.claim(claim)
         except Retryable:
             self._give_up(claim)
             raise
@@ -231,7 +237,7 @@ class Repeats:
         reach("request.claimed")
         return Turn(claim=claim, transaction=transaction)
 
-    async def _carried_out(self, turn: Turn, carry_out: CarryOut) -> Said:
+    async def _carried_out(self, turn: Turn, carry_out: CarryOut) -> HttpAnswer:
         try:
             said = await carry_out(turn)
         except NotDone as error:
@@ -242,27 +248,32 @@ class Repeats:
         except Exception:
             await self._give_back(turn)
             raise
+        except BaseException:  # nobody waits for it any more
+            self._give_up(turn.claim)
+            raise
         self._mine.discard(turn.claim.id)
         return said
 
     async def _begin(self, turn: Turn, begin: Callable[[Log], Awaitable[str]]) -> str:
-        async def act(log: Log) -> Answer:
+        async def act(log: Log) -> RequestAnswer:
             return self._answer_of(turn.claim, operation=await begin(log))
 
         answer, place = await turn.transaction.carry_out(act)
-        self._journal.note(answer, place)
+        self._requests.note(answer, place)
         return answer.operation
 
-    async def _answer(self, turn: Turn, say: Callable[[Log], Awaitable[Said]]) -> Said:
-        async def act(log: Log) -> Answer:
+    async def _answer(self, turn: Turn, say: Callable[[Log], Awaitable[HttpAnswer]]) -> HttpAnswer:
+        async def act(log: Log) -> RequestAnswer:
             return self._answer_of(turn.claim, operation=turn.claim.begun, said=await say(log))
 
         answer, place = await turn.transaction.carry_out(act)
-        self._journal.note(answer, place)
-        return Said(status=answer.status, headers=answer.headers, body=answer.body)
+        self._requests.note(answer, place)
+        return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body)
 
-    def _answer_of(self, claim: Claim, *, operation: str, said: Said = BEGUN) -> Answer:
-        return Answer(
+    def _answer_of(
+        self, claim: RequestClaim, *, operation: str, said: HttpAnswer = BEGUN
+    ) -> RequestAnswer:
+        return RequestAnswer(
             claim=claim.id,
             who=claim.who,
             at=self._draws.now_ms(),
@@ -276,7 +287,7 @@ class Repeats:
         """Nothing counts, and the next request with that key is the first."""
         if not turn.keeps:
             try:
-                await self._journal.claim(replace(turn.claim, released=True))
+                await self._requests.claim(replace(turn.claim, released=True))
             except Retryable as error:
                 logger.warning("a key is not given back", extra={"reason": str(error)})
             else:
@@ -284,20 +295,20 @@ class Repeats:
                 return
         self._give_up(turn.claim)
 
-    def _give_up(self, claim: Claim) -> None:
+    def _give_up(self, claim: RequestClaim) -> None:
         self._mine.discard(claim.id)
         self._given_up.add(claim.id)
 
 
-def _at_hand(said: Said) -> Callable[[Log], Awaitable[Said]]:
-    async def say(_: Log) -> Said:
+def _at_hand(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
+    async def say(_: Log) -> HttpAnswer:
         return said
 
     return say
 
 
-def _repeated(answer: Answer) -> Said:
-    return Said(status=answer.status, headers=answer.headers, body=answer.body, replayed=True)
+def _repeated(answer: RequestAnswer) -> HttpAnswer:
+    return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body, replayed=True)
 
 
 def _reused() -> Refusal:

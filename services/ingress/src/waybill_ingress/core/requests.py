@@ -8,14 +8,14 @@ clocks say and whatever they have forgotten.
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
-from waybill_shared.contract.requests import Answer, Claim
+from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 
 Place = tuple[int, int]
 """Partition and offset of an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldKey:
     """What is known of a key: its claim, and where the answer stands, if there is one."""
 
     id: str
@@ -33,15 +33,15 @@ class Requests:
     def __init__(self, *, keys_max: int, kept_ms: int) -> None:
         self._keys_max = keys_max
         self._kept_ms = kept_ms
-        self._held: OrderedDict[str, Held] = OrderedDict()
-        self._early: OrderedDict[str, Answer | Place] = OrderedDict()
+        self._held: OrderedDict[str, HeldKey] = OrderedDict()
+        self._early: OrderedDict[str, RequestAnswer | Place] = OrderedDict()
         self._forgotten_at = 0
         """No claim that is older than this is remembered for sure."""
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def held(self, who: str, now_ms: int) -> Held | None:
+    def held(self, who: str, now_ms: int) -> HeldKey | None:
         found = self._held.get(who)
         return None if found is None or found.at < self.forgets_before(now_ms) else found
 
@@ -49,7 +49,7 @@ class Requests:
         """Of a claim that is made now."""
         return max(self._forgotten_at, now_ms - self._kept_ms)
 
-    def take(self, claim: Claim, now_ms: int) -> None:
+    def take(self, claim: RequestClaim, now_ms: int) -> None:
         held = self._held.get(claim.who)
         if claim.released:
             if held is not None and held.id == claim.id:
@@ -60,7 +60,7 @@ class Requests:
             self._held[claim.who] = self._with_answer(claim)
         self._forget(now_ms)
 
-    def answered(self, answer: Answer, place: Place) -> None:
+    def answered(self, answer: RequestAnswer, place: Place) -> None:
         """Answers are read from another topic, and may come before their claims."""
         held = self._held.get(answer.who)
         if held is None or held.id != answer.claim:
@@ -70,8 +70,8 @@ class Requests:
             return
         self._held[answer.who] = _told(held, answer, place)
 
-    def _with_answer(self, claim: Claim) -> Held:
-        held = Held(
+    def _with_answer(self, claim: RequestClaim) -> HeldKey:
+        held = HeldKey(
             id=claim.id,
             request=claim.request,
             at=claim.at,
@@ -80,7 +80,7 @@ class Requests:
             begun=claim.begun,
         )
         early = self._early.pop(claim.id, None)
-        if isinstance(early, Answer):
+        if isinstance(early, RequestAnswer):
             return replace(held, begun=early.operation)
         return replace(held, place=early)
 
@@ -93,7 +93,7 @@ class Requests:
             self._forgotten_at = max(self._forgotten_at, oldest.at + 1)
 
 
-def _told(held: Held, answer: Answer, place: Place) -> Held:
+def _told(held: HeldKey, answer: RequestAnswer, place: Place) -> HeldKey:
     if answer.status:
         return replace(held, place=place)
     return replace(held, begun=answer.operation)

@@ -1,4 +1,4 @@
-"""The log of claims and answers in Kafka, followed in threads. Fulfils `Journal`.
+"""The log of claims and answers in Kafka, followed in threads. Fulfils `RequestLog`.
 
 Claims stand outside of transactions, so that none of them waits for the end of one; answers stand
 in those of what was written.
@@ -15,11 +15,11 @@ from confluent_kafka import KafkaException
 
 from waybill_ingress.adapters.kafka import ProducerLog
 from waybill_ingress.adapters.transactions import CLAIM_TIMEOUT_S
-from waybill_ingress.core.requests import Held, Place, Requests
+from waybill_ingress.core.requests import HeldKey, Place, Requests
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.codec import decode, encode
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.requests import Answer, Claim
+from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import claim_transactions, make_producer, read_ranges
@@ -37,7 +37,7 @@ RECENT_BYTES_MAX: Final = 10_000
 """Answers are repeated soon or never: so many small ones are not read again."""
 
 
-class KafkaJournal:
+class KafkaRequestLog:
     def __init__(
         self, admin: KafkaAdmin, prefix: str, log: ProducerLog, requests: Requests, clock: Clock
     ) -> None:
@@ -47,12 +47,12 @@ class KafkaJournal:
         self._requests = requests
         self._clock = clock
         self._lock = threading.Lock()
-        self._recent: OrderedDict[Place, Answer] = OrderedDict()
+        self._recent: OrderedDict[Place, RequestAnswer] = OrderedDict()
         self._waiting: dict[tuple[str, bool], asyncio.Future[None]] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         kafka = admin.cluster
-        self._claims = TopicFollower(kafka, f"{prefix}.requests", Claim, self._take)
+        self._claims = TopicFollower(kafka, f"{prefix}.requests", RequestClaim, self._take)
         self._answers = _Answers(kafka, f"{prefix}.answers", self.note)
 
     @asynccontextmanager
@@ -67,7 +67,7 @@ class KafkaJournal:
         """For /readyz."""
         return self._claims.check() or self._answers.check()
 
-    def held(self, who: str) -> Held | None:
+    def held(self, who: str) -> HeldKey | None:
         if not (self._claims.caught_up.is_set() and self._answers.caught_up.is_set()):
             raise Retryable("this ingress still reads which keys were used: try again in a moment")
         with self._lock:
@@ -77,7 +77,7 @@ class KafkaJournal:
         with self._lock:
             return self._requests.forgets_before(self._clock.now_ms())
 
-    async def claim(self, claim: Claim) -> Held | None:
+    async def claim(self, claim: RequestClaim) -> HeldKey | None:
         topic, key = f"{self._prefix}.requests", f"{claim.who}/{claim.id}"
         if claim.released:
             key += "/released"
@@ -96,7 +96,7 @@ class KafkaJournal:
             del self._waiting[claim.id, claim.released]
         return self.held(claim.who)
 
-    async def settle(self, held: Held) -> None:
+    async def settle(self, held: HeldKey) -> None:
         shut_out = held.transactional_id
         settling = self._settling.get(shut_out)
         if settling is None:
@@ -104,12 +104,12 @@ class KafkaJournal:
             settling.add_done_callback(lambda _: self._settling.pop(shut_out))
         await asyncio.shield(settling)
 
-    async def answer(self, place: Place) -> Answer:
+    async def answer(self, place: Place) -> RequestAnswer:
         with self._lock:
             recent = self._recent.get(place)
         return await asyncio.to_thread(self._read, place) if recent is None else recent
 
-    def note(self, answer: Answer, place: Place) -> None:
+    def note(self, answer: RequestAnswer, place: Place) -> None:
         with self._lock:
             self._requests.answered(answer, place)
             if answer.status and len(answer.body) <= RECENT_BYTES_MAX:
@@ -117,7 +117,7 @@ class KafkaJournal:
                 if len(self._recent) > RECENT_MAX:
                     self._recent.popitem(last=False)
 
-    def _take(self, claim: Claim) -> None:
+    def _take(self, claim: RequestClaim) -> None:
         with self._lock:
             self._requests.take(claim, self._clock.now_ms())
         read = self._waiting.get((claim.id, claim.released))
@@ -141,21 +141,23 @@ class KafkaJournal:
         ends, _ = highest_ends(self._admin, topic, range(PARTITIONS["answers"]))
         self._answers.await_ends(ends, READ_TIMEOUT_S)
 
-    def _read(self, place: Place) -> Answer:
+    def _read(self, place: Place) -> RequestAnswer:
         (partition, offset), topic = place, f"{self._prefix}.answers"
         for message in read_ranges(self._admin.cluster, topic, {partition: (offset, offset + 1)}):
-            return decode(Answer, message.value() or b"")
+            return decode(RequestAnswer, message.value() or b"")
         raise Retryable(f"topic {topic} does not hold the answer any more")
 
 
-class _Answers(TopicFollower[Answer]):
+class _Answers(TopicFollower[RequestAnswer]):
     """Also tells where each stands."""
 
-    def __init__(self, kafka: Kafka, topic: str, note: Callable[[Answer, Place], None]) -> None:
-        super().__init__(kafka, topic, Answer, lambda _: None)
+    def __init__(
+        self, kafka: Kafka, topic: str, note: Callable[[RequestAnswer, Place], None]
+    ) -> None:
+        super().__init__(kafka, topic, RequestAnswer, lambda _: None)
         self._note = note
 
-    def accept(self, message: Answer, place: Place) -> None:
+    def accept(self, message: RequestAnswer, place: Place) -> None:
         self._note(message, place)
 
 
