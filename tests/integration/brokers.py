@@ -8,7 +8,7 @@ import pytest
 from waybill_local import broker, jars
 from waybill_local.folders import make_private
 from waybill_local.java import find_java
-from waybill_local.processes import start, stop, wait_ready
+from waybill_local.processes import Child, start, stop, wait_ready
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def own_broker(
     *,
     advertised_port: int | None = None,
     settings: Mapping[str, object] | None = None,
-) -> Iterator[None]:
+) -> Iterator[Child]:
     java = find_java()
     jars.retrieve_all(java=java, progress=lambda progress: None)
     folder = paths.mktemp("broker")
@@ -34,6 +34,6 @@ def own_broker(
     child = start(broker.spec(kafka), make_private(folder / "logs"))
     try:
         wait_ready([child], interrupted=lambda: False, on_ready=lambda child: None)
-        yield
+        yield child
     finally:
         stop([child], forced=lambda: True, on_stopped=lambda child, graceful: None)

@@ -18,16 +18,19 @@ import pytest
 
 from integration.conftest import Serving, StartService, Surroundings, serving
 from integration.ingress.dropping import DroppingRoad, every, sometimes
+from integration.ingress.letters import Grave
 from integration.ingress.test_records import NDJSON, Known, make_pipeline, opened, stored
 from integration.waiting import eventually
 from waybill import Client
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Command
+from waybill_shared.contract.requests import RequestAnswer
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.process.failpoints import FOLDER, REACHED
 
 PATIENCE_S = 2
+KEPT = "kept by all"
 SENDS = 1_000
 KEYS, CLIENTS, REQUESTS = 50, 200, 50
 WAIT_S = 60.0
@@ -379,3 +382,57 @@ def answered(client: httpx2.Client, known: Known, mark: str) -> httpx2.Response:
             return answer
         assert answer.status_code in (404, 409, 503), answer.text
         time.sleep(0.05)
+
+
+def test_an_answer_that_names_thousands_of_rows_is_repeated_too(
+    known: Known, ingress: httpx2.Client
+) -> None:
+    twice = '{{"{0:a>90}": 1, "{0:a>90}": 2}}'
+    rows = '{"customer": "ada"}\n' + "\n".join(twice.format(number) for number in range(9_000))
+    key = fresh_key()
+    first = send(ingress, known, key, rows)
+    assert first.status_code == 200, first.text[:500]
+    assert len(first.json()["rejected"]) == 9_000
+    assert len(first.content) > 1_048_576, "more than a message of Kafka has, if nobody says so"
+    assert send(ingress, known, key, rows).content == first.content
+
+
+def test_no_message_hides_another_from_who_compacts(
+    surroundings: Surroundings, known: Known, ingress: httpx2.Client, other: httpx2.Client
+) -> None:
+    """A compacted topic keeps the last message of a key: none of ours is needed beside it."""
+    for client in (ingress, other, ingress):
+        done(partial(send, client, known, KEPT))
+    claims = [m.key() for m in read_to_end(surroundings.kafka, topic_of(surroundings), range(8))]
+    assert len(claims) == len(set(claims))
+    topic = f"{surroundings.prefix}.answers"
+    last: dict[object, RequestAnswer] = {}
+    for message in read_to_end(surroundings.kafka, topic, range(8)):
+        told = decode(RequestAnswer, message.value() or b"")
+        before = last.get(message.key())
+        assert before is None or (before.status == 0 and before.operation == told.operation)
+        last[message.key()] = told
+
+
+def topic_of(around: Surroundings) -> str:
+    return f"{around.prefix}.requests"
+
+
+def test_dead_letters_that_are_sent_once_more_with_a_key_are_sent_once_more_once(
+    surroundings: Surroundings, admin: KafkaAdmin, ingress: httpx2.Client, other: httpx2.Client
+) -> None:
+    grave = Grave(surroundings, admin)
+    grave.tell()
+    letter = grave.bury(3, value=b"{")
+    path = f"/v1/pipelines/{grave.record.name}/dead-letters/replay"
+    body, headers = {"ids": [str(letter)], "again": True}, {"Idempotency-Key": fresh_key()}
+    eventually(lambda: ingress.get("/readyz").status_code == 200)
+    first = done(lambda: ingress.post(path, json=body, headers=headers))
+    assert first.status_code == 200, first.text
+    assert first.json()["replayed"] == 1
+    again = done(lambda: other.post(path, json=body, headers=headers))
+    assert again.content == first.content
+    assert len(grave.standing()) == 1
+    once_more = {"Idempotency-Key": fresh_key()}
+    assert done(lambda: ingress.post(path, json=body, headers=once_more)).json()["replayed"] == 1
+    assert len(grave.standing()) == 2

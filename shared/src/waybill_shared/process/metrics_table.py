@@ -13,6 +13,7 @@ CounterName = Literal[
     "waybill_records_accepted_total",
     "waybill_records_rejected_total",
     "waybill_tokens_issued_total",
+    "waybill_keyed_requests_total",
     "waybill_outcomes_total",
     "waybill_facts_applied_total",
     "waybill_batches_total",
@@ -126,6 +127,13 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         labels=("born",),
         says="Tokens made, by what they were made from (records, positions, input, merge, replay).",
         worry="Never by itself.",
+    ),
+    "waybill_keyed_requests_total": Metric(
+        services=("ingress",),
+        labels=("result",),
+        says="Writes with an Idempotency-Key: carried_out, repeated, running (409), reused (422).",
+        worry="Much `repeated` or `running`: clients do not get their answers in time. `reused`: a"
+        " client gives one key to several requests.",
     ),
     "waybill_outcomes_total": Metric(
         services=("status",),

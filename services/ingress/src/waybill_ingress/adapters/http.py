@@ -11,11 +11,11 @@ from waybill_ingress.adapters.models import (
     TokenAnswer,
     TokenRequest,
 )
-from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, RepeatsHttp
+from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, REPLAYED, RepeatsHttp
 from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Log, Sealed
-from waybill_ingress.app.records import Format, Records, as_json
+from waybill_ingress.app.records import Format, Receipt, Records, as_json
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_shared.contract.callers import Caller
@@ -121,13 +121,13 @@ def records_router(records: Records, repeats: RepeatsHttp, *, body_bytes_max: in
         demand = read_demand(request.headers.get("if-match"))
         asking, atomic = caller(request), _atomic(request)
 
+        receipt: Receipt | None = None
+
         async def write(log: Log | None) -> Response:
+            nonlocal receipt
             receipt = await records.write(
                 asking, pipeline, input, body, form, demand=demand, atomic=atomic, log=log
             )
-            accepted, rejected = receipt.accepted, len(receipt.rejected)
-            count_records(pipeline, input, accepted=accepted, rejected=rejected)
-            count_token("records")
             told = {
                 "token": receipt.token,
                 "accepted": receipt.accepted,
@@ -136,7 +136,12 @@ def records_router(records: Records, repeats: RepeatsHttp, *, body_bytes_max: in
             }
             return JSONResponse(told, headers=location_of(receipt.token))
 
-        return await repeats.once(request, body, write)
+        answer = await repeats.once(request, body, write)
+        if receipt is not None and REPLAYED not in answer.headers:
+            accepted, rejected = receipt.accepted, len(receipt.rejected)
+            count_records(pipeline, input, accepted=accepted, rejected=rejected)
+            count_token("records")
+        return answer
 
     return router
 

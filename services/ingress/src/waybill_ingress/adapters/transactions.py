@@ -36,6 +36,7 @@ DELIVERY_TIMEOUT_S: Final = 12.0
 CLAIM_TIMEOUT_S: Final = 10.0
 COMMIT_TIMEOUT_S: Final = 10.0
 AT_ONCE: Final = 4
+MESSAGE_BYTES_MAX: Final = 16_000_000  # an answer may name ten thousand refused records
 UNSURE: Final = "it is not known whether it was written: send it again with the same key"
 Action = Callable[[Log], Awaitable[RequestAnswer]]
 
@@ -48,6 +49,7 @@ class KafkaTransactions:
         self._prefix = prefix
         self._options = {
             **options,
+            "message.max.bytes": MESSAGE_BYTES_MAX,
             "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
             "delivery.timeout.ms": int(DELIVERY_TIMEOUT_S * 1000),
         }

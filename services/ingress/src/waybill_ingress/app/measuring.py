@@ -1,5 +1,7 @@
 """Counts what ingress takes. Takes no decisions."""
 
+from typing import Literal
+
 from waybill_shared.process import metrics
 
 
@@ -11,6 +13,10 @@ def count_records(pipeline: str, input: str, *, accepted: int, rejected: int) ->
 
 def count_token(born: str) -> None:
     metrics.count("waybill_tokens_issued_total", born=born)
+
+
+def count_keyed(result: Literal["carried_out", "repeated", "running", "reused"]) -> None:
+    metrics.count("waybill_keyed_requests_total", result=result)
 
 
 def forget(pipeline: str) -> None:

@@ -95,7 +95,7 @@ class Records:
         rejected = sorted([*rows.rejected, *appended.failed, *appended.refused])
         if log is not None or atomic or not appended.delivered:
             _demand_all(appended, source.topic, rejected, kept=log is None)
-        spans = await self._spans(record, source, appended, floors)
+        spans = await self._spans(record, source, appended, floors, kept=log is None)
         counted = not unplaced(appended.delivered)
         parts = [part_of(record, spans, counted=counted)]
         sealed = self._mint.seal(parts, tenant=caller.tenant)
@@ -113,22 +113,26 @@ class Records:
         source: InputDefinition,
         appended: Appended,
         floors: Mapping[int, int],
+        *,
+        kept: bool,
     ) -> tuple[Span, ...]:
-        """What was delivered, in a topic that was the same before and after."""
+        """What was delivered, in a topic that was the same before and after; `kept`: it stays,
+        also without a token."""
+        without = "the records are written, but have no token" if kept else "nothing was written"
         missing = unplaced(appended.delivered)
         try:
             ends = await self._topics.ends(source.topic, missing) if missing else {}
             identity = await self._registry.present(record, source, fresh=True)
         except Retryable as error:
-            raise Retryable(f"the records are written, but have no token: {error}") from error
+            raise Retryable(f"{without}: {error}") from error
         except Refusal as refusal:
-            detail = f"the records are written, but have no token: {refusal.detail}"
+            detail = f"{without}: {refusal.detail}"
             raise Refusal(refusal.slug, detail, **refusal.members) from refusal
         back = gone_back(appended.delivered, floors, ends)
         if back:
             where = ", ".join(f"{source.topic}-{partition}" for partition in sorted(back))
             raise Retryable(
-                f"the records are written, but have no token: {where} seems to have lost others, or"
+                f"{without}: {where} seems to have lost others, or"
                 " to be created anew; what brokers say of it does not fit together"
             )
         return delivered_spans(identity.topic_id, appended.delivered, floors, ends)

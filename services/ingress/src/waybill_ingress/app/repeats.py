@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from waybill_ingress.app.measuring import count_keyed
 from waybill_ingress.app.ports import Log
 from waybill_ingress.core.keys import KeyedRequest
 from waybill_ingress.core.requests import HeldKey, Place
@@ -168,7 +169,7 @@ class Repeats:
         async def carry_out(turn: Turn) -> HttpAnswer:
             operation = turn.claim.begun or await self._begin(turn, begin)
             turn.keeps = True
-            return await self._answer(turn, _at_hand(await answer(operation)))
+            return await self._answer(turn, _at_hand(await answer(operation)), operation)
 
         return await self._turns(wanted, carry_out)
 
@@ -177,7 +178,9 @@ class Repeats:
         for left in reversed(range(ATTEMPTS)):
             held = await self._found(wanted)
             if held is not None and held.place is not None:
-                return _repeated(await self._requests.answer(held.place))
+                said = await self._requests.answer(held.place)
+                count_keyed("repeated")
+                return _repeated(said)
             turn = await self._claimed(wanted, held)
             if turn is None:
                 continue
@@ -252,6 +255,7 @@ class Repeats:
             self._give_up(turn.claim)
             raise
         self._mine.discard(turn.claim.id)
+        count_keyed("carried_out")
         return said
 
     async def _begin(self, turn: Turn, begin: Callable[[Log], Awaitable[str]]) -> str:
@@ -262,9 +266,14 @@ class Repeats:
         self._requests.note(answer, place)
         return answer.operation
 
-    async def _answer(self, turn: Turn, say: Callable[[Log], Awaitable[HttpAnswer]]) -> HttpAnswer:
+    async def _answer(
+        self,
+        turn: Turn,
+        say: Callable[[Log], Awaitable[HttpAnswer]],
+        operation: str = NOBODY,
+    ) -> HttpAnswer:
         async def act(log: Log) -> RequestAnswer:
-            return self._answer_of(turn.claim, operation=turn.claim.begun, said=await say(log))
+            return self._answer_of(turn.claim, operation=operation, said=await say(log))
 
         answer, place = await turn.transaction.carry_out(act)
         self._requests.note(answer, place)
@@ -312,11 +321,13 @@ def _repeated(answer: RequestAnswer) -> HttpAnswer:
 
 
 def _reused() -> Refusal:
+    count_keyed("reused")
     hint = "a key stands for one request: take another one, or send exactly what was sent first"
     detail = "another request was sent with this Idempotency-Key: its method, path or body differs"
     return Refusal(Slug.KEY_REUSED, detail, hint=hint)
 
 
 def _running() -> Refusal:
+    count_keyed("running")
     detail = "a request with this Idempotency-Key is still being carried out"
     return Refusal(Slug.REQUEST_RUNNING, detail, hint="send it again in a moment")
