@@ -353,11 +353,11 @@ def make_replay(*records: ReplayedRecord, token: str = "wb1.token") -> Replay:
     )
 
 
-def make_claim(id: str = "c") -> RequestClaim:
+def make_claim(id: str = "c" * 32) -> RequestClaim:
     return RequestClaim(
         id=id,
-        who="w",
-        request="r",
+        who="d" * 32,
+        request="e" * 32,
         at=NOW,
         transactional_id="waybill/ingress/write/p/1",
         after="",
@@ -367,10 +367,10 @@ def make_claim(id: str = "c") -> RequestClaim:
     )
 
 
-def make_answer(claim: str = "c") -> RequestAnswer:
+def make_answer(claim: str = "c" * 32) -> RequestAnswer:
     return RequestAnswer(
         claim=claim,
-        who="w",
+        who="d" * 32,
         at=NOW,
         operation="",
         status=200,

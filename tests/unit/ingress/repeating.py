@@ -57,7 +57,7 @@ class Process:
         return self.world.now_ms
 
     def nonce(self) -> str:
-        return f"claim-{next(self.world.ids)}"
+        return f"{next(self.world.ids):032x}"
 
     def held(self, who: str) -> HeldKey | None:
         self._see(self.world.dice.random() < 0.5)

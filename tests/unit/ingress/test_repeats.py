@@ -1,6 +1,7 @@
 """A request with a key is carried out once, in any order of what several processes do."""
 
 import asyncio
+import hashlib
 import uuid
 from collections import Counter
 
@@ -22,7 +23,11 @@ ASKED_MAX = 2_000
 
 
 def wanted(who: str, request: str = "same") -> KeyedRequest:
-    return KeyedRequest(who=who, request=request)
+    return KeyedRequest(who=hashed(who), request=hashed(request))
+
+
+def hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def repeats_of(process: Process) -> Repeats:

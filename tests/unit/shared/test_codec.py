@@ -22,6 +22,7 @@ from strategies import patiently
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.events import Fact, Message, PipelineRecord
+from waybill_shared.contract.requests import RequestClaim
 
 MESSAGES: list[Message] = [
     make_fact(),
@@ -66,6 +67,12 @@ def test_messages_have_headers_of_their_own() -> None:
 def test_message_of_another_type_is_refused() -> None:
     with pytest.raises(InvalidMessage, match="not a PipelineRecord: the first 10 bytes are c301"):
         codec.decode(PipelineRecord, RAW)
+
+
+def test_a_claim_with_an_id_of_another_kind_is_refused() -> None:
+    raw = codec.encode(make_claim()).replace(b"c" * 32, b"C" * 32)
+    with pytest.raises(InvalidMessage, match="is no id"):
+        codec.decode(RequestClaim, raw)
 
 
 def test_every_truncation_is_refused() -> None:

@@ -4,10 +4,12 @@ They are the messages of `waybill.requests` and `waybill.answers`. A claim is no
 only in whose transaction the answer will stand, if there ever is one.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 NOBODY: Final = ""
+ID = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,9 @@ class RequestClaim:
     released: bool = False
     """Nothing was written, and the key is free again."""
 
+    def __post_init__(self) -> None:
+        _check(self.id, self.who, self.request, self.root)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAnswer:
@@ -42,3 +47,12 @@ class RequestAnswer:
     status: int
     headers: dict[str, str]
     body: bytes
+
+    def __post_init__(self) -> None:
+        _check(self.claim, self.who)
+
+
+def _check(*ids: str) -> None:
+    for each in ids:
+        if not ID.fullmatch(each):
+            raise ValueError(f"{each!r:.80} is no id: 32 hexadecimal digits are expected")

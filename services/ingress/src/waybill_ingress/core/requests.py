@@ -7,9 +7,13 @@ clocks say and whatever they have forgotten.
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from struct import Struct
+from typing import Final
 
-from waybill_shared.contract.requests import RequestAnswer, RequestClaim
+from waybill_shared.contract.requests import NOBODY, RequestAnswer, RequestClaim
 
+PACKED: Final = Struct("<16s16s16sqIIiq")
+NO_PLACE: Final = (-1, -1)
 Place = tuple[int, int]
 """Partition and offset of an answer."""
 
@@ -33,7 +37,8 @@ class Requests:
     def __init__(self, *, keys_max: int, kept_ms: int) -> None:
         self._keys_max = keys_max
         self._kept_ms = kept_ms
-        self._held: OrderedDict[str, HeldKey] = OrderedDict()
+        self._held: OrderedDict[bytes, bytes] = OrderedDict()
+        self._packing = _Packing()
         self._early: OrderedDict[str, RequestAnswer | Place] = OrderedDict()
         self._forgotten_at = 0
         """No claim that is older than this is remembered for sure."""
@@ -42,7 +47,7 @@ class Requests:
         return len(self._held)
 
     def held(self, who: str, now_ms: int) -> HeldKey | None:
-        found = self._held.get(who)
+        found = self._of(who)
         return None if found is None or found.at < self.forgets_before(now_ms) else found
 
     def forgets_before(self, now_ms: int) -> int:
@@ -50,25 +55,29 @@ class Requests:
         return max(self._forgotten_at, now_ms - self._kept_ms)
 
     def take(self, claim: RequestClaim, now_ms: int) -> None:
-        held = self._held.get(claim.who)
+        held, who = self._of(claim.who), bytes.fromhex(claim.who)
         if claim.released:
             if held is not None and held.id == claim.id:
-                del self._held[claim.who]
+                del self._held[who]
             return
         if held is None or held.at < claim.forgets_before or held.id == claim.after:
-            self._held.pop(claim.who, None)
-            self._held[claim.who] = self._with_answer(claim)
+            self._held.pop(who, None)
+            self._held[who] = self._packing.pack(self._with_answer(claim))
         self._forget(now_ms)
 
     def answered(self, answer: RequestAnswer, place: Place) -> None:
         """Answers are read from another topic, and may come before their claims."""
-        held = self._held.get(answer.who)
+        held = self._of(answer.who)
         if held is None or held.id != answer.claim:
             self._early[answer.claim] = place if answer.status else answer
             if len(self._early) > self._keys_max:
                 self._early.popitem(last=False)
             return
-        self._held[answer.who] = _told(held, answer, place)
+        self._held[bytes.fromhex(answer.who)] = self._packing.pack(_told(held, answer, place))
+
+    def _of(self, who: str) -> HeldKey | None:
+        packed = self._held.get(bytes.fromhex(who))
+        return None if packed is None else self._packing.unpack(packed)
 
     def _with_answer(self, claim: RequestClaim) -> HeldKey:
         held = HeldKey(
@@ -86,7 +95,8 @@ class Requests:
 
     def _forget(self, now_ms: int) -> None:
         while self._held:
-            who, oldest = next(iter(self._held.items()))
+            who, packed = next(iter(self._held.items()))
+            oldest = self._packing.unpack(packed)
             if len(self._held) <= self._keys_max and oldest.at >= now_ms - self._kept_ms:
                 return
             del self._held[who]
@@ -97,3 +107,37 @@ def _told(held: HeldKey, answer: RequestAnswer, place: Place) -> HeldKey:
     if answer.status:
         return replace(held, place=place)
     return replace(held, begun=answer.operation)
+
+
+class _Packing:
+    """A million keys are held in a third of the memory."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = [NOBODY]
+        """Transactional ids, of which there are few, and operations that were begun."""
+        self._numbers: dict[str, int] = {NOBODY: 0}
+
+    def pack(self, held: HeldKey) -> bytes:
+        ids = (bytes.fromhex(each) for each in (held.id, held.request, held.root))
+        partition, offset = held.place or NO_PLACE
+        texts = self._number(held.transactional_id), self._number(held.begun)
+        return PACKED.pack(*ids, held.at, *texts, partition, offset)
+
+    def unpack(self, packed: bytes) -> HeldKey:
+        claim, request, root, at, transaction, begun, *place = PACKED.unpack(packed)
+        partition, offset = place
+        return HeldKey(
+            id=claim.hex(),
+            request=request.hex(),
+            at=at,
+            transactional_id=self._texts[transaction],
+            root=root.hex(),
+            begun=self._texts[begun],
+            place=None if (partition, offset) == NO_PLACE else (partition, offset),
+        )
+
+    def _number(self, text: str) -> int:
+        number = self._numbers.setdefault(text, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(text)
+        return number
