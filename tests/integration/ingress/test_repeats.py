@@ -261,6 +261,33 @@ def test_two_at_the_same_time_are_one(
     assert len(written(surroundings, known, order)) == 1
 
 
+def test_what_kafka_never_takes_is_refused_whole_and_harms_no_other(
+    surroundings: Surroundings, admin: KafkaAdmin, known: Known, ingress: httpx2.Client
+) -> None:
+    """A record that a topic does not take ends the transaction of all that are in it."""
+    compacted = make_pipeline(surroundings, admin, ingress, config={"cleanup.policy": "compact"})
+    good, refused = uuid.uuid4().hex, uuid.uuid4().hex
+    rows = f'{{"customer": "{refused}"}}\n{{"order_id": 1}}'
+    with ThreadPoolExecutor(32) as pool:
+        keys = [fresh_key() for _ in range(16)]
+        bad = [pool.submit(send, ingress, compacted, key, rows) for key in keys]
+        others = [
+            pool.submit(
+                done, partial(send, ingress, known, fresh_key(), f'{{"customer": "{good}"}}')
+            )
+            for _ in range(16)
+        ]
+        assert {each.result().status_code for each in others} == {200}
+        for answer in (each.result() for each in bad):
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["type"] == "urn:waybill:problem:records_refused_by_kafka"
+    assert written(surroundings, compacted, refused) == []
+    assert len(written(surroundings, known, good)) == 16
+    mended = f'{{"customer": "{refused}"}}'
+    assert done(partial(send, ingress, compacted, keys[0], mended)).json()["accepted"] == 1
+    assert len(written(surroundings, compacted, refused)) == 1
+
+
 def test_a_token_is_asked_for_once(known: Known, ingress: httpx2.Client) -> None:
     question = {"pipeline": known.record.name, "input": "orders"}
     headers = {"Idempotency-Key": fresh_key()}

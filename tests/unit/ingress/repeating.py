@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from waybill_ingress.app.ports import Appended, Log
-from waybill_ingress.app.repeats import Aborted, NotDone
+from waybill_ingress.app.repeat_ports import Aborted, NotDone
 from waybill_ingress.core.requests import HeldKey, Place, Requests
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -87,7 +87,7 @@ class Process:
     def note(self, answer: RequestAnswer, place: Place) -> None:
         self._requests.answered(answer, place)
 
-    async def next(self) -> "Transaction":
+    async def next(self, *, apart: bool = False) -> "Transaction":
         await self.pause()
         if self._open is None or self._open.over:
             self._open = Transaction(self, f"transaction-{next(self.world.ids)}")

@@ -9,7 +9,8 @@ import pytest
 
 from unit.ingress.repeating import DAY_MS, Process, World
 from waybill_ingress.app.ports import Log
-from waybill_ingress.app.repeats import HttpAnswer, Repeats
+from waybill_ingress.app.repeat_ports import HttpAnswer
+from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.core.keys import KeyedRequest, keyed, read_key
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.callers import Caller
@@ -23,7 +24,7 @@ ASKED_MAX = 2_000
 
 
 def wanted(who: str, request: str = "same") -> KeyedRequest:
-    return KeyedRequest(who=hashed(who), request=hashed(request))
+    return KeyedRequest(who=hashed(who), request=hashed(request), path="/")
 
 
 def hashed(text: str) -> str:
@@ -209,7 +210,7 @@ def test_who_finds_out_by_itself_is_given_one_id_for_all_tries() -> None:
 def test_keys_of_different_callers_never_meet() -> None:
     def who(tenant: str, key_id: str | None, key: str) -> str:
         caller = Caller(tenant=tenant, scopes=frozenset(), key_id=key_id)
-        return keyed(caller, key, method="POST", target="/", body=b"").who
+        return keyed(caller, key, method="POST", path="/", query="", body=b"").who
 
     found = [
         who("t", "a", "k"), who("t", "b", "k"), who("u", "a", "k"), who("t", None, "k"),

@@ -19,6 +19,8 @@ PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 GRANT_HINT = (
     "`python -m waybill_shared.setup --print-acls` prints the commands that grant what is missing"
 )
+# Why a record is not taken that is not at fault itself.
+FOR_ANOTHER = PURGED | {KafkaError._INVALID_DIFFERENT_RECORD}
 
 
 def explain(error: KafkaError) -> str:

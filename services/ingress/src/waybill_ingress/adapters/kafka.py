@@ -18,7 +18,7 @@ from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, identities
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.errors import explain
+from waybill_shared.kafka.errors import FOR_ANOTHER, explain
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +105,8 @@ class _Reports:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, whole: bool) -> None:
         self._loop = loop
         self._whole = whole
+        self._decided = False
+        """One has failed by itself."""
         self._done: asyncio.Future[None] = loop.create_future()
         self.delivered: list[tuple[int, int]] = []
         self.failed: list[Rejection] = []
@@ -123,14 +125,15 @@ class _Reports:
         else:
             self.failed.append(_reject(index, explain(error)))
         self._taken += 1
-        if self._taken == self._expected or (self._whole and error is not None):
+        self._decided |= error is not None and error.code() not in FOR_ANOTHER
+        if self._taken == self._expected or (self._whole and self._decided):
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
                 self._loop.call_soon_threadsafe(self._finish)
 
     async def wait(self, expected: int) -> None:
         # The last report may come before or after this line: then one of the two sides sees it.
         self._expected = expected
-        if self._taken == expected or (self._whole and (self.failed or self.refused)):
+        if self._taken == expected or (self._whole and self._decided):
             self._finish()
         await self._done
 

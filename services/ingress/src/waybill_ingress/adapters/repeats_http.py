@@ -7,7 +7,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from waybill_ingress.app.ports import Log
-from waybill_ingress.app.repeats import HttpAnswer, Repeats
+from waybill_ingress.app.repeat_ports import HttpAnswer
+from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.core.keys import CHARACTERS_MAX, HEADER, KeyedRequest, keyed, read_key
 from waybill_shared.contract.operations import OperationId, read_operation
 from waybill_shared.contract.problems import Slug
@@ -86,9 +87,8 @@ def _wanted(request: Request, body: bytes) -> KeyedRequest | None:
     key = read_key(request.headers.getlist(HEADER))
     if key is None:
         return None
-    url = request.url
-    target = f"{url.path}?{url.query}"
-    return keyed(caller(request), key, method=request.method, target=target, body=body)
+    path, query = request.url.path, request.url.query
+    return keyed(caller(request), key, method=request.method, path=path, query=query, body=body)
 
 
 def _said(response: Response) -> HttpAnswer:

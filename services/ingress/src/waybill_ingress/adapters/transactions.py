@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 
 from waybill_ingress.adapters.kafka import ProducerLog
 from waybill_ingress.app.ports import Appended, Log
-from waybill_ingress.app.repeats import Aborted, NotDone
+from waybill_ingress.app.repeat_ports import Aborted, NotDone
 from waybill_ingress.core.requests import Place
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.codec import encode
@@ -36,7 +36,9 @@ DELIVERY_TIMEOUT_S: Final = 12.0
 CLAIM_TIMEOUT_S: Final = 10.0
 COMMIT_TIMEOUT_S: Final = 10.0
 AT_ONCE: Final = 4
+TOGETHER_MAX: Final = 100  # requests in one transaction
 MESSAGE_BYTES_MAX: Final = 16_000_000  # an answer may name ten thousand refused records
+FAILED: Final = "a request in the same transaction has failed, or was taken over; try again"
 UNSURE: Final = "it is not known whether it was written: send it again with the same key"
 Action = Callable[[Log], Awaitable[RequestAnswer]]
 
@@ -56,19 +58,18 @@ class KafkaTransactions:
         self._process = secrets.token_hex(8)
         self._numbers = count(1)
         self._open: list[KafkaTransaction] = []
-        self._opening: asyncio.Task[None] | None = None
+        self._opening: dict[bool, asyncio.Task[None]] = {}
 
-    async def next(self) -> "KafkaTransaction":
+    async def next(self, *, apart: bool = False) -> "KafkaTransaction":
         while True:
             self._throw_away()
-            usable = [each for each in self._open if not each.over]
+            usable = [each for each in self._open if each.apart is apart and not each.over]
             least = min(usable, key=KafkaTransaction.load, default=None)
-            if (least is None or least.load()) and len(self._open) < AT_ONCE:
-                self._opening = self._opening or asyncio.create_task(self._open_one())
+            if (least is None or least.load()) and len(usable) < (1 if apart else AT_ONCE):
+                self._begin_one(apart)
             if least is not None:
                 return least
-            assert self._opening is not None
-            await asyncio.shield(self._opening)
+            await asyncio.shield(self._opening[apart])
 
     async def close(self) -> None:
         for each in self._open:
@@ -79,19 +80,21 @@ class KafkaTransactions:
             self._open.remove(each)
             self._closing = asyncio.create_task(asyncio.to_thread(each.close))
 
-    async def _open_one(self) -> None:
+    def _begin_one(self, apart: bool) -> None:
+        if apart not in self._opening:
+            opening = self._opening[apart] = asyncio.create_task(self._open_one(apart))
+            opening.add_done_callback(lambda _: self._opening.pop(apart))
+
+    async def _open_one(self, apart: bool) -> None:
+        own = f"{self._prefix}/ingress/write/{self._process}/{next(self._numbers)}"
+        topic = f"{self._prefix}.answers"
+        opened = KafkaTransaction(self._admin, own, topic, self._options, apart=apart)
         try:
-            own = f"{self._prefix}/ingress/write/{self._process}/{next(self._numbers)}"
-            topic = f"{self._prefix}.answers"
-            opened = KafkaTransaction(self._admin, own, topic, self._options)
-            try:
-                await asyncio.to_thread(opened.claim)
-            except BaseException:
-                await asyncio.to_thread(opened.close)
-                raise
-            self._open.append(opened)
-        finally:
-            self._opening = None
+            await asyncio.to_thread(opened.claim)
+        except BaseException:
+            await asyncio.to_thread(opened.close)
+            raise
+        self._open.append(opened)
 
 
 @dataclass(eq=False, slots=True)
@@ -115,8 +118,19 @@ class _Member:
 
 
 class KafkaTransaction:
-    def __init__(self, admin: KafkaAdmin, id: str, topic: str, options: dict[str, object]) -> None:
+    """`apart`: of requests that may spoil it for others."""
+
+    def __init__(
+        self,
+        admin: KafkaAdmin,
+        id: str,
+        topic: str,
+        options: dict[str, object],
+        *,
+        apart: bool = False,
+    ) -> None:
         self.id = id
+        self.apart = apart
         self._over = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._topic = topic
@@ -155,7 +169,7 @@ class KafkaTransaction:
 
     async def _work(self) -> None:
         while self._waiting and not self.over:
-            members, self._waiting = self._waiting, []
+            members, self._waiting = self._waiting[:TOGETHER_MAX], self._waiting[TOGETHER_MAX:]
             await self._together(members)
         self._working = None
         _fail(self._waiting, Aborted("the transaction is over; try again"))
@@ -166,8 +180,8 @@ class KafkaTransaction:
         good = [member for member in members if member.error is None]
         bad = [member for member in members if member.error is not None]
         try:
-            if any(member.touched for member in bad):
-                raise Aborted("it was in one transaction with a request that failed; try again")
+            if self.over:
+                raise Aborted(FAILED)
             if good:
                 places = await self._tell(good)
                 await asyncio.to_thread(self._commit)
@@ -186,6 +200,8 @@ class KafkaTransaction:
             member.answer = await member.action(_MemberLog(self, member))
         except Exception as error:  # noqa: BLE001 - whatever it was, it is told to who waits
             member.error = error
+            if member.touched:
+                self._over.set()  # what others have sent with it may never be acknowledged
 
     async def _tell(self, members: Sequence[_Member]) -> list[Place]:
         """The answers, each under a key of its own: no compaction hides one."""
@@ -212,7 +228,7 @@ class KafkaTransaction:
         await asyncio.wait((over, told), return_when=asyncio.FIRST_COMPLETED)
         if over.done():
             told.cancel()
-            raise Aborted("another process has taken over; try again")
+            raise Aborted(FAILED)
         over.cancel()
         return told.result()
 

@@ -5,15 +5,27 @@ A claim says in whose transaction the answer will stand. Who takes a claim over 
 transactional id first: then the other can answer no more, and what it had answered is known.
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from waybill_ingress.app.measuring import count_keyed
 from waybill_ingress.app.ports import Log
+from waybill_ingress.app.repeat_ports import (
+    BEGUN,
+    Aborted,
+    Draws,
+    HttpAnswer,
+    NotDone,
+    RequestLog,
+    Transaction,
+    Transactions,
+)
 from waybill_ingress.core.keys import KeyedRequest
-from waybill_ingress.core.requests import HeldKey, Place
+from waybill_ingress.core.requests import HeldKey
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.requests import NOBODY, RequestAnswer, RequestClaim
@@ -21,86 +33,10 @@ from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
 
-ATTEMPTS: Final = 3
-
-
-class NotDone(Retryable):
-    """Nobody knows whether a transaction was committed: the log will tell."""
-
-
-class Aborted(NotDone):
-    """Nothing of a transaction counts, and no other will come of its producer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswer:
-    """An answer of HTTP."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    replayed: bool = False
-
-
-BEGUN: Final = HttpAnswer(status=0, headers={}, body=b"")
-"""In place of the answer, as long as an operation is only begun."""
-
-
-class Draws(Protocol):
-    """The clock and the dice of this process."""
-
-    def now_ms(self) -> int: ...
-
-    def nonce(self) -> str:
-        """What was never given before."""
-        ...
-
-
-class RequestLog(Protocol):
-    """The log of claims and answers, and what is known of it. Each call may raise Retryable."""
-
-    def held(self, who: str) -> HeldKey | None:
-        """What was known of the key a moment ago."""
-        ...
-
-    def forgets_before(self) -> int:
-        """Claims that are older are not known here."""
-        ...
-
-    async def claim(self, claim: RequestClaim) -> HeldKey | None:
-        """Put it into the log; who has the key then."""
-        ...
-
-    async def settle(self, held: HeldKey) -> None:
-        """Shut out who has claimed it; then all that it has ever answered is known here."""
-        ...
-
-    async def answer(self, place: Place) -> RequestAnswer: ...
-
-    def note(self, answer: RequestAnswer, place: Place) -> None:
-        """It stands there, by what this process has heard of its own transaction."""
-        ...
-
-
-class Transaction(Protocol):
-    """Of a producer that lives until one of its transactions is not committed."""
-
-    @property
-    def id(self) -> str: ...
-
-    async def carry_out(
-        self, action: Callable[[Log], Awaitable[RequestAnswer]]
-    ) -> tuple[RequestAnswer, Place]:
-        """What it writes to the log that it is given counts with its answer, or not at all. Raises
-        what `action` raises, and nothing counts; NotDone or Aborted, also for what another one of
-        the same transaction has done."""
-        ...
-
-
-class Transactions(Protocol):
-    async def next(self) -> Transaction:
-        """One that is not used up. Retryable."""
-        ...
+ATTEMPTS: Final = 5
+APART_MS: Final = 600_000  # so long requests of a path that spoilt a transaction have their own
+APART_MAX: Final = 1_000
+WAITING_APART_MAX: Final = 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,6 +67,10 @@ class Repeats:
         """Claims of this process that nobody carries out any more."""
         self._over: set[str] = set()
         """Those of them that can have no answer."""
+        self._apart: dict[str, int] = {}
+        """Paths whose requests have spoilt a transaction, and until when they are kept apart."""
+        self._one_apart = asyncio.Lock()
+        self._waiting_apart = 0
 
     async def once(
         self, wanted: KeyedRequest, act: Callable[[Log], Awaitable[HttpAnswer]]
@@ -176,20 +116,41 @@ class Repeats:
     async def _turns(self, wanted: KeyedRequest, carry_out: CarryOut) -> HttpAnswer:
         """Another turn follows one of which it is not known here what has become of it."""
         for left in reversed(range(ATTEMPTS)):
-            held = await self._found(wanted)
-            if held is not None and held.place is not None:
-                said = await self._requests.answer(held.place)
-                count_keyed("repeated")
-                return _repeated(said)
-            turn = await self._claimed(wanted, held)
-            if turn is None:
-                continue
-            try:
-                return await self._carried_out(turn, carry_out)
-            except NotDone:
-                if not left:
+            async with self._alone(wanted.path) as apart:
+                held = await self._found(wanted)
+                if held is not None and held.place is not None:
+                    said = await self._requests.answer(held.place)
+                    count_keyed("repeated")
+                    return _repeated(said)
+                turn = await self._claimed(wanted, held, apart=apart)
+                if turn is None:
+                    continue
+                try:
+                    return await self._carried_out(turn, carry_out)
+                except NotDone:
+                    if not left:
+                        raise
+                except (Refusal, Retryable):
+                    if turn.transaction.over:
+                        self._keep_apart(wanted.path)
                     raise
         raise _running()
+
+    @asynccontextmanager
+    async def _alone(self, path: str) -> AsyncIterator[bool]:
+        """Whether a request of this path may spoil a transaction for others: then it waits until it
+        is the only one of those."""
+        if self._apart.get(path, 0) <= self._draws.now_ms():
+            yield False
+            return
+        if self._waiting_apart >= WAITING_APART_MAX:
+            raise Retryable("too many requests wait that Kafka may refuse; try again later")
+        self._waiting_apart += 1
+        try:
+            async with self._one_apart:
+                yield True
+        finally:
+            self._waiting_apart -= 1
 
     async def _found(self, wanted: KeyedRequest) -> HeldKey | None:
         """Who has the key, with an answer or shut out."""
@@ -213,9 +174,11 @@ class Repeats:
             return settled
         return held
 
-    async def _claimed(self, wanted: KeyedRequest, before: HeldKey | None) -> Turn | None:
+    async def _claimed(
+        self, wanted: KeyedRequest, before: HeldKey | None, *, apart: bool
+    ) -> Turn | None:
         """None if somebody else was first."""
-        transaction = await self._transactions.next()
+        transaction = await self._transactions.next(apart=apart)
         own = self._draws.nonce()
         claim = RequestClaim(
             id=own,
@@ -303,6 +266,12 @@ class Repeats:
                 self._mine.discard(turn.claim.id)
                 return
         self._give_up(turn.claim)
+
+    def _keep_apart(self, path: str) -> None:
+        self._apart.pop(path, None)
+        self._apart[path] = self._draws.now_ms() + APART_MS
+        if len(self._apart) > APART_MAX:
+            del self._apart[next(iter(self._apart))]
 
     def _give_up(self, claim: RequestClaim) -> None:
         self._mine.discard(claim.id)

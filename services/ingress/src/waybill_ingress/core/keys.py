@@ -14,10 +14,11 @@ HEADER: Final = "Idempotency-Key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedRequest:
-    """`who` is of the caller and the key, `request` of what is asked: hashes."""
+    """`who` is of the caller and the key, `request` of what is asked: hashes. `path`: to what."""
 
     who: str
     request: str
+    path: str
 
 
 def read_key(given: list[str]) -> str | None:
@@ -36,11 +37,14 @@ def read_key(given: list[str]) -> str | None:
     return key
 
 
-def keyed(caller: Caller, key: str, *, method: str, target: str, body: bytes) -> KeyedRequest:
-    """`target`: path and query, as they came. Keys of different callers never meet."""
+def keyed(
+    caller: Caller, key: str, *, method: str, path: str, query: str, body: bytes
+) -> KeyedRequest:
+    """Keys of different callers never meet."""
     return KeyedRequest(
         who=_hash(caller.tenant, caller.key_id or "", key),
-        request=_hash(method, target, hashlib.sha256(body).hexdigest()),
+        request=_hash(method, path, query, hashlib.sha256(body).hexdigest()),
+        path=path,
     )
 
 
