@@ -170,7 +170,7 @@ class Repeats:
             self._over.discard(held.id)
             settled = self._requests.held(wanted.who)
             if settled is not None and settled.id != held.id:
-                raise _running()
+                return await self._found(wanted)  # somebody else has taken it over
             return settled
         return held
 
