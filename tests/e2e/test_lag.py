@@ -75,7 +75,7 @@ def test_lag_of_a_stopped_pipeline_is_seen_and_is_gone_when_it_has_caught_up(
 
     done(client, client.stop(line.name))
     token = line.send(5)
-    eventually(lambda: outside.shows(first=5, second=0))
+    eventually(lambda: outside.shows(first=7, second=0))  # with the end of a transaction in both
     assert scrape(stack, "stage_runner").value(
         "waybill_pipeline_phase", pipeline=line.name, phase="Stopped"
     )
