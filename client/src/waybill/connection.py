@@ -63,6 +63,7 @@ class Line:
                 f"nothing listens at {self.place}: start the local stack with `waybill up`, "
                 f"or set {URL_VARIABLE}",
                 url=self.target.url,
+                sent=False,
             ) from error
         except httpx2.TimeoutException as error:
             raise NoAnswer(
@@ -72,7 +73,9 @@ class Line:
             ) from error
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise Unreachable(
-                f"{self.place} should begin with http:// or https://", url=self.target.url
+                f"{self.place} should begin with http:// or https://",
+                url=self.target.url,
+                sent=False,
             ) from error
         except httpx2.RequestError as error:
             raise Unreachable(

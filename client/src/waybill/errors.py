@@ -53,11 +53,12 @@ class Unusable(WaybillError, ValueError):
 
 
 class Unreachable(WaybillError):
-    """Nobody answers at `url`."""
+    """Nobody answers at `url`. `sent`: a request may have reached somebody there."""
 
-    def __init__(self, message: str, *, url: str) -> None:
+    def __init__(self, message: str, *, url: str, sent: bool = True) -> None:
         super().__init__(message)
         self.url = url
+        self.sent = sent
 
 
 class NoAnswer(Unreachable):

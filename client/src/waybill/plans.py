@@ -65,7 +65,7 @@ def write(question: Question, patience: Patience, heard: Heard) -> Plan[Fields]:
         try:
             return (yield from _ask(question))
         except Unreachable as error:
-            if not heard():
+            if not (error.sent or heard()):
                 raise
             yield Pause(patience.endure(error))
         except NotReady as error:

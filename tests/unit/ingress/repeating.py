@@ -80,9 +80,10 @@ class Process:
         await self.pause()
         self._see(True)
 
-    async def answer(self, place: Place) -> RequestAnswer:
+    async def answer(self, held: HeldKey) -> RequestAnswer:
         await self.pause()
-        return self.world.answers[place[1]]
+        assert held.place is not None
+        return self.world.answers[held.place[1]]
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
         self._requests.answered(answer, place)

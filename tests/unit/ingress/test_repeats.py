@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import uuid
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -12,10 +13,12 @@ from waybill_ingress.app.ports import Log
 from waybill_ingress.app.repeat_ports import HttpAnswer
 from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.core.keys import KeyedRequest, keyed, read_key
+from waybill_ingress.core.requests import HeldKey
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.requests import RequestClaim
 
 PATIENCE_MS = 30_000
 SEEDS = 300
@@ -24,7 +27,7 @@ ASKED_MAX = 2_000
 
 
 def wanted(who: str, request: str = "same") -> KeyedRequest:
-    return KeyedRequest(who=hashed(who), request=hashed(request), path="/")
+    return KeyedRequest(who=hashed(who), request=hashed(request), where="/")
 
 
 def hashed(text: str) -> str:
@@ -42,23 +45,31 @@ class Client:
         self._world = world
         self._ingresses = ingresses
         self._key = key
+        self._left: list[asyncio.Task[HttpAnswer]] = []
         self.answers: list[bytes] = []
 
     async def send(self) -> None:
         for _ in range(ASKED_MAX):
-            alive = [repeats for process, repeats in self._ingresses if not process.killed]
+            alive = [each for each in self._ingresses if not each[0].killed]
+            process, repeats = self._world.dice.choice(alive)
+            asking = asyncio.create_task(self._ask(repeats))
+            patience = self._world.dice.choice((20, 200, 20_000))
+            while not (asking.done() or process.killed or not patience):
+                patience -= 1
+                await asyncio.sleep(0)
+            if not asking.done():
+                self._left.append(asking)  # nobody waits for it, but it may go on
+                continue
             try:
-                async with asyncio.timeout(0.05):
-                    said = await self._ask(self._world.dice.choice(alive))
-            except TimeoutError:
-                continue  # nobody answers: the next one is asked
+                self.answers.append(asking.result().body)
             except (Refusal, Retryable):
                 self._world.now_ms += PATIENCE_MS // 30
-                await asyncio.sleep(0)
                 continue
-            self.answers.append(said.body)
-            return
-        raise AssertionError("it is never answered")
+            break
+        else:
+            raise AssertionError("it is never answered")
+        for asking in self._left:
+            asking.cancel()
 
     async def _ask(self, repeats: Repeats) -> HttpAnswer:
         raise NotImplementedError
@@ -189,8 +200,9 @@ def test_who_finds_out_by_itself_is_given_one_id_for_all_tries() -> None:
     world = World()
     repeats, ids = repeats_of(world.process()), []
 
-    async def act(id: str) -> HttpAnswer:
+    async def act(id: str, taken_over: bool) -> HttpAnswer:
         ids.append(id)
+        assert taken_over is (len(ids) > 1)
         if len(ids) < 3:
             raise Retryable("nobody knows")
         return HttpAnswer(status=200, headers={}, body=b"done")
@@ -205,6 +217,61 @@ def test_who_finds_out_by_itself_is_given_one_id_for_all_tries() -> None:
 
     assert asyncio.run(ask()).body == b"done"
     assert len(set(ids)) == 1
+
+
+def test_a_refusal_does_not_free_a_key_for_which_something_may_have_been_done() -> None:
+    world = World()
+    repeats, ids = repeats_of(world.process()), []
+
+    async def act(id: str, taken_over: bool) -> HttpAnswer:
+        ids.append(id)
+        if len(ids) == 1:
+            raise Retryable("nobody knows")
+        if len(ids) == 2:
+            raise Refusal(Slug.PIPELINE_BEHIND, "no")
+        return HttpAnswer(status=200, headers={}, body=b"done")
+
+    async def ask() -> HttpAnswer:
+        for _ in range(20):
+            try:
+                return await repeats.once_by_id(wanted("k"), act)
+            except (Retryable, Refusal):
+                continue
+        raise AssertionError
+
+    asyncio.run(ask())
+    assert len(set(ids)) == 1
+
+
+def test_a_key_whose_request_was_refused_and_never_given_back_is_free_for_another() -> None:
+    world = World()
+    process = world.process()
+    repeats = repeats_of(process)
+    claim, failing = process.claim, True
+
+    async def lossy(given: RequestClaim) -> HeldKey | None:
+        if given.released and failing:
+            raise Retryable("kafka is away")
+        return await claim(given)
+
+    process.claim = lossy  # type: ignore[method-assign,assignment]
+    with pytest.raises(Refusal):
+        run(repeats, "k", refused=True)
+    failing = False
+    run(repeats, "k", "mended")
+    assert len(world.records) == 1
+
+
+def test_a_clock_that_is_ahead_makes_nobody_forget() -> None:
+    world = World()
+    right, small = world.process(), world.process(keys_max=2)
+    run(repeats_of(right), "a")
+    world.claims.append(replace(world.claims[0], who=hashed("x"), id=hashed("y"), at=2**50))
+    for key in ("b", "c", "d"):
+        world.now_ms += 1
+        run(repeats_of(small), key)
+    assert run(repeats_of(right), "a").replayed
+    assert run(repeats_of(small), "d").replayed
 
 
 def test_keys_of_different_callers_never_meet() -> None:

@@ -7,6 +7,7 @@ done that already.
 import asyncio
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,7 +38,13 @@ class ProducerLog:
         self, kafka: Kafka, options: dict[str, object], on_fatal: Callable[[], None]
     ) -> None:
         self._on_fatal = on_fatal
-        options = {**options, "error_cb": self._on_error, "logger": logger}
+        own = weakref.ref(self)  # else a producer that is thrown away would keep its threads
+
+        def on_error(error: KafkaError) -> None:
+            if (log := own()) is not None:
+                log.hear(error)
+
+        options = {**options, "error_cb": on_error, "logger": logger}
         self.producer: Producer = make_producer(kafka, **options)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="delivery reports", daemon=True)
@@ -50,6 +57,11 @@ class ProducerLog:
         self._stop.set()
         self._thread.join()
         self.producer.flush(FLUSH_TIMEOUT_S)
+
+    def close(self) -> None:
+        """The client ends with all that it has; only behind that is nothing asked of it."""
+        self.__exit__()
+        del self.producer
 
     async def append(
         self,
@@ -91,9 +103,10 @@ class ProducerLog:
             try:
                 self.producer.poll(POLL_S)
             except KafkaException as error:  # this client raises what is fatal here
-                self._on_error(error.args[0])
+                self.hear(error.args[0])
 
-    def _on_error(self, error: KafkaError) -> None:
+    def hear(self, error: KafkaError) -> None:
+        """What the client says of itself."""
         if error.fatal():  # an idempotent producer never recovers from these
             logger.error("producer failed for good", extra={"reason": error.str()})
             self._on_fatal()
@@ -122,6 +135,8 @@ class _Reports:
             self.delivered.append((partition, -1 if offset is None else offset))
         elif error.code() == KafkaError.INVALID_RECORD:
             self.refused.append(Rejection(index, f"refused by kafka: {REFUSED}"))
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self.refused.append(Rejection(index, f"refused by kafka: {explain(error)}"))
         else:
             self.failed.append(_reject(index, explain(error)))
         self._taken += 1

@@ -49,15 +49,16 @@ class RepeatsHttp:
         return _response(await self._repeats.once(wanted, say))
 
     async def once_by_id(
-        self, request: Request, body: bytes, act: Callable[[str | None], Awaitable[Response]]
+        self, request: Request, body: bytes, act: Callable[[str | None, bool], Awaitable[Response]]
     ) -> Response:
-        """`act` finds out what was done for the id that it is given, if it is given one."""
+        """`act` is given the id of the request, if that has a key, and whether something may have
+        been done for it: what that is, it finds out by itself."""
         wanted = _wanted(request, body)
         if wanted is None:
-            return await act(None)
+            return await act(None, False)
 
-        async def say(id: str) -> HttpAnswer:
-            return _said(await act(id))
+        async def say(id: str, taken_over: bool) -> HttpAnswer:
+            return _said(await act(id, taken_over))
 
         return _response(await self._repeats.once_by_id(wanted, say))
 

@@ -59,14 +59,14 @@ def replays_router(replays: Replays, repeats: RepeatsHttp) -> APIRouter:
         wanted = body_of(ReplayRequest, body)
         hold(request)  # another request for the same pipeline may come first
 
-        async def send(id: str | None) -> Response:
+        async def send(id: str | None, taken_over: bool) -> Response:
             done = await replays.replay(
                 caller(request),
                 pipeline,
                 wanted.ids,
                 again=wanted.again,
                 request_id=id or request_id(request),
-                repeated=id is not None,
+                taken_over=taken_over,
                 demand=demand,
             )
             count_token("replay")

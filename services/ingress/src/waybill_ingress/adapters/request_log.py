@@ -8,8 +8,9 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -30,11 +31,15 @@ from waybill_shared.kafka.majority import highest_ends
 from waybill_shared.kafka.partitioner import partition_of
 from waybill_shared.process.clock import Clock
 
-READ_TIMEOUT_S: Final = 20.0  # longer than a transaction may be open
+READ_TIMEOUT_S: Final = 30.0  # longer than a transaction may be open, and the broker looks every 10
 PARTITIONS: Final = {spec.name: spec.partitions for spec in topic_specs()}
+THREADS: Final = 4
 RECENT_MAX: Final = 1_000
 RECENT_BYTES_MAX: Final = 10_000
 """Answers are repeated soon or never: so many small ones are not read again."""
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class KafkaRequestLog:
@@ -47,7 +52,9 @@ class KafkaRequestLog:
         self._requests = requests
         self._clock = clock
         self._lock = threading.Lock()
-        self._recent: OrderedDict[Place, RequestAnswer] = OrderedDict()
+        self._recent: OrderedDict[str, RequestAnswer] = OrderedDict()
+        # Of its own: commits, which these may wait for, need threads too.
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="requests")
         self._waiting: dict[tuple[str, bool], asyncio.Future[None]] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -62,6 +69,7 @@ class KafkaRequestLog:
             stack.enter_context(self._claims)
             stack.enter_context(self._answers)
             yield
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
     def check(self) -> str | None:
         """For /readyz."""
@@ -104,16 +112,23 @@ class KafkaRequestLog:
             settling.add_done_callback(lambda _: self._settling.pop(shut_out))
         await asyncio.shield(settling)
 
-    async def answer(self, place: Place) -> RequestAnswer:
+    async def answer(self, held: HeldKey) -> RequestAnswer:
+        """A broker may tell a place that is none: only what is of the claim is an answer to it."""
         with self._lock:
-            recent = self._recent.get(place)
-        return await asyncio.to_thread(self._read, place) if recent is None else recent
+            recent = self._recent.get(held.id)
+        if recent is not None:
+            return recent
+        assert held.place is not None
+        found = await self._in_thread(self._read, held.place)
+        if found.claim != held.id:
+            raise Retryable("the answer is not read yet: try again in a moment")
+        return found
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
         with self._lock:
             self._requests.answered(answer, place)
             if answer.status and len(answer.body) <= RECENT_BYTES_MAX:
-                self._recent[place] = answer
+                self._recent[answer.claim] = answer
                 if len(self._recent) > RECENT_MAX:
                     self._recent.popitem(last=False)
 
@@ -126,8 +141,11 @@ class KafkaRequestLog:
             self._loop.call_soon_threadsafe(_finish, read)
 
     async def _settle(self, id: str) -> None:
-        await asyncio.to_thread(self._shut_out, id)
-        await asyncio.to_thread(self._read_answers)
+        await self._in_thread(self._shut_out, id)
+        await self._in_thread(self._read_answers, None)
+
+    async def _in_thread(self, work: Callable[[A], T], argument: A) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, argument)
 
     def _shut_out(self, id: str) -> None:
         producer = make_producer(self._admin.cluster, **{"transactional.id": id})
@@ -136,12 +154,14 @@ class KafkaRequestLog:
         except KafkaException as error:
             raise Retryable(f"a request is not taken over: {explain(error.args[0])}") from error
 
-    def _read_answers(self) -> None:
+    def _read_answers(self, _: None) -> None:
         topic = f"{self._prefix}.answers"
-        ends, _ = highest_ends(self._admin, topic, range(PARTITIONS["answers"]))
+        ends, _client = highest_ends(self._admin, topic, range(PARTITIONS["answers"]))
         self._answers.await_ends(ends, READ_TIMEOUT_S)
 
     def _read(self, place: Place) -> RequestAnswer:
+        if place[1] < 0:
+            raise Retryable("it is not known yet where the answer stands: try again in a moment")
         (partition, offset), topic = place, f"{self._prefix}.answers"
         for message in read_ranges(self._admin.cluster, topic, {partition: (offset, offset + 1)}):
             return decode(RequestAnswer, message.value() or b"")

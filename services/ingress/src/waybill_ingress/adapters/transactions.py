@@ -8,10 +8,11 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -41,6 +42,7 @@ MESSAGE_BYTES_MAX: Final = 16_000_000  # an answer may name ten thousand refused
 FAILED: Final = "a request in the same transaction has failed, or was taken over; try again"
 UNSURE: Final = "it is not known whether it was written: send it again with the same key"
 Action = Callable[[Log], Awaitable[RequestAnswer]]
+T = TypeVar("T")
 
 
 class KafkaTransactions:
@@ -59,6 +61,9 @@ class KafkaTransactions:
         self._numbers = count(1)
         self._open: list[KafkaTransaction] = []
         self._opening: dict[bool, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        # Of its own: who waits for a commit must not keep it from its thread.
+        self._threads = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="transactions")
 
     async def next(self, *, apart: bool = False) -> "KafkaTransaction":
         while True:
@@ -74,11 +79,14 @@ class KafkaTransactions:
     async def close(self) -> None:
         for each in self._open:
             await asyncio.to_thread(each.close)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _throw_away(self) -> None:
         for each in [each for each in self._open if each.over and not each.load()]:
             self._open.remove(each)
-            self._closing = asyncio.create_task(asyncio.to_thread(each.close))
+            closing = asyncio.create_task(asyncio.to_thread(each.close))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def _begin_one(self, apart: bool) -> None:
         if apart not in self._opening:
@@ -88,9 +96,11 @@ class KafkaTransactions:
     async def _open_one(self, apart: bool) -> None:
         own = f"{self._prefix}/ingress/write/{self._process}/{next(self._numbers)}"
         topic = f"{self._prefix}.answers"
-        opened = KafkaTransaction(self._admin, own, topic, self._options, apart=apart)
+        opened = KafkaTransaction(
+            self._admin, own, topic, self._options, self._threads, apart=apart
+        )
         try:
-            await asyncio.to_thread(opened.claim)
+            await opened.in_thread(opened.claim)
         except BaseException:
             await asyncio.to_thread(opened.close)
             raise
@@ -105,14 +115,15 @@ class _Member:
     done: "asyncio.Future[tuple[RequestAnswer, Place]]"
     touched: bool = False
     answer: RequestAnswer | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
     def tell(self, place: Place) -> None:
         assert self.answer is not None
         if not self.done.done():  # else nobody waits any more
             self.done.set_result((self.answer, place))
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
+        """If it is not told already."""
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -126,10 +137,12 @@ class KafkaTransaction:
         id: str,
         topic: str,
         options: dict[str, object],
+        threads: Executor,
         *,
         apart: bool = False,
     ) -> None:
         self.id = id
+        self._threads = threads
         self.apart = apart
         self._over = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -156,7 +169,10 @@ class KafkaTransaction:
             raise Retryable(f"no transaction can begin: {explain(error.args[0])}") from error
 
     def close(self) -> None:
-        self._log.__exit__()
+        self._log.close()
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._threads, work)
 
     async def carry_out(self, action: Action) -> tuple[RequestAnswer, Place]:
         if self.over:
@@ -168,37 +184,44 @@ class KafkaTransaction:
         return await member.done
 
     async def _work(self) -> None:
-        while self._waiting and not self.over:
-            members, self._waiting = self._waiting[:TOGETHER_MAX], self._waiting[TOGETHER_MAX:]
-            await self._together(members)
-        self._working = None
-        _fail(self._waiting, Aborted("the transaction is over; try again"))
-        self._waiting = []
+        try:
+            while self._waiting and not self.over:
+                members, self._waiting = self._waiting[:TOGETHER_MAX], self._waiting[TOGETHER_MAX:]
+                await self._together(members)
+        finally:
+            self._working = None
+            _fail(self._waiting, Aborted("the transaction is over; try again"))
+            self._waiting = []
 
     async def _together(self, members: Sequence[_Member]) -> None:
         await asyncio.gather(*map(self._act, members))
         good = [member for member in members if member.error is None]
-        bad = [member for member in members if member.error is not None]
         try:
             if self.over:
                 raise Aborted(FAILED)
             if good:
                 places = await self._tell(good)
-                await asyncio.to_thread(self._commit)
+                await self.in_thread(self._commit)
                 for member, place in zip(good, places, strict=True):
                     member.tell(place)
-        except NotDone as error:
+        except Aborted as error:
             self._over.set()
-            sure = await asyncio.to_thread(self._abort) if isinstance(error, Aborted) else False
+            sure = await self.in_thread(self._abort)
             _fail(good, error if sure else NotDone(f"{UNSURE} ({error})"))
-        for member in bad:
-            assert member.error is not None
-            member.fail(member.error)
+        except BaseException as error:
+            self._over.set()
+            _fail(good, NotDone(f"{UNSURE} ({error})"))
+            if not isinstance(error, NotDone):
+                logger.exception("a transaction has failed")
+                raise
+        finally:
+            for member in members:
+                member.fail(member.error or NotDone(UNSURE))
 
     async def _act(self, member: _Member) -> None:
         try:
             member.answer = await member.action(_MemberLog(self, member))
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is told to who waits
+        except BaseException as error:  # noqa: BLE001 - whatever it was, it is told to who waits
             member.error = error
             if member.touched:
                 self._over.set()  # what others have sent with it may never be acknowledged

@@ -61,7 +61,9 @@ class RequestLog(Protocol):
         """Shut out who has claimed it; then all that it has ever answered is known here."""
         ...
 
-    async def answer(self, place: Place) -> RequestAnswer: ...
+    async def answer(self, held: HeldKey) -> RequestAnswer:
+        """That of this claim, which has one."""
+        ...
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
         """It stands there, by what this process has heard of its own transaction."""

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from waybill_ingress.app.measuring import count_keyed
 from waybill_ingress.app.ports import Log
@@ -32,10 +32,11 @@ from waybill_shared.contract.requests import NOBODY, RequestAnswer, RequestClaim
 from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 ATTEMPTS: Final = 5
 APART_MS: Final = 600_000  # so long requests of a path that spoilt a transaction have their own
-APART_MAX: Final = 1_000
+REMEMBERED_MAX: Final = 10_000
 WAITING_APART_MAX: Final = 100
 
 
@@ -63,12 +64,11 @@ class Repeats:
         self._patience_ms = patience_ms
         self._mine: set[str] = set()
         """Claims that are being carried out here."""
-        self._given_up: set[str] = set()
-        """Claims of this process that nobody carries out any more."""
-        self._over: set[str] = set()
-        """Those of them that can have no answer."""
+        self._given_up: dict[str, bool] = {}
+        """Claims of this process that nobody carries out any more, and whether it is known that it
+        can have no answer. What is forgotten here is found out again."""
         self._apart: dict[str, int] = {}
-        """Paths whose requests have spoilt a transaction, and until when they are kept apart."""
+        """Inputs whose requests have spoilt a transaction, and until when they are kept apart."""
         self._one_apart = asyncio.Lock()
         self._waiting_apart = 0
 
@@ -83,16 +83,18 @@ class Repeats:
         return await self._turns(wanted, carry_out)
 
     async def once_by_id(
-        self, wanted: KeyedRequest, act: Callable[[str], Awaitable[HttpAnswer]]
+        self, wanted: KeyedRequest, act: Callable[[str, bool], Awaitable[HttpAnswer]]
     ) -> HttpAnswer:
-        """It finds out by itself what was done for the id that it is given."""
+        """It is given the id of the request, and whether something may have been done for it: what
+        that is, it finds out by itself."""
 
         async def carry_out(turn: Turn) -> HttpAnswer:
             turn.keeps = True
+            taken_over = turn.claim.root != turn.claim.id
             try:
-                said = await act(turn.claim.root)
+                said = await act(turn.claim.root, taken_over)
             except (Refusal, UserError):
-                turn.keeps = False
+                turn.keeps = taken_over  # what an earlier one has done is not known here
                 raise
             return await self._answer(turn, _at_hand(said))
 
@@ -116,10 +118,10 @@ class Repeats:
     async def _turns(self, wanted: KeyedRequest, carry_out: CarryOut) -> HttpAnswer:
         """Another turn follows one of which it is not known here what has become of it."""
         for left in reversed(range(ATTEMPTS)):
-            async with self._alone(wanted.path) as apart:
+            async with self._alone(wanted.where) as apart:
                 held = await self._found(wanted)
                 if held is not None and held.place is not None:
-                    said = await self._requests.answer(held.place)
+                    said = await self._requests.answer(held)
                     count_keyed("repeated")
                     return _repeated(said)
                 turn = await self._claimed(wanted, held, apart=apart)
@@ -130,17 +132,17 @@ class Repeats:
                 except NotDone:
                     if not left:
                         raise
-                except (Refusal, Retryable):
-                    if turn.transaction.over:
-                        self._keep_apart(wanted.path)
+                except Refusal as refusal:
+                    if refusal.slug is Slug.RECORDS_REFUSED_BY_KAFKA:
+                        self._keep_apart(wanted.where)
                     raise
         raise _running()
 
     @asynccontextmanager
-    async def _alone(self, path: str) -> AsyncIterator[bool]:
-        """Whether a request of this path may spoil a transaction for others: then it waits until it
+    async def _alone(self, where: str) -> AsyncIterator[bool]:
+        """Whether a request to there may spoil a transaction for others: then it waits until it
         is the only one of those."""
-        if self._apart.get(path, 0) <= self._draws.now_ms():
+        if self._apart.get(where, 0) <= self._draws.now_ms():
             yield False
             return
         if self._waiting_apart >= WAITING_APART_MAX:
@@ -157,21 +159,21 @@ class Repeats:
         held = self._requests.held(wanted.who)
         if held is None:
             return None
-        if held.request != wanted.request:
-            raise _reused()
+        same = held.request == wanted.request
         if held.place is None:
             if held.id not in self._given_up and (
                 held.id in self._mine or self._draws.now_ms() - held.at < self._patience_ms
             ):
-                raise _running()
-            if held.id not in self._over:
+                raise _running() if same else _reused()
+            if not self._given_up.get(held.id):
                 await self._requests.settle(held)
-            self._given_up.discard(held.id)
-            self._over.discard(held.id)
+            self._given_up.pop(held.id, None)
             settled = self._requests.held(wanted.who)
             if settled is not None and settled.id != held.id:
                 return await self._found(wanted)  # somebody else has taken it over
-            return settled
+            held = settled
+        if held is not None and not same and (held.place is not None or held.begun):
+            raise _reused()
         return held
 
     async def _claimed(
@@ -180,6 +182,7 @@ class Repeats:
         """None if somebody else was first."""
         transaction = await self._transactions.next(apart=apart)
         own = self._draws.nonce()
+        same = before is not None and before.request == wanted.request
         claim = RequestClaim(
             id=own,
             who=wanted.who,
@@ -187,15 +190,15 @@ class Repeats:
             at=self._draws.now_ms(),
             transactional_id=transaction.id,
             after=before.id if before is not None else NOBODY,
-            root=before.root if before is not None else own,
+            root=before.root if before is not None and same else own,
             begun=before.begun if before is not None else NOBODY,
             forgets_before=self._requests.forgets_before(),
         )
         self._mine.add(own)
         try:
             held = await self._requests.claim(claim)
-        except Retryable:
-            self._give_up(claim)
+        except BaseException:
+            self._give_up(claim, over=True)
             raise
         if held is None or held.id != own:
             self._mine.discard(own)
@@ -207,15 +210,13 @@ class Repeats:
         try:
             said = await carry_out(turn)
         except NotDone as error:
-            self._give_up(turn.claim)
-            if isinstance(error, Aborted):
-                self._over.add(turn.claim.id)
+            self._give_up(turn.claim, over=isinstance(error, Aborted))
             raise
         except Exception:
             await self._give_back(turn)
             raise
         except BaseException:  # nobody waits for it any more
-            self._give_up(turn.claim)
+            self._give_up(turn.claim, over=False)
             raise
         self._mine.discard(turn.claim.id)
         count_keyed("carried_out")
@@ -265,17 +266,22 @@ class Repeats:
             else:
                 self._mine.discard(turn.claim.id)
                 return
-        self._give_up(turn.claim)
+        self._give_up(turn.claim, over=True)
 
-    def _keep_apart(self, path: str) -> None:
-        self._apart.pop(path, None)
-        self._apart[path] = self._draws.now_ms() + APART_MS
-        if len(self._apart) > APART_MAX:
-            del self._apart[next(iter(self._apart))]
+    def _keep_apart(self, where: str) -> None:
+        _remember(self._apart, where, self._draws.now_ms() + APART_MS)
 
-    def _give_up(self, claim: RequestClaim) -> None:
+    def _give_up(self, claim: RequestClaim, *, over: bool) -> None:
         self._mine.discard(claim.id)
-        self._given_up.add(claim.id)
+        _remember(self._given_up, claim.id, over)
+
+
+def _remember(known: dict[str, T], key: str, value: T) -> None:
+    """The oldest are forgotten."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > REMEMBERED_MAX:
+        del known[next(iter(known))]
 
 
 def _at_hand(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:

@@ -97,23 +97,27 @@ class Replays:
         *,
         again: bool,
         request_id: str,
-        repeated: bool = False,
+        taken_over: bool = False,
         demand: Demand | None = None,
     ) -> ReplayReceipt:
-        """`repeated`: what was answered to this very request before is answered again."""
+        """`taken_over`: what was answered to this very request, if anything was, is answered."""
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
+        if taken_over and (mine := await self._told(record, request_id)) is not None:
+            return ReplayReceipt(token=mine.token, replayed=0, already=len(mine.records))
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
         resent = resent_of(record, places, found)
         async with self._log.turn(record.tenant, record.pipeline_uid) as turn:
             told = await turn.told()
-            mine = answer_to(request_id, told) if repeated else None
-            if mine is not None:
-                return ReplayReceipt(token=mine.token, replayed=0, already=len(mine.records))
             planned = plan(resent, told, again=again, now_ms=self._mint.now_ms())
             asked = _Asked(pipeline=record, resent=resent, request_id=request_id)
             token = planned.token or await self._answer(turn, asked, planned)
         return ReplayReceipt(token=token, replayed=len(planned.fresh), already=len(planned.kept))
+
+    async def _told(self, record: PipelineRecord, request_id: str) -> Replay | None:
+        """Behind who has begun, who is shut out by this."""
+        async with self._log.turn(record.tenant, record.pipeline_uid) as turn:
+            return answer_to(request_id, await turn.told())
 
     async def _answer(self, turn: ReplayTurn, asked: _Asked, planned: Plan) -> str:
         record = asked.pipeline

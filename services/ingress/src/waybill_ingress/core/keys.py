@@ -14,11 +14,12 @@ HEADER: Final = "Idempotency-Key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedRequest:
-    """`who` is of the caller and the key, `request` of what is asked: hashes. `path`: to what."""
+    """`who` is of the caller and the key, `request` of what is asked: hashes. `where`: its path, of
+    this tenant."""
 
     who: str
     request: str
-    path: str
+    where: str
 
 
 def read_key(given: list[str]) -> str | None:
@@ -44,7 +45,7 @@ def keyed(
     return KeyedRequest(
         who=_hash(caller.tenant, caller.key_id or "", key),
         request=_hash(method, path, query, hashlib.sha256(body).hexdigest()),
-        path=path,
+        where=f"{caller.tenant} {path}",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from waybill_shared.contract.requests import NOBODY, RequestAnswer, RequestClaim
 
+AT_ONCE_MAX: Final = 100  # keys that are forgotten when one more is taken
 PACKED: Final = Struct("<16s16s16sqIIiq")
 NO_PLACE: Final = (-1, -1)
 Place = tuple[int, int]
@@ -62,7 +63,7 @@ class Requests:
             return
         if held is None or held.at < claim.forgets_before or held.id == claim.after:
             self._held.pop(who, None)
-            self._held[who] = self._packing.pack(self._with_answer(claim))
+            self._held[who] = self._packing.pack(self._with_answer(claim, now_ms))
         self._forget(now_ms)
 
     def answered(self, answer: RequestAnswer, place: Place) -> None:
@@ -79,11 +80,11 @@ class Requests:
         packed = self._held.get(bytes.fromhex(who))
         return None if packed is None else self._packing.unpack(packed)
 
-    def _with_answer(self, claim: RequestClaim) -> HeldKey:
+    def _with_answer(self, claim: RequestClaim, now_ms: int) -> HeldKey:
         held = HeldKey(
             id=claim.id,
             request=claim.request,
-            at=claim.at,
+            at=min(claim.at, now_ms),  # one clock that is ahead must not make others forget
             transactional_id=claim.transactional_id,
             root=claim.root,
             begun=claim.begun,
@@ -94,7 +95,9 @@ class Requests:
         return replace(held, place=early)
 
     def _forget(self, now_ms: int) -> None:
-        while self._held:
+        for _ in range(AT_ONCE_MAX):
+            if not self._held:
+                return
             who, packed = next(iter(self._held.items()))
             oldest = self._packing.unpack(packed)
             if len(self._held) <= self._keys_max and oldest.at >= now_ms - self._kept_ms:
