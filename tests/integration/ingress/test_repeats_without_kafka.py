@@ -13,8 +13,8 @@ import pytest
 
 from integration.brokers import own_broker
 from integration.conftest import StartService, Surroundings, make_surroundings
+from integration.ingress.keyed import all_written, answered
 from integration.ingress.test_records import Known, make_pipeline
-from integration.ingress.test_repeats import all_written, answered
 from waybill_local.ports import address, pick
 from waybill_local.processes import Child
 from waybill_shared.kafka.admin import make_admin
