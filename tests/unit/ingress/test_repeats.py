@@ -274,6 +274,30 @@ def test_a_clock_that_is_ahead_makes_nobody_forget() -> None:
     assert run(repeats_of(small), "d").replayed
 
 
+def test_where_the_clock_was_put_back_a_claim_of_who_is_gone_is_taken_over() -> None:
+    world = World()
+    gone, other = world.process(), world.process()
+
+    async def killed() -> None:
+        async def never(log: Log) -> HttpAnswer:
+            gone.killed = True
+            await gone.pause()
+            raise AssertionError
+
+        asking = asyncio.create_task(repeats_of(gone).once(wanted("k"), never))
+        while not gone.killed:
+            await asyncio.sleep(0)
+        asking.cancel()
+
+    asyncio.run(killed())
+    with pytest.raises(Refusal) as caught:
+        run(repeats_of(other), "k")
+    assert caught.value.slug is Slug.REQUEST_RUNNING
+    world.now_ms -= DAY_MS // 2
+    run(repeats_of(other), "k")
+    assert len(world.records) == 1
+
+
 def test_keys_of_different_callers_never_meet() -> None:
     def who(tenant: str, key_id: str | None, key: str) -> str:
         caller = Caller(tenant=tenant, scopes=frozenset(), key_id=key_id)

@@ -161,9 +161,7 @@ class Repeats:
             return None
         same = held.request == wanted.request
         if held.place is None:
-            if held.id not in self._given_up and (
-                held.id in self._mine or self._draws.now_ms() - held.at < self._patience_ms
-            ):
+            if self._is_carried_out(held):
                 raise _running() if same else _reused()
             if not self._given_up.get(held.id):
                 await self._requests.settle(held)
@@ -175,6 +173,14 @@ class Repeats:
         if held is not None and not same and (held.place is not None or held.begun):
             raise _reused()
         return held
+
+    def _is_carried_out(self, held: HeldKey) -> bool:
+        """For all that is known here. A claim is never of a later time than that at which it was
+        read; so if it seems to be, the clock was put back, and its age says nothing."""
+        if held.id in self._given_up:
+            return False
+        age_ms = self._draws.now_ms() - held.at
+        return held.id in self._mine or 0 <= age_ms < self._patience_ms
 
     async def _claimed(
         self, wanted: KeyedRequest, before: HeldKey | None, *, apart: bool

@@ -44,9 +44,6 @@ class Requests:
         self._forgotten_at = 0
         """No claim that is older than this is remembered for sure."""
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def held(self, who: str, now_ms: int) -> HeldKey | None:
         found = self._of(who)
         return None if found is None or found.at < self.forgets_before(now_ms) else found
