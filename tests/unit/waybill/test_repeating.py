@@ -106,3 +106,13 @@ def test_each_chunk_of_the_command_has_a_key_of_its_own(
     for _ in range(2):
         assert command("send", "orders", "orders", str(source), "--key", "day 1").exit_code == 0
     assert keys_in(server) == ["day 1", "day 1/2", "day 1/3"] * 2
+
+
+@pytest.mark.parametrize("key", ["", "a" * 241])
+def test_a_key_that_does_not_serve_all_chunks_is_refused_before_the_first(
+    server: ScriptedServer, command: Command, key: str
+) -> None:
+    told = command("send", "orders", "orders", '{"id": 1}', "--key", key)
+    assert told.exit_code == 2
+    assert "1 to 240 characters" in told.stderr
+    assert server.requests == []

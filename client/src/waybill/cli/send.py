@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 ARRAY = "["
+KEY_CHARACTERS_MAX = 240
 SOURCE = "FILE|-|RECORD"
 TAKEN = "give one JSON object, a file with one a line (NDJSON), or - for standard input"
 
@@ -177,6 +178,9 @@ def send(
     Exit codes: 0 all accepted, with --wait: complete · 1 error, or a row was rejected · 2 usage ·
       3 dead-lettered or lost · 4 still in progress when the time was over · 5 unknown
     """
+    if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
+        told = f"a key has 1 to {KEY_CHARACTERS_MAX} characters: each chunk adds its number"
+        raise typer.BadParameter(told, param_hint="--key")
     delivery = Delivery(
         pipeline=pipeline, input=input, output=output, generation=generation, key=key
     )
