@@ -52,8 +52,10 @@ def send(
 
 
 def key_of(key: str) -> str:
-    if not (0 < len(key) <= KEY_CHARACTERS_MAX and key.isascii() and key.isprintable()):
-        raise Unusable(f"a key is 1 to {KEY_CHARACTERS_MAX} printable characters of ASCII")
+    printable = key.isascii() and key.isprintable() and key == key.strip()
+    if not (0 < len(key) <= KEY_CHARACTERS_MAX and printable):
+        told = f"a key is 1 to {KEY_CHARACTERS_MAX} printable characters of ASCII, without a space"
+        raise Unusable(f"{told} at its beginning or end")
     return key
 
 

@@ -29,9 +29,11 @@ from integration.ingress.keyed import (
     send,
     written,
 )
+from integration.ingress.letters import Grave
 from integration.ingress.test_records import Known
 from integration.waiting import eventually
 from waybill import Client
+from waybill_shared.kafka.admin import KafkaAdmin
 
 SENDS = 1_000
 KEYS, CLIENTS, REQUESTS = 50, 200, 50
@@ -163,3 +165,31 @@ def ask_all(url: str, known: Known, marks: list[str], seed: int) -> list[tuple[s
             answer = answered(client, known, mark)
             found.append((mark, answer.json()["token"]))
     return found
+
+
+def test_a_replay_that_was_carried_out_by_who_was_killed_is_nobody_elses(
+    surroundings: Surroundings, admin: KafkaAdmin, doomed: Process, other: httpx2.Client
+) -> None:
+    """It has a transaction of its own, before that of its answer."""
+    grave = Grave(surroundings, admin)
+    grave.tell()
+    letters = [str(grave.bury(offset, value=b"{")) for offset in (3, 4)]
+    path = f"/v1/pipelines/{grave.record.name}/dead-letters/replay"
+    headers = {"Idempotency-Key": fresh_key()}
+
+    def replay(client: httpx2.Client, *ids: str) -> httpx2.Response:
+        return client.post(path, json={"ids": ids, "again": True}, headers=headers)
+
+    doomed.arm("request.before_commit")
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(replay, doomed.http, *letters)
+        doomed.reached("request.before_commit")
+        os.kill(doomed.pid, signal.SIGKILL)
+        with pytest.raises(httpx2.TransportError):
+            first.result()
+    another = done(partial(replay, other, letters[0]))
+    assert another.status_code == 422, another.text
+    assert another.json()["type"] == "urn:waybill:problem:key_reused"
+    answer = done(partial(replay, other, *letters))
+    assert (answer.json()["replayed"], answer.json()["already"]) == (2, 0)
+    assert len(grave.standing()) == 2

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -176,6 +177,19 @@ def test_headers_for_the_next_connection_only_are_not_passed_on(client: httpx2.C
     assert seen["x-forwarded-for"] == HOST
     assert answer.headers["x-upstream"] == "yes"
     assert "keep-alive" not in answer.headers
+
+
+def test_spaces_around_a_header_are_no_part_of_it(client: httpx2.Client) -> None:
+    request = (
+        b"POST /v1/tokens HTTP/1.1\r\nHost: x\r\nX-Kept:  2 \t\r\n"
+        b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    assert client.base_url.port is not None
+    with socket.create_connection((HOST, client.base_url.port), timeout=10) as raw:
+        raw.sendall(request)
+        answer = raw.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 202"), answer
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["headers"]["x-kept"] == "2"
 
 
 def test_compression_is_left_to_caller_and_service(client: httpx2.Client) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import uuid
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -243,6 +244,37 @@ def test_a_refusal_does_not_free_a_key_for_which_something_may_have_been_done() 
     assert len(set(ids)) == 1
 
 
+def test_no_other_request_takes_a_key_for_which_something_may_have_been_done() -> None:
+    world = World()
+    repeats, ids = repeats_of(world.process()), []
+
+    async def act(id: str, taken_over: bool) -> HttpAnswer:
+        ids.append(id)
+        if len(ids) == 1:
+            raise Retryable("nobody knows")
+        return HttpAnswer(status=200, headers={}, body=b"done")
+
+    async def ask(request: str) -> HttpAnswer:
+        return await repeats.once_by_id(wanted("k", request), act)
+
+    with pytest.raises(Retryable):
+        asyncio.run(ask("same"))
+    with pytest.raises(Refusal) as caught:
+        asyncio.run(ask("another"))
+    assert caught.value.slug is Slug.KEY_REUSED
+    asyncio.run(repeatedly(lambda: ask("same")))
+    assert len(set(ids)) == 1
+
+
+async def repeatedly(ask: Callable[[], Awaitable[HttpAnswer]]) -> HttpAnswer:
+    for _ in range(20):
+        try:
+            return await ask()
+        except Retryable:
+            continue
+    raise AssertionError("it is never answered")
+
+
 def test_a_key_whose_request_was_refused_and_never_given_back_is_free_for_another() -> None:
     world = World()
     process = world.process()
@@ -330,3 +362,4 @@ def test_a_key_is_taken_as_it_is() -> None:
     assert read_key([]) is None
     assert read_key(["a" * 255]) == "a" * 255
     assert read_key(['"quoted key"']) == '"quoted key"'
+    assert read_key([" key \t"]) == "key"

@@ -90,7 +90,7 @@ def test_who_wants_no_repeats_sends_no_key(server: ScriptedServer, clock: Manual
     assert keys_in(server) == [None]
 
 
-@pytest.mark.parametrize("key", ["", "a" * 256, "é", "a\nb"])
+@pytest.mark.parametrize("key", ["", "a" * 256, "é", "a\nb", "a ", " a"])
 def test_a_key_that_is_none_is_not_sent(server: ScriptedServer, client: Client, key: str) -> None:
     with pytest.raises(Unusable, match="1 to 255 printable"):
         client.send("orders", "orders", ROWS, key=key)

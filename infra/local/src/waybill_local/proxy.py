@@ -177,8 +177,9 @@ def _waits(scope: Scope) -> bool:
 def _end_to_end(
     headers: Iterable[tuple[bytes, bytes]], *, without: Iterable[bytes]
 ) -> Iterable[tuple[bytes, bytes]]:
-    """Headers that are meant for the other end, not for the next connection."""
-    lowered = [(name.lower(), value) for name, value in headers]
+    """Headers that are meant for the other end, not for the next connection. Spaces around a value
+    are no part of it, and some servers hand them on."""
+    lowered = [(name.lower(), value.strip(b" \t")) for name, value in headers]
     named = [value for name, value in lowered if name == b"connection"]
     dropped = _HOP_BY_HOP.union(
         without, *([word.strip().lower() for word in value.split(b",")] for value in named)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 NOBODY: Final = ""
+BY_ID: Final = "by id"
+"""In place of an operation: what was done for this request is found by its `root`."""
 ID = re.compile("[0-9a-f]{32}")
 
 
@@ -17,7 +19,7 @@ class RequestClaim:
     """`who` is the hash of an Idempotency-Key and of whose it is, `request` that of what was asked.
 
     `after` is the claim that this one takes over, `root` the first of those, `begun` the operation
-    that one of them has begun. Claims before `forgets_before` do not count for this one.
+    that one of them has begun, or BY_ID. Claims before `forgets_before` do not count for this one.
     """
 
     id: str

@@ -28,7 +28,7 @@ from waybill_ingress.core.keys import KeyedRequest
 from waybill_ingress.core.requests import HeldKey
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.requests import NOBODY, RequestAnswer, RequestClaim
+from waybill_shared.contract.requests import BY_ID, NOBODY, RequestAnswer, RequestClaim
 from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Repeats:
                 raise
             return await self._answer(turn, _at_hand(said))
 
-        return await self._turns(wanted, carry_out)
+        return await self._turns(wanted, carry_out, begun=BY_ID)
 
     async def operation(
         self,
@@ -115,8 +115,11 @@ class Repeats:
 
         return await self._turns(wanted, carry_out)
 
-    async def _turns(self, wanted: KeyedRequest, carry_out: CarryOut) -> HttpAnswer:
-        """Another turn follows one of which it is not known here what has become of it."""
+    async def _turns(
+        self, wanted: KeyedRequest, carry_out: CarryOut, begun: str = NOBODY
+    ) -> HttpAnswer:
+        """Another turn follows one of which it is not known here what has become of it. `begun`: of
+        the first."""
         for left in reversed(range(ATTEMPTS)):
             async with self._alone(wanted.where) as apart:
                 held = await self._found(wanted)
@@ -124,7 +127,7 @@ class Repeats:
                     said = await self._requests.answer(held)
                     count_keyed("repeated")
                     return _repeated(said)
-                turn = await self._claimed(wanted, held, apart=apart)
+                turn = await self._claimed(wanted, held, begun, apart=apart)
                 if turn is None:
                     continue
                 try:
@@ -165,7 +168,6 @@ class Repeats:
                 raise _running() if same else _reused()
             if not self._given_up.get(held.id):
                 await self._requests.settle(held)
-            self._given_up.pop(held.id, None)
             settled = self._requests.held(wanted.who)
             if settled is not None and settled.id != held.id:
                 return await self._found(wanted)  # somebody else has taken it over
@@ -183,7 +185,7 @@ class Repeats:
         return held.id in self._mine or 0 <= age_ms < self._patience_ms
 
     async def _claimed(
-        self, wanted: KeyedRequest, before: HeldKey | None, *, apart: bool
+        self, wanted: KeyedRequest, before: HeldKey | None, begun: str, *, apart: bool
     ) -> Turn | None:
         """None if somebody else was first."""
         transaction = await self._transactions.next(apart=apart)
@@ -197,7 +199,7 @@ class Repeats:
             transactional_id=transaction.id,
             after=before.id if before is not None else NOBODY,
             root=before.root if before is not None and same else own,
-            begun=before.begun if before is not None else NOBODY,
+            begun=before.begun if before is not None and before.begun else begun,
             forgets_before=self._requests.forgets_before(),
         )
         self._mine.add(own)
@@ -304,7 +306,7 @@ def _repeated(answer: RequestAnswer) -> HttpAnswer:
 def _reused() -> Refusal:
     count_keyed("reused")
     hint = "a key stands for one request: take another one, or send exactly what was sent first"
-    detail = "another request was sent with this Idempotency-Key: its method, path or body differs"
+    detail = "another request was sent with this key: its method, path, query or body differs"
     return Refusal(Slug.KEY_REUSED, detail, hint=hint)
 
 

@@ -79,6 +79,13 @@ class ReplayReceipt:
     already: int
 
 
+def receipt_of(answer: Replay) -> ReplayReceipt:
+    """As it was given, or would have been."""
+    replayed = sum(record.at == answer.at for record in answer.records)
+    already = len(answer.records) - replayed
+    return ReplayReceipt(token=answer.token, replayed=replayed, already=already)
+
+
 class Replays:
     def __init__(
         self, registry: Registry, letters: Letters, log: ReplayLog, mint: Mint, vault: Vault
@@ -103,7 +110,7 @@ class Replays:
         """`taken_over`: what was answered to this very request, if anything was, is answered."""
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         if taken_over and (mine := await self._told(record, request_id)) is not None:
-            return ReplayReceipt(token=mine.token, replayed=0, already=len(mine.records))
+            return receipt_of(mine)
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
         resent = resent_of(record, places, found)

@@ -26,9 +26,9 @@ def read_key(given: list[str]) -> str | None:
     """The key, of all headers of that name."""
     if not given:
         return None
-    (key, *more) = given
-    if more:
+    if len(given) > 1:
         raise _bad("stands there more than once")
+    key = given[0].strip(" \t")  # by the rules of HTTP no part of it
     if not key:
         raise _bad("is empty")
     if len(key) > CHARACTERS_MAX:
