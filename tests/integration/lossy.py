@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from integration.switches import Switch, cut, start
 
-PRODUCE, LIST_OFFSETS = 0, 2
+PRODUCE, LIST_OFFSETS, WRITE_TXN_MARKERS = 0, 2, 27
 FETCH, VOTE, ENVELOPE, FETCH_SNAPSHOT, BROKER_HEARTBEAT = 1, 52, 58, 59, 63  # of controllers
 PRODUCE_FLEXIBLE = 9  # the version from which lengths are variable
 DUPLICATE_SEQUENCE_NUMBER = 46

@@ -5,9 +5,11 @@ Topics are never made by touching them; the cluster and its topics keep their id
 
 import base64
 import os
+import re
 import secrets
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +31,14 @@ READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 30  # the run that records an archive needs some of it
 PROBE_TIMEOUT_S = 1.0
 FORMAT_TIMEOUT_S = 60
+FENCE_TIMEOUT_S = 30
+FENCE_SESSION_MS = 200
+FENCE_FOUND = re.compile("task maybeFenceStaleBroker generated ([0-9]+) records")
+"""So says the controller, eight times in each session, of how much is to be changed."""
+FENCE_DONE = "Processed maybeFenceStaleBroker"  # and written, if there was anything to change
+FENCE_IDLE_MAX = 40  # looks in a row, and there is nothing to fence
+CLEAN = ".kafka_cleanshutdown"  # Kafka's own mark, gone as soon as it runs
+VOTERS = "controller.quorum.voters"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -51,6 +61,10 @@ class Broker:
         return core.coordinate.rpartition(":")[2]
 
     @property
+    def alone(self) -> bool:
+        return VOTERS not in self.settings
+
+    @property
     def scratch(self) -> Path:
         """Where its libraries unpack themselves; a killed broker leaves that behind."""
         return self.folder / "tmp"
@@ -69,6 +83,8 @@ def spec(broker: Broker) -> ChildSpec:
     settings.write_text(properties(broker), encoding="utf-8")
     if not (broker.folder / "data" / "meta.properties").is_file():
         _format(broker, settings)
+    elif broker.alone and not (broker.folder / "data" / CLEAN).exists():
+        _fence_last_life(broker)
     command = (
         *_java(broker),
         *broker.archive.options(),
@@ -95,7 +111,7 @@ def properties(broker: Broker) -> str:
         "process.roles": "broker,controller",
         "node.id": 1,
         # Static voters: the controller may come up on another port the next time.
-        "controller.quorum.voters": f"1@{HOST}:{broker.controller_port}",
+        VOTERS: f"1@{HOST}:{broker.controller_port}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "listeners": f"PLAINTEXT://{HOST}:{broker.port},"
@@ -115,15 +131,63 @@ def properties(broker: Broker) -> str:
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
-        # After a kill the controller waits this long before it lets the same node in again.
-        "broker.session.timeout.ms": 4000,
+        # Nobody takes its place, however long the machine stands still. A killed one is fenced at
+        # the next start.
+        "broker.session.timeout.ms": 3_600_000,
         "broker.heartbeat.interval.ms": 1000,
         "num.network.threads": 2,
         "num.io.threads": 4,
         # Its default alone is a quarter of the heap.
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     }
-    return "".join(f"{name}={value}\n" for name, value in {**settings, **broker.settings}.items())
+    return _lines({**settings, **broker.settings})
+
+
+def _lines(settings: Mapping[str, object]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _fence_last_life(broker: Broker) -> None:
+    """Lets the controller see, before the broker starts, that the one before was killed.
+
+    Else partitions seem to be led until its session is over, and then by nobody for a moment. What
+    Kafka 4.3 and 4.4 should tell them just then of the end of a transaction is never told, and who
+    reads what is committed waits there for ever (KAFKA-20734).
+    """
+    settings = broker.folder / "controller.properties"
+    own = {
+        "process.roles": "controller",
+        "node.id": 1,
+        VOTERS: f"1@{HOST}:{broker.controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"CONTROLLER://{HOST}:{broker.controller_port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        "log.dirs": broker.folder / "data",
+        "broker.session.timeout.ms": FENCE_SESSION_MS,
+        "broker.heartbeat.interval.ms": FENCE_SESSION_MS // 2,
+    }
+    settings.write_text(_lines(own), encoding="utf-8")
+    options = ("-Dwaybill.controller.level=debug",)
+    process = subprocess.Popen(
+        (*_java(broker), *options, *_program(broker, "kafka.Kafka"), str(settings)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_environment(),
+        preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - system calls only
+    )
+    found, looks = False, 0
+    too_late = threading.Timer(FENCE_TIMEOUT_S, process.terminate)
+    too_late.start()
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if look := FENCE_FOUND.search(line):
+                found = found or look[1] != "0"
+                looks += 1
+            elif FENCE_DONE in line and (found or looks > FENCE_IDLE_MAX):
+                process.terminate()
+    too_late.cancel()
 
 
 def _format(broker: Broker, settings: Path) -> None:

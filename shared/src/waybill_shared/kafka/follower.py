@@ -57,6 +57,7 @@ class TopicFollower(Generic[M]):
         self._type = message_type
         self._accept = accept
         self._reached: dict[int, int] = {}
+        self._left: dict[int, int] = {}  # until it has caught up: the ends that are not reached
         self._behind = False
         self._moved = threading.Condition()
         self._stop = threading.Event()
@@ -84,10 +85,15 @@ class TopicFollower(Generic[M]):
         if not self._thread.is_alive():
             return f"topic {self._topic} is no longer read; restart this process"
         if not self.caught_up.is_set():
-            return f"topic {self._topic} is still being read"
+            return f"topic {self._topic} is still being read{self._how_far()}"
         return (
             f"topic {self._topic} is read with more than a moment's lag" if self._behind else None
         )
+
+    def _how_far(self) -> str:
+        for partition, end in self._left.copy().items():
+            return f": partition {partition} is at {self._reached.get(partition, 0)} of {end}"
+        return ""
 
     def await_now(self, timeout_s: float) -> None:
         """Until all that stands in the topic at this moment is known; Retryable when too late."""
@@ -133,7 +139,7 @@ class TopicFollower(Generic[M]):
         consumer = make_consumer(self._kafka, "waybill-follower", **options)
         try:
             starts = self._starts(consumer, ends)
-            left = {p: end for p, end in ends.items() if end > max(starts[p], 0)}
+            self._left = left = {p: end for p, end in ends.items() if end > max(starts[p], 0)}
             consumer.assign([TopicPartition(self._topic, p, at) for p, at in starts.items()])
             while not self._stop.is_set():
                 if not left:
