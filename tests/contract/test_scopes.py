@@ -43,8 +43,8 @@ def routers(service: str) -> list[APIRouter]:
             of_status.operations_router(NOBODY),
         ]
     return [
-        of_ingress.records_router(NOBODY, NOBODY, body_bytes_max=1),
-        of_ingress.tokens_router(NOBODY, NOBODY, NOBODY, body_bytes_max=1),
+        of_ingress.records_router(NOBODY, NOBODY, NOBODY),
+        of_ingress.tokens_router(NOBODY, NOBODY, NOBODY),
         of_changes.pipelines_router(NOBODY, NOBODY, NOBODY),
         of_checks.validate_router(NOBODY, NOBODY),
         of_replays.replays_router(NOBODY, NOBODY),

@@ -12,11 +12,14 @@ from sim.clocks import Clocks
 from sim.log import Cluster, Partition, Place, Row
 from sim.redis_server import RedisServer, Slots
 from sim.sinks import Edge
+from unit.ingress.bodies import WholeBody
+from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.births import NamedSpan
+from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.rows import Record, Rejection, RowLimits
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
@@ -107,7 +110,7 @@ class Ingress:
         self._edge = edge
         self._seen: dict[str, TopicIdentity] = {}
         self._registry = Registry(self.directory, self.directory, self, self)
-        self._records = Records(self._registry, self, self, self, LIMITS)
+        self._records = Records(self._registry, self, self, self, LIMITS, spool=RecordSpool)
         self._births = TokenIssuer(self._registry, self, self)
         self._appended: list[Place] = []
         self._unplaced = False
@@ -120,7 +123,9 @@ class Ingress:
         body = b"\n".join(b'{"number": %d}' % number for number in numbers)
         self._appended, self._unplaced = [], False
         try:
-            receipt = finished(self._records.write(ANYONE, name, input_name, body, "ndjson"))
+            receipt = finished(
+                self._records.write(ANYONE, name, input_name, WholeBody(body), read_ndjson)
+            )
         except (Refusal, Retryable):
             return None
         places = tuple(self._appended)

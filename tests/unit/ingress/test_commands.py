@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from unit.ingress.bodies import WholeBody
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
@@ -15,6 +16,7 @@ from unit.ingress.fakes import (
 )
 from unit.ingress.world import OTHER, THREE, World, position
 from waybill_ingress.app.commands import Beginning
+from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
@@ -55,7 +57,7 @@ def test_pipelines_of_another_tenant_are_not_there() -> None:
         world.commands.apply(ANYONE, "late", MANIFEST.replace("name: orders", "name: late", 1), "r")
     )
     for asking in (
-        world.records.write(OTHER, "orders", "orders", THREE, "ndjson"),
+        world.records.write(OTHER, "orders", "orders", WholeBody(THREE), read_ndjson),
         world.tokens.for_input(OTHER, "late", "orders"),
         world.tokens.for_positions(OTHER, "orders", [position(0, 0, 1)]),
         world.commands.act(OTHER, "orders", Action.STOP, "r"),
@@ -68,7 +70,7 @@ def test_pipelines_of_another_tenant_are_not_there() -> None:
 
 def test_a_token_is_sealed_for_the_tenant_that_asks() -> None:
     world = World(replace(pipeline(source()), tenant="other"))
-    asyncio.run(world.records.write(OTHER, "orders", "orders", THREE, "ndjson"))
+    asyncio.run(world.records.write(OTHER, "orders", "orders", WholeBody(THREE), read_ndjson))
     asyncio.run(world.tokens.for_input(OTHER, "orders", "orders"))
     asyncio.run(world.tokens.for_positions(OTHER, "orders", [position(0, 0, 1)]))
     assert world.mint.tenants == ["other"] * 3

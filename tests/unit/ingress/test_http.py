@@ -27,6 +27,7 @@ from unit.ingress.fakes import (
 )
 from unit.ingress.graves import FakeLetters, FakeReplayLog
 from unit.ingress.repeating import World
+from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
@@ -42,6 +43,8 @@ from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.bodies.forms import FORMS
+from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
@@ -55,6 +58,9 @@ from waybill_shared.process.health import Health
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
 NDJSON = {"Content-Type": "application/x-ndjson"}
 BODY_BYTES_MAX = 1_000
+BODY_LIMITS = BodyLimits(
+    bytes_max=BODY_BYTES_MAX, unpacked=UnpackLimits(bytes_max=BODY_BYTES_MAX, ratio_max=200)
+)
 
 
 @pytest.fixture
@@ -79,7 +85,7 @@ def make_app(
     directory = FakeDirectory(pipeline(source()))
     known = Registry(directory, directory, kafka, mint)
     limits = RowLimits(records_max=10, record_bytes_max=500)
-    writer = Records(known, kafka, kafka, mint, limits)
+    writer = Records(known, kafka, kafka, mint, limits, spool=RecordSpool)
     sealing = RandomMint(RING, FixedClock())
     graves = letters or FakeLetters()
     replays = Replays(known, graves, FakeReplayLog(kafka), sealing, sealing)
@@ -87,13 +93,8 @@ def make_app(
     process = World().process()
     repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
     routers = [
-        records_router(writer, repeats, body_bytes_max=BODY_BYTES_MAX),
-        tokens_router(
-            TokenIssuer(known, kafka, mint),
-            Merges(sealing),
-            repeats,
-            body_bytes_max=BODY_BYTES_MAX,
-        ),
+        records_router(writer, repeats, BODY_LIMITS),
+        tokens_router(TokenIssuer(known, kafka, mint), Merges(sealing), repeats),
         pipelines_router(commands, told, repeats),
         validate_router(commands, told),
         replays_router(replays, repeats),
@@ -119,9 +120,10 @@ def test_records_are_answered_with_a_token(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("headers", "slug"),
     [
-        ({"Content-Type": "text/csv"}, "unsupported_media_type"),
+        ({"Content-Type": "text/xml"}, "unsupported_media_type"),
         ({"Content-Type": ""}, "unsupported_media_type"),
-        ({**NDJSON, "Content-Encoding": "gzip"}, "unsupported_encoding"),
+        ({**NDJSON, "Content-Encoding": "br"}, "unsupported_encoding"),
+        ({**NDJSON, "Content-Encoding": "gzip, gzip"}, "unsupported_encoding"),
     ],
 )
 def test_other_forms_are_refused(client: TestClient, headers: dict[str, str], slug: str) -> None:
@@ -365,7 +367,7 @@ def test_positions_of_another_kafka_are_refused(client: TestClient, kafka: FakeK
 def test_the_documentation_names_answers_and_bodies(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     writing = paths["/v1/pipelines/{pipeline}/inputs/{input}/records"]["post"]
-    assert set(writing["requestBody"]["content"]) == {"application/x-ndjson", "application/json"}
+    assert set(writing["requestBody"]["content"]) == set(FORMS)
     assert paths["/v1/pipelines/{pipeline}/start"]["post"]["summary"]
     (start_from,) = (
         parameter

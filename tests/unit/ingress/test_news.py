@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from unit.ingress.bodies import WholeBody
 from unit.ingress.fakes import FakeDirectory, FakeKafka, FakeMint, pipeline, source
+from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.authentication import ANYONE
@@ -23,12 +26,14 @@ class World:
         self.directory, self.mint = directory, FakeMint()
         kafka = FakeKafka()
         self.registry = Registry(directory, directory, kafka, self.mint)
-        self.records = Records(self.registry, kafka, kafka, self.mint, LIMITS)
+        self.records = Records(self.registry, kafka, kafka, self.mint, LIMITS, spool=RecordSpool)
         self.tokens = TokenIssuer(self.registry, kafka, self.mint)
 
     def write(self, demand: Demand | None = None, *, to: str = "orders") -> int:
         """The generation of the token."""
-        written = self.records.write(ANYONE, "orders", to, b'{"id": 1}', "ndjson", demand=demand)
+        written = self.records.write(
+            ANYONE, "orders", to, WholeBody(b'{"id": 1}'), read_ndjson, demand=demand
+        )
         assert asyncio.run(written).accepted == 1
         return self.mint.parts[0].generation
 

@@ -333,7 +333,7 @@ def test_where_the_clock_was_put_back_a_claim_of_who_is_gone_is_taken_over() -> 
 def test_keys_of_different_callers_never_meet() -> None:
     def who(tenant: str, key_id: str | None, key: str) -> str:
         caller = Caller(tenant=tenant, scopes=frozenset(), key_id=key_id)
-        return keyed(caller, key, method="POST", path="/", query="", body=b"").who
+        return keyed(caller, key, method="POST", path="/", query="", media_type="", digest="").who
 
     found = [
         who("t", "a", "k"), who("t", "b", "k"), who("u", "a", "k"), who("t", None, "k"),

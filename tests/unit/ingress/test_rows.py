@@ -2,20 +2,19 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waybill_ingress.core.rows import (
-    Record,
-    RowLimits,
-    RowRule,
-    Rows,
-    read_array,
-    read_ndjson,
-)
-from waybill_shared.contract.errors import Refusal
+from unit.ingress.bodies import Rows, rows_of
+from waybill_ingress.core.bodies.forms import Reader
+from waybill_ingress.core.bodies.lines import read_ndjson
+from waybill_ingress.core.bodies.raw import read_raw
+from waybill_ingress.core.bodies.values import read_values
+from waybill_ingress.core.rows import Record, RowLimits, RowRule
+from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.manifest.columns import parse_columns
 
 LIMITS = RowLimits(records_max=100, record_bytes_max=5_000)
@@ -27,11 +26,11 @@ def rule(key: str | None = None) -> RowRule:
 
 
 def ndjson(body: bytes, key: str | None = None, limits: RowLimits = LIMITS) -> Rows:
-    return read_ndjson(body, rule(key), limits)
+    return rows_of(read_ndjson, body, rule(key), limits)
 
 
 def array(body: bytes, key: str | None = None, limits: RowLimits = LIMITS) -> Rows:
-    return read_array(body, rule(key), limits)
+    return rows_of(read_values, body, rule(key), limits)
 
 
 def reasons(rows: Rows) -> dict[int, str]:
@@ -60,7 +59,7 @@ def test_elements_keep_their_exact_text() -> None:
 def test_a_field_that_is_no_column_is_refused_where_the_input_is_strict() -> None:
     body = b'{"id": 1, "nam": "x"}\n{"id": 2}\n{"ID": 3}\n{"more": {"b": 1}}\n{"id": "x", "y": 1}'
     strict = replace(rule(), strict=True)
-    assert reasons(read_ndjson(body, strict, LIMITS)) == {
+    assert reasons(rows_of(read_ndjson, body, strict, LIMITS)) == {
         0: "field 'nam' is no column: did you mean 'name'?",
         2: "field 'ID' is no column: did you mean 'id'?",
         4: "id: BIGINT takes a whole number, this is the string 'x'",
@@ -128,23 +127,23 @@ def test_a_refused_element_does_not_spoil_its_neighbours() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"id": 1}', b"[", b'[{"id": 1}', b'[{"id": 1},]', b'[{"id": 1} {"id": 2}]',
+        b'{"id": 1', b"{} x", b"{},{}", b"{}[]x", b"[", b'[{"id": 1}', b'[{"id": 1},]', b'[{"id": 1} {"id": 2}]',
         b'[{"id": 1}] x', b'[{"id": 1}]]', b'["\xff"]', b"[[[", b'[{"id": }]',
         b"[" * 3_000,
     ],
 )  # fmt: skip
-def test_a_body_that_is_no_array_is_refused_as_a_whole(body: bytes) -> None:
+def test_a_body_that_is_no_json_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(Refusal) as refused:
         array(body)
     assert refused.value.slug == "body_not_json"
 
 
 @pytest.mark.parametrize("body", [b"", b"\n \r\n", b"[]", b" [ ] "])
-def test_an_empty_body_names_what_is_expected(body: bytes) -> None:
+def test_an_empty_body_is_refused(body: bytes) -> None:
     for read in (ndjson, array):
         if body.strip().startswith(b"[") and read is ndjson:
             continue
-        with pytest.raises(Refusal, match="expected one JSON object per line") as refused:
+        with pytest.raises(Refusal, match="the body holds no record") as refused:
             read(body)
         assert refused.value.slug == "no_records"
 
@@ -152,7 +151,7 @@ def test_an_empty_body_names_what_is_expected(body: bytes) -> None:
 def test_too_many_records_are_refused_as_a_whole() -> None:
     limits = RowLimits(records_max=2, record_bytes_max=100)
     for body, read in ((b"{}\n{}\n{}", ndjson), (b"[{},{},{}]", array)):
-        with pytest.raises(Refusal, match="3 records") as refused:
+        with pytest.raises(Refusal, match="more than 2 records") as refused:
             read(body, limits=limits)
         assert refused.value.slug == "too_many_records"
 
@@ -200,11 +199,11 @@ values = st.recursive(
 
 @settings(max_examples=50)
 @given(st.lists(st.dictionaries(st.text(), values, max_size=3), min_size=1, max_size=5))
-def test_both_forms_give_the_same_rows(rows: list[dict[str, object]]) -> None:
+def test_all_forms_give_the_same_rows(rows: list[dict[str, object]]) -> None:
     texts = [json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") for row in rows]
     by_line = ndjson(b"\n".join(texts))
-    as_array = array(b"[" + b",".join(texts) + b"]")
-    assert by_line == as_array
+    assert by_line == array(b"[" + b",".join(texts) + b"]")
+    assert by_line == array(b"".join(texts))
     assert len(by_line.records) + len(by_line.rejected) == len(rows)
     assert [record.value for record in by_line.records] == [
         texts[record.row] for record in by_line.records
@@ -225,7 +224,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     ("body", "place"),
     [
         (b'[{"a": 1},\n {"b": 2,, }]', "line 2, column 10"),
-        (b'{"a": 1}', "line 1, column 1"),
+        (b'{"a": 1}\n\n{"b" 1}', "line 3, column 6"),
         (b'[{"a": 1}\n{"a": 2}]', "line 2, column 1"),
         (b'[{"a": 1}]\n\nx', "line 3, column 1"),
     ],
@@ -234,3 +233,49 @@ def test_malformed_array_is_refused_with_its_place(body: bytes, place: str) -> N
     with pytest.raises(Refusal, match=place) as raised:
         array(body)
     assert f"line {raised.value.members['line']}, column" in place
+
+
+@given(
+    st.binary(max_size=60) | st.sampled_from([b'[{"id": 1}, {"name": "\xc3\xa9"} ]', b"{}\r\n {}"])
+)
+def test_how_a_body_comes_changes_nothing(body: bytes) -> None:
+    for read in (read_ndjson, read_values):
+        found = [_outcome(read, body, step) for step in (1, 2, 7, 1_000)]
+        assert found == found[:1] * len(found)
+
+
+def _outcome(read: Reader, body: bytes, step: int) -> object:
+    try:
+        return rows_of(read, body, rule(), LIMITS, step=step)
+    except Refusal as refusal:
+        return refusal.slug, refusal.members.get("line"), refusal.members.get("column")
+
+
+def test_of_a_line_without_end_only_the_size_is_kept() -> None:
+    limits = RowLimits(records_max=10, record_bytes_max=100)
+    body = b'{"id": 1}\n' + b"x" * 10_000 + b'\n{"id": 2}\n' + b"y" * 500
+    rows = rows_of(read_ndjson, body, rule(), limits, step=64)
+    assert [record.row for record in rows.records] == [0, 2]
+    assert reasons(rows) == {
+        1: "10000 bytes, 100 is the most",
+        3: "500 bytes, 100 is the most",
+    }
+
+
+def test_more_rows_that_do_not_fit_than_can_be_named_refuse_the_body() -> None:
+    limits = RowLimits(records_max=100_000, record_bytes_max=100)
+    with pytest.raises(Refusal, match="more than 10000 records do not fit") as refused:
+        ndjson(b'{"id": 1}\n' + b"x\n" * 10_001, limits=limits)
+    assert refused.value.slug == "records_rejected"
+
+
+def test_a_raw_body_is_one_record() -> None:
+    body = b'{"id": 1}\n'
+    assert rows_of(partial(read_raw, key="k"), body, rule(), LIMITS).records == [
+        Record(0, b"k", body)
+    ]
+    assert reasons(rows_of(partial(read_raw, key=None), b"\x00", rule(), LIMITS))[0].startswith(
+        "not"
+    )
+    with pytest.raises(UserError, match="column 'id'"):
+        rows_of(partial(read_raw, key="k"), body, rule("id"), LIMITS)

@@ -5,17 +5,20 @@ from dataclasses import replace
 
 import pytest
 
+from unit.ingress.bodies import WholeBody
 from unit.ingress.fakes import (
     OLD_ID,
     FakeDirectory,
     FakeKafka,
     FakeMint,
 )
+from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.births import NamedSpan
+from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal
@@ -33,7 +36,9 @@ class World:
         self.mint = FakeMint()
         self.directory = FakeDirectory(*records)
         self.registry = Registry(self.directory, self.directory, self.kafka, self.mint)
-        self.records = Records(self.registry, self.kafka, self.kafka, self.mint, LIMITS)
+        self.records = Records(
+            self.registry, self.kafka, self.kafka, self.mint, LIMITS, spool=RecordSpool
+        )
         self.tokens = TokenIssuer(self.registry, self.kafka, self.mint)
         self.commands = Commands(self.registry, self.kafka, self.mint, "waybill")
 
@@ -45,7 +50,7 @@ class World:
         to: str = "orders",
         atomic: bool = False,
     ) -> Receipt:
-        written = self.records.write(ANYONE, name, to, body, "ndjson", atomic=atomic)
+        written = self.records.write(ANYONE, name, to, WholeBody(body), read_ndjson, atomic=atomic)
         return asyncio.run(written)
 
     def refusal(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Refusal:

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from accepted_values import accepted_values
-from waybill_ingress.core.rows import RowLimits, RowRule, read_ndjson
+from unit.ingress.bodies import rows_of
+from waybill_ingress.core.bodies.lines import read_ndjson
+from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX
 from waybill_spark.driver.decode import DecodedInput
@@ -31,7 +33,7 @@ def make_input(
 
 def said_over_http(value: bytes, columns: str, *, strict: bool = False) -> str:
     rule = RowRule(columns=parse_columns(columns), key=None, strict=strict)
-    (rejection,) = read_ndjson(value, rule, LIMITS).rejected
+    (rejection,) = rows_of(read_ndjson, value, rule, LIMITS).rejected
     return rejection.reason
 
 

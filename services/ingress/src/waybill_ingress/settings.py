@@ -2,14 +2,25 @@
 
 from pydantic import Field
 
+from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.settings.service import ServiceSettings
 
 
 class Settings(ServiceSettings):
     ingress_port: int = Field(default=8081, description="port that HTTP is served on")
-    ingress_body_bytes_max: int = Field(default=10_000_000, description="of one request")
-    ingress_records_max: int = Field(default=10_000, description="records in one request")
+    ingress_body_bytes_max: int = Field(
+        default=100_000_000, description="of one request's records, as they are sent"
+    )
+    ingress_unpacked_bytes_max: int = Field(
+        default=100_000_000, description="of one request's records, when they are unpacked"
+    )
+    ingress_unpacked_ratio_max: int = Field(
+        default=200, ge=1, description="how many times as large as it is packed a body may be"
+    )
+    ingress_records_max: int = Field(
+        default=1_000_000, description="records in one request; with a key 10,000 at most"
+    )
     ingress_record_bytes_max: int = Field(
         default=1_000_000, description="of one record with its key; brokers take 1,048,576"
     )
@@ -38,6 +49,13 @@ class Settings(ServiceSettings):
         return RowLimits(
             records_max=self.ingress_records_max, record_bytes_max=self.ingress_record_bytes_max
         )
+
+    @property
+    def body_limits(self) -> BodyLimits:
+        unpacked = UnpackLimits(
+            bytes_max=self.ingress_unpacked_bytes_max, ratio_max=self.ingress_unpacked_ratio_max
+        )
+        return BodyLimits(bytes_max=self.ingress_body_bytes_max, unpacked=unpacked)
 
     def producer_options(self) -> dict[str, object]:
         return {

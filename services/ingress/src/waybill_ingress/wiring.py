@@ -7,6 +7,7 @@ from typing import Final
 
 from fastapi import FastAPI
 
+from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
@@ -87,18 +88,15 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     answers = FollowedAnswers(
         kafka, prefix, follower, registry.note_answered, since_ms=clock.now_ms()
     )
-    records = Records(registry, log, topics, mint, settings.row_limits)
+    records = Records(registry, log, topics, mint, settings.row_limits, spool=RecordSpool)
     requests, transactions, repeats = _repeats(settings, admin, log, mint)
     replays = Replays(
         registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
     commands = Commands(registry, log, mint, prefix)
-    bytes_max = settings.ingress_body_bytes_max
     routers = [
-        records_router(records, repeats, body_bytes_max=bytes_max),
-        tokens_router(
-            TokenIssuer(registry, topics, mint), Merges(mint), repeats, body_bytes_max=bytes_max
-        ),
+        records_router(records, repeats, settings.body_limits),
+        tokens_router(TokenIssuer(registry, topics, mint), Merges(mint), repeats),
         pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
         replays_router(replays, repeats),

@@ -103,7 +103,7 @@ class Slug(StrEnum):
     TOKEN_EXPIRED = ("token_expired", 410, Acts.CALLER,
         "a genuine token that is too old")
     BODY_TOO_LARGE = ("body_too_large", 413, Acts.CALLER,
-        "the body has more than `bytes_max` bytes: send parts")
+        "the body has more than `bytes_max` bytes, as it is sent or unpacked: send parts")
     TOKEN_TOO_LARGE = ("token_too_large", 413, Acts.CALLER,
         "the merged token would be too long: merge fewer")
     TOKEN_TOO_LONG = ("token_too_long", 413, Acts.CALLER,
@@ -115,11 +115,17 @@ class Slug(StrEnum):
     TOO_MANY_TOKENS = ("too_many_tokens", 413, Acts.CALLER,
         "more than `tokens_max` tokens: send parts")
     UNSUPPORTED_ENCODING = ("unsupported_encoding", 415, Acts.CALLER,
-        "the request has a `Content-Encoding`: send the body without one")
+        "the `Content-Encoding` is not one of those in `taken`")
     UNSUPPORTED_MEDIA_TYPE = ("unsupported_media_type", 415, Acts.CALLER,
         "the `Content-Type` is not one of those in `taken`")
+    BODY_NOT_AVRO = ("body_not_avro", 422, Acts.CALLER,
+        "the body is no Avro object container whose schema fits the input; nothing was accepted")
+    BODY_NOT_CSV = ("body_not_csv", 422, Acts.CALLER,
+        "the body is no CSV with a header that fits the input; nothing of it was accepted")
     BODY_NOT_JSON = ("body_not_json", 422, Acts.CALLER,
-        "the body is not a JSON array; no record of it was accepted")
+        "the body is neither a JSON array nor JSON values in sequence; nothing was accepted")
+    BODY_NOT_PACKED = ("body_not_packed", 422, Acts.CALLER,
+        "the body is not what its `Content-Encoding` says, or is cut off; nothing was accepted")
     INVALID = ("invalid", 422, Acts.CALLER,
         "a manifest, a body or a parameter is wrong; `errors` say where and how to correct it")
     KEY_REUSED = ("key_reused", 422, Acts.CALLER,

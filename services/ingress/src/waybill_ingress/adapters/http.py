@@ -1,11 +1,12 @@
 """Routes of ingress about records and tokens: HTTP in, use case, HTTP out. Decides nothing."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from waybill_ingress.adapters.bodies import ReceivedBody, received
+from waybill_ingress.adapters.formats_page import BODIES, OF_FORMATS
 from waybill_ingress.adapters.models import (
     RecordsAnswer,
     TokenAnswer,
@@ -15,8 +16,10 @@ from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, REPLAYED, Repeat
 from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Log, Sealed
-from waybill_ingress.app.records import Format, Receipt, Records, as_json
+from waybill_ingress.app.records import Receipt, Records, as_json
 from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.bodies.forms import Reader, form_of
+from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.demands import Demand, read_demand
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
@@ -27,11 +30,6 @@ from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
 from waybill_shared.http.plain_routes import PlainRoute
 
-FORMATS: Final[Mapping[str, Format]] = {
-    "application/x-ndjson": "ndjson",
-    "application/json": "array",
-}
-NDJSON_EXAMPLE = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
 IF_MATCH: Final[dict[str, Any]] = {
     "name": "If-Match",
     "in": "header",
@@ -52,16 +50,7 @@ ATOMIC: Final[dict[str, Any]] = {
     " `records_rejected`, and none is written. If Kafka itself takes only some, those stay without"
     " a token: 422 `records_refused_by_kafka` where it will never take the others, else 503.",
 }
-RECORDS_BODY: Final[dict[str, Any]] = {
-    "parameters": [KEY, IF_MATCH, ATOMIC],
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/x-ndjson": {"schema": {"type": "string"}, "example": NDJSON_EXAMPLE},
-            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
-        },
-    },
-}
+TOKENS_BYTES_MAX: Final = 10_000_000
 OF_PIPELINES: Final = (
     Slug.BAD_IF_MATCH,
     Slug.PIPELINE_NOT_FOUND,
@@ -80,7 +69,10 @@ RECORDS_REFUSALS: Final = refusals(
     Slug.TOO_MANY_RECORDS,
     Slug.UNSUPPORTED_ENCODING,
     Slug.UNSUPPORTED_MEDIA_TYPE,
+    Slug.BODY_NOT_AVRO,
+    Slug.BODY_NOT_CSV,
     Slug.BODY_NOT_JSON,
+    Slug.BODY_NOT_PACKED,
     Slug.NO_RECORDS,
     Slug.RECORDS_REJECTED,
     Slug.RECORDS_REFUSED_BY_KAFKA,
@@ -101,7 +93,7 @@ TOKEN_REFUSALS: Final = refusals(
 )
 
 
-def records_router(records: Records, repeats: RepeatsHttp, *, body_bytes_max: int) -> APIRouter:
+def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["records"], route_class=PlainRoute)
 
     @router.post(
@@ -109,24 +101,28 @@ def records_router(records: Records, repeats: RepeatsHttp, *, body_bytes_max: in
         summary="Send records and get the token that tells when they have arrived",
         response_model=RecordsAnswer,
         responses=RECORDS_REFUSALS,
-        openapi_extra=RECORDS_BODY,
+        openapi_extra={"parameters": [KEY, IF_MATCH, ATOMIC, *OF_FORMATS], "requestBody": BODIES},
         response_description="the records that fit are kept, and the token is for them; `rejected`"
         " has the others, each with its reason: send those again when they are mended",
     )
     async def post_records(request: Request, pipeline: str, input: str) -> Response:
         """Each record is checked against the schema of the input. Those that fit are written as
         they were sent, and the token covers exactly what Kafka has acknowledged."""
-        form = _format_of(request)
-        body = await read_body(request, bytes_max=body_bytes_max)
+        read = form_of(request.headers.get("content-type", ""), request.query_params)
+        async with received(request, limits) as body:
+            return await take(request, pipeline, input, body, read)
+
+    async def take(
+        request: Request, pipeline: str, input: str, body: ReceivedBody, read: Reader
+    ) -> Response:
         demand = read_demand(request.headers.get("if-match"))
         asking, atomic = caller(request), _atomic(request)
-
         receipt: Receipt | None = None
 
         async def write(log: Log | None) -> Response:
             nonlocal receipt
             receipt = await records.write(
-                asking, pipeline, input, body, form, demand=demand, atomic=atomic, log=log
+                asking, pipeline, input, body, read, demand=demand, atomic=atomic, log=log
             )
             told = {
                 "token": receipt.token,
@@ -146,9 +142,7 @@ def records_router(records: Records, repeats: RepeatsHttp, *, body_bytes_max: in
     return router
 
 
-def tokens_router(
-    tokens: TokenIssuer, merges: Merges, repeats: RepeatsHttp, *, body_bytes_max: int
-) -> APIRouter:
+def tokens_router(tokens: TokenIssuer, merges: Merges, repeats: RepeatsHttp) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["tokens"], route_class=PlainRoute)
 
     @router.post(
@@ -161,7 +155,7 @@ def tokens_router(
     async def post_token(request: Request) -> Response:
         """Of what an input holds now (`input`), of records at given `positions`, or of all that
         other tokens cover (`merge`)."""
-        raw = await read_body(request, bytes_max=body_bytes_max)
+        raw = await read_body(request, bytes_max=TOKENS_BYTES_MAX)
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))
 
@@ -209,16 +203,3 @@ def _atomic(request: Request) -> bool:
         error = {"message": f"{asked!r:.80} is neither true nor false", "path": "query.atomic"}
         raise Refusal(Slug.INVALID, ": ".join((error["path"], error["message"])), errors=[error])
     return asked == "true"
-
-
-def _format_of(request: Request) -> Format:
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding != "identity":
-        detail = f"content encoding {encoding!r} is not taken: send the body as it is"
-        raise Refusal(Slug.UNSUPPORTED_ENCODING, detail)
-    named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    form = FORMATS.get(named)
-    if form is None:
-        detail = f"content type {named!r} is not taken: send {' or '.join(FORMATS)}"
-        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMATS))
-    return form

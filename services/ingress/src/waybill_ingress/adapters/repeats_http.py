@@ -1,11 +1,13 @@
 """Writes that may be sent again: the header Idempotency-Key in, the same answer out."""
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import Response
 
+from waybill_ingress.adapters.bodies import ReceivedBody
 from waybill_ingress.app.ports import Log
 from waybill_ingress.app.repeat_ports import HttpAnswer
 from waybill_ingress.app.repeats import Repeats
@@ -13,6 +15,9 @@ from waybill_ingress.core.keys import CHARACTERS_MAX, HEADER, KeyedRequest, keye
 from waybill_shared.contract.operations import OperationId, read_operation
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller
+
+Sent = bytes | ReceivedBody
+"""What a request had as its body."""
 
 REPLAYED: Final = "Idempotent-Replayed"
 OF_KEYS: Final = (Slug.BAD_IDEMPOTENCY_KEY, Slug.KEY_REUSED, Slug.REQUEST_RUNNING)
@@ -36,7 +41,7 @@ class RepeatsHttp:
         self._repeats = repeats
 
     async def once(
-        self, request: Request, body: bytes, act: Callable[[Log | None], Awaitable[Response]]
+        self, request: Request, body: Sent, act: Callable[[Log | None], Awaitable[Response]]
     ) -> Response:
         """All that `act` does is to write to the log that it is given, or to the usual one."""
         wanted = _wanted(request, body)
@@ -49,7 +54,7 @@ class RepeatsHttp:
         return _response(await self._repeats.once(wanted, say))
 
     async def once_by_id(
-        self, request: Request, body: bytes, act: Callable[[str | None, bool], Awaitable[Response]]
+        self, request: Request, body: Sent, act: Callable[[str | None, bool], Awaitable[Response]]
     ) -> Response:
         """`act` is given the id of the request, if that has a key, and whether something may have
         been done for it: what that is, it finds out by itself."""
@@ -65,7 +70,7 @@ class RepeatsHttp:
     async def operation(
         self,
         request: Request,
-        body: bytes,
+        body: Sent,
         begin: Callable[[Log | None], Awaitable[OperationId]],
         answer: Callable[[OperationId], Awaitable[Response]],
     ) -> Response:
@@ -84,12 +89,19 @@ class RepeatsHttp:
         return _response(await self._repeats.operation(wanted, begun, say))
 
 
-def _wanted(request: Request, body: bytes) -> KeyedRequest | None:
+def _wanted(request: Request, body: Sent) -> KeyedRequest | None:
     key = read_key(request.headers.getlist(HEADER))
     if key is None:
         return None
-    path, query = request.url.path, request.url.query
-    return keyed(caller(request), key, method=request.method, path=path, query=query, body=body)
+    return keyed(
+        caller(request),
+        key,
+        method=request.method,
+        path=request.url.path,
+        query=request.url.query,
+        media_type=request.headers.get("content-type", ""),
+        digest=hashlib.sha256(body).hexdigest() if isinstance(body, bytes) else body.digest,
+    )
 
 
 def _said(response: Response) -> HttpAnswer:

@@ -1,8 +1,8 @@
 """What the use cases need of the world. `adapters` fulfil these; tests bring fakes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.contract.callers import Caller
@@ -47,6 +47,34 @@ class Appended:
     delivered: Sequence[tuple[int, int]]
     failed: Sequence[Rejection]
     refused: Sequence[Rejection] = ()
+
+
+class Body(Protocol):
+    """Of a request, received to its end."""
+
+    @property
+    def small(self) -> bool:
+        """Read in a moment."""
+        ...
+
+    def pieces(self) -> Iterator[bytes]: ...
+
+
+class Spool(Protocol):
+    """Holds the records of one request; `size` in bytes."""
+
+    count: int
+    size: int
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def add(self, record: Record) -> None: ...
+
+    def pieces(self) -> Iterator[list[Record]]:
+        """All of them, in their order."""
+        ...
 
 
 class Log(Protocol):

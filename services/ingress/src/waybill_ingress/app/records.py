@@ -2,34 +2,26 @@
 what it does not cover is named with its reason."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final
 
 from waybill_ingress.app.floors import Floors
-from waybill_ingress.app.ports import (
-    Appended,
-    Log,
-    Mint,
-    Topics,
-)
+from waybill_ingress.app.ports import Body, Log, Mint, Spool, Topics
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.core.births import (
-    delivered_spans,
-    gone_back,
-    part_of,
-    unplaced,
-)
+from waybill_ingress.core.acknowledged import Acknowledged
+from waybill_ingress.core.births import part_of
+from waybill_ingress.core.bodies.forms import Reader
 from waybill_ingress.core.demands import Demand
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import (
+    REJECTED_MAX,
     Record,
     Rejection,
     RowLimits,
+    RowReader,
     RowRule,
-    Rows,
-    read_array,
-    read_ndjson,
 )
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -37,18 +29,17 @@ from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.vectors import Span
 
-LARGE_BODY_BYTES = 200_000  # parsed in a thread, so that small requests are answered meanwhile
+THREADS: Final = 2
+"""That read large bodies, so that small requests are answered meanwhile."""
+WHOLE_RECORDS_MAX: Final = 10_000
+WHOLE_BYTES_MAX: Final = 10_000_000
+"""Of what counts as a whole or not at all: transactions are to be short."""
 
 KEY_HINT = (
     "a compacted topic takes only records with a key: set `key` of the input in the manifest,"
     " and let no record's key be null"
 )
-
-Format = Literal["ndjson", "array"]
-READERS: dict[Format, Callable[[bytes, RowRule, RowLimits], Rows]] = {
-    "ndjson": read_ndjson,
-    "array": read_array,
-}
+NOT_SENT: Final = "not sent, because kafka did not take others before it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +49,26 @@ class Receipt:
     rejected: list[Rejection]
 
 
+@dataclass(slots=True, kw_only=True)
+class _Sent:
+    """What became of the records of one request; `left` were not sent at all."""
+
+    acknowledged: Acknowledged = field(default_factory=Acknowledged)
+    failed: list[Rejection] = field(default_factory=list)
+    refused: list[Rejection] = field(default_factory=list)
+    left: int = 0
+
+
 class Records:
     def __init__(
-        self, registry: Registry, log: Log, topics: Topics, mint: Mint, limits: RowLimits
+        self,
+        registry: Registry,
+        log: Log,
+        topics: Topics,
+        mint: Mint,
+        limits: RowLimits,
+        *,
+        spool: Callable[[], Spool],
     ) -> None:
         self._registry = registry
         self._log = log
@@ -68,14 +76,16 @@ class Records:
         self._mint = mint
         self._floors = Floors(topics, mint)
         self._limits = limits
+        self._spool = spool
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bodies")
 
     async def write(
         self,
         caller: Caller,
         pipeline: str,
         input_name: str,
-        body: bytes,
-        form: Format,
+        body: Body,
+        read: Reader,
         *,
         demand: Demand | None = None,
         atomic: bool = False,
@@ -86,32 +96,53 @@ class Records:
         `log`: another one to write to, in which nothing counts if this raises.
         """
         record, source = await self._registry.input(caller.tenant, pipeline, input_name, demand)
-        rows = await self._read(body, row_rules(record.manifest)[input_name], form)
-        if not rows.records or (atomic and rows.rejected):
-            raise _rejected(rows, input_name)
-        topic = await self._registry.present(record, source, fresh=False)
-        floors = await self._floors.of(topic)
-        appended = await (log or self._log).append(source.topic, rows.records)
-        rejected = sorted([*rows.rejected, *appended.failed, *appended.refused])
-        if log is not None or atomic or not appended.delivered:
-            _demand_all(appended, source.topic, rejected, kept=log is None)
-        spans = await self._spans(record, source, appended, floors, kept=log is None)
-        counted = not unplaced(appended.delivered)
-        parts = [part_of(record, spans, counted=counted)]
+        rule = row_rules(record.manifest)[input_name]
+        with self._spool() as good:
+            rejected = await self._read(body, read, rule, good, whole=log is not None)
+            if not good.count or (atomic and rejected):
+                raise _rejected(rejected, good.count, input_name)
+            topic = await self._registry.present(record, source, fresh=False)
+            floors = await self._floors.of(topic)
+            sent = await _send(log or self._log, source.topic, good, len(rejected))
+        rejected = sorted([*rejected, *sent.failed, *sent.refused])
+        acknowledged = sent.acknowledged
+        if log is not None or atomic or not acknowledged.count:
+            _demand_all(sent, source.topic, rejected, kept=log is None)
+        spans = await self._spans(record, source, acknowledged, floors, kept=log is None)
+        parts = [part_of(record, spans, counted=not acknowledged.unplaced)]
         sealed = self._mint.seal(parts, tenant=caller.tenant)
-        return Receipt(token=sealed.token, accepted=len(appended.delivered), rejected=rejected)
+        if sent.left:
+            raise _broken_off(sent, sealed.token)
+        return Receipt(token=sealed.token, accepted=acknowledged.count, rejected=rejected)
 
-    async def _read(self, body: bytes, rule: RowRule, form: Format) -> Rows:
-        read = READERS[form]
-        if len(body) < LARGE_BODY_BYTES:
-            return read(body, rule, self._limits)
-        return await asyncio.to_thread(read, body, rule, self._limits)
+    async def _read(
+        self, body: Body, read: Reader, rule: RowRule, good: Spool, *, whole: bool
+    ) -> list[Rejection]:
+        """To its end: so what is wrong with it as a whole is known before any of it is written."""
+        limits = self._limits
+        if whole:
+            limits = replace(limits, records_max=min(limits.records_max, WHOLE_RECORDS_MAX))
+        rows = RowReader(rule, limits, good.add)
+
+        def read_all() -> None:
+            read(body.pieces(), rows)
+            rows.end()
+
+        if body.small:
+            read_all()
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._threads, read_all)
+        if whole and good.size > WHOLE_BYTES_MAX:
+            detail = f"with a key, a request has at most {WHOLE_BYTES_MAX} bytes of records"
+            hint = "send parts, each with a key of its own"
+            raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=WHOLE_BYTES_MAX, hint=hint)
+        return rows.rejected
 
     async def _spans(
         self,
         record: PipelineRecord,
         source: InputDefinition,
-        appended: Appended,
+        acknowledged: Acknowledged,
         floors: Mapping[int, int],
         *,
         kept: bool,
@@ -119,7 +150,7 @@ class Records:
         """What was delivered, in a topic that was the same before and after; `kept`: it stays,
         also without a token."""
         without = "the records are written, but have no token" if kept else "nothing was written"
-        missing = unplaced(appended.delivered)
+        missing = acknowledged.unplaced
         try:
             ends = await self._topics.ends(source.topic, missing) if missing else {}
             identity = await self._registry.present(record, source, fresh=True)
@@ -128,18 +159,52 @@ class Records:
         except Refusal as refusal:
             detail = f"{without}: {refusal.detail}"
             raise Refusal(refusal.slug, detail, **refusal.members) from refusal
-        back = gone_back(appended.delivered, floors, ends)
+        back = acknowledged.gone_back(floors, ends)
         if back:
             where = ", ".join(f"{source.topic}-{partition}" for partition in sorted(back))
             raise Retryable(
                 f"{without}: {where} seems to have lost others, or"
                 " to be created anew; what brokers say of it does not fit together"
             )
-        return delivered_spans(identity.topic_id, appended.delivered, floors, ends)
+        return acknowledged.spans(identity.topic_id, floors, ends)
 
 
-def _rejected(rows: Rows, input_name: str) -> Refusal:
-    bad, good = len(rows.rejected), len(rows.records)
+async def _send(log: Log, topic: str, good: Spool, named: int) -> _Sent:
+    """Piece by piece, until one is not taken as a whole; `named`: so many are rejected already."""
+    sent = _Sent()
+    pieces = good.pieces()
+    for piece in pieces:
+        appended = await log.append(topic, piece)
+        sent.acknowledged.add(appended.delivered)
+        sent.failed += appended.failed
+        sent.refused += appended.refused
+        if sent.failed or sent.refused:
+            break
+    named += len(sent.failed) + len(sent.refused)
+    sent.left = good.count - sent.acknowledged.count - len(sent.failed) - len(sent.refused)
+    if named + sent.left <= REJECTED_MAX:
+        sent.failed += [Rejection(record.row, NOT_SENT) for record in _all(pieces)]
+        sent.left = 0
+    return sent
+
+
+def _all(pieces: Iterator[list[Record]]) -> Iterator[Record]:
+    for piece in pieces:
+        yield from piece
+
+
+def _broken_off(sent: _Sent, token: str) -> Refusal:
+    first = (sent.failed or sent.refused)[0]
+    detail = (
+        f"kafka has taken {sent.acknowledged.count} records, which `token` is for; record"
+        f" {first.index} is the first that it did not ({first.reason}), and {sent.left} behind"
+        " those were not sent"
+    )
+    return Refusal(Slug.NOT_AVAILABLE_NOW, detail, token=token)
+
+
+def _rejected(rejected: list[Rejection], good: int, input_name: str) -> Refusal:
+    bad = len(rejected)
     if good:
         some = "1 record does" if bad == 1 else f"{bad} records do"
         reason = f"{some} not fit input {input_name!r}, so none of {bad + good} is kept"
@@ -147,12 +212,13 @@ def _rejected(rows: Rows, input_name: str) -> Refusal:
         reason = f"the record does not fit input {input_name!r}"
     else:
         reason = f"none of {bad} records fits input {input_name!r}"
-    return Refusal(Slug.RECORDS_REJECTED, reason, rejected=as_json(rows.rejected))
+    return Refusal(Slug.RECORDS_REJECTED, reason, rejected=as_json(rejected))
 
 
-def _demand_all(appended: Appended, topic: str, rejected: list[Rejection], *, kept: bool) -> None:
+def _demand_all(sent: _Sent, topic: str, rejected: list[Rejection], *, kept: bool) -> None:
     """`kept`: what was delivered stays."""
-    done, refused, failed = map(len, (appended.delivered, appended.refused, appended.failed))
+    done, refused = sent.acknowledged.count, len(sent.refused)
+    failed = len(sent.failed) + sent.left
     total = done + refused + failed
     rest = f"; {done} are written, but have no token" if kept and done else ""
     if refused:
@@ -160,7 +226,7 @@ def _demand_all(appended: Appended, topic: str, rejected: list[Rejection], *, ke
         members = {"hint": KEY_HINT, "rejected": as_json(rejected)}
         raise Refusal(Slug.RECORDS_REFUSED_BY_KAFKA, detail, **members)
     if failed:
-        first = appended.failed[0].reason
+        first = sent.failed[0].reason
         raise Retryable(f"kafka did not acknowledge {failed} of {total} records: {first}{rest}")
 
 

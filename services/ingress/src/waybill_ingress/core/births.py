@@ -1,10 +1,8 @@
-"""Decides what a new token covers: delivered records, given positions, all of an input, or what
-other tokens cover.
+"""Decides what a new token covers: given positions, all of an input, or what other tokens cover.
 
 Never talks to Kafka: ends, ids and partitions come in as values.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +15,6 @@ from waybill_shared.contract.vectors import (
     TopicPartition,
     join,
     merge_spans,
-    record_spans,
 )
 
 HeldOffsets = tuple[int, int]
@@ -45,44 +42,6 @@ def part_of(record: PipelineRecord, spans: Sequence[Span], *, counted: bool = Tr
         spans=tuple(spans),
         counted=counted,
     )
-
-
-def unplaced(delivered: Iterable[tuple[int, int]]) -> set[int]:
-    """Partitions in which an acknowledged record has no offset."""
-    return {partition for partition, offset in delivered if offset < 0}
-
-
-def gone_back(
-    delivered: Sequence[tuple[int, int]], floors: Mapping[int, int], ends: Mapping[int, int]
-) -> set[int]:
-    """Partitions that, by what brokers say, did not grow by what was written.
-
-    One that lags tells the id of the topic that was there before, or an end from before another
-    broker had the lead. What a token would cover then may have been read long ago.
-    """
-    records = Counter(partition for partition, _ in delivered)
-    before = {p for p, offset in delivered if 0 <= offset < floors.get(p, 0)}
-    return before | {p for p, end in ends.items() if end < floors.get(p, 0) + records[p]}
-
-
-def delivered_spans(
-    topic_id: str,
-    delivered: Sequence[tuple[int, int]],
-    floors: Mapping[int, int],
-    ends: Mapping[int, int],
-) -> tuple[Span, ...]:
-    """Exact where offsets were reported; else, where there is an end, all from the floor to it.
-
-    The floor was the end before the write.
-    """
-    exact = record_spans(
-        (topic_id, partition, offset) for partition, offset in delivered if partition not in ends
-    )
-    upper = tuple(
-        Span(topic_id=topic_id, partition=partition, start=floors.get(partition, 0), end=end)
-        for partition, end in ends.items()
-    )
-    return exact + upper
 
 
 def held_spans(

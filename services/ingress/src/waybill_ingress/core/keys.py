@@ -39,12 +39,12 @@ def read_key(given: list[str]) -> str | None:
 
 
 def keyed(
-    caller: Caller, key: str, *, method: str, path: str, query: str, body: bytes
+    caller: Caller, key: str, *, method: str, path: str, query: str, media_type: str, digest: str
 ) -> KeyedRequest:
-    """Keys of different callers never meet."""
+    """Keys of different callers never meet. `digest`: of the body."""
     return KeyedRequest(
         who=_hash(caller.tenant, caller.key_id or "", key),
-        request=_hash(method, path, query, hashlib.sha256(body).hexdigest()),
+        request=_hash(method, path, query, media_type, digest),
         where=f"{caller.tenant} {path}",
     )
 

@@ -1,17 +1,17 @@
-"""Turns a request's body into records: their exact bytes, their keys, and why a row is refused.
+"""Checks rows of a request's body: their exact bytes, their keys, and why one is refused.
 
-Never re-serialises: what was sent is what Kafka gets. Spark parses the same bytes later and must
-not see another row than was checked here, so what two parsers read differently is refused.
+JSON is never written anew: what was sent is what Kafka gets. Spark parses the same bytes later and
+must not see another row than was checked here, so what two parsers read differently is refused.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from waybill_ingress.core.scanning import deeper, end_of_nest, skip_space
+from waybill_ingress.core.scanning import deeper
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import Column, refusal, unknown_field
 from waybill_shared.contract.problems import Slug
@@ -19,8 +19,8 @@ from waybill_shared.contract.problems import Slug
 DEPTH_MAX = 64  # far below the 1000 that Spark's parser takes
 NUMBER_CHARACTERS_MAX = 1_000  # Spark's parser refuses longer ones, wherever they stand
 NAME_CHARACTERS_MAX = 50_000  # likewise
-EXPECTED: Final = "one JSON object per line (NDJSON), or a JSON array of objects"
-NO_ARRAY: Final = "the body is not a JSON array of objects"
+REJECTED_MAX: Final = 10_000  # named in one answer
+NAMED_OF_TOO_MANY: Final = 100
 NOTHING_TAKEN: Final = "nothing was taken"
 TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
@@ -55,62 +55,28 @@ class Rejection:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    records: list[Record]
-    rejected: list[Rejection]
+Keep = Callable[[Record], None]
 
 
-def read_ndjson(body: bytes, rule: RowRule, limits: RowLimits) -> Rows:
-    """One record a line; blank lines are no records and are not counted."""
-    lines = [line for line in body.split(b"\n") if line and not line.isspace()]
-    _check_count(len(lines), limits)
-    reader = _Reader(rule, limits)
-    for index, line in enumerate(lines):
-        reader.take_line(index, line.removesuffix(b"\r"))
-    return reader.rows
+def row_refusal(problem: Slug, reason: str, **members: object) -> Refusal:
+    """Of a body as a whole."""
+    return Refusal(problem, f"{reason}; {NOTHING_TAKEN}", **members)
 
 
-def read_array(body: bytes, rule: RowRule, limits: RowLimits) -> Rows:
-    """One record per element; a body that is not one well-formed array is refused as a whole."""
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        detail = f"{NO_ARRAY}: byte {error.start + 1} is not UTF-8; {NOTHING_TAKEN}"
-        raise Refusal(Slug.BODY_NOT_JSON, detail) from error
-    reader = _Reader(rule, limits)
-    count = 0
-    for part, value, reason in reader.elements(text):
-        if count < limits.records_max:
-            reader.take(count, part.encode(), value, reason)
-        count += 1
-    _check_count(count, limits)
-    return reader.rows
+class RowReader:
+    """Checks the rows of one body: those that are good go to `keep`, the others are named. What is
+    wrong with the body as a whole is raised.
 
+    The parser's hooks note complaints instead of raising, so that a refused element of an array
+    still has an end.
+    """
 
-def _check_count(count: int, limits: RowLimits) -> None:
-    if count == 0:
-        raise Refusal(Slug.NO_RECORDS, f"the body holds no record; expected {EXPECTED}")
-    if count > limits.records_max:
-        detail = f"{count} records in one request, {limits.records_max} is the most: send parts"
-        raise Refusal(Slug.TOO_MANY_RECORDS, detail, records_max=limits.records_max)
-
-
-def _no_array(reason: str, text: str, at: int) -> Refusal:
-    """Named by line and column, as editors count them."""
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    detail = f"{NO_ARRAY}: {reason} at line {line}, column {column}; {NOTHING_TAKEN}"
-    return Refusal(Slug.BODY_NOT_JSON, detail, line=line, column=column)
-
-
-class _Reader:
-    """Reads the rows of one request. The parser's hooks note complaints instead of raising, so
-    that a refused element of an array still has an end."""
-
-    def __init__(self, rule: RowRule, limits: RowLimits) -> None:
-        self.rows = Rows(records=[], rejected=[])
-        self._rule = rule
-        self._limits = limits
+    def __init__(self, rule: RowRule, limits: RowLimits, keep: Keep) -> None:
+        self.rule = rule
+        self.limits = limits
+        self.rejected: list[Rejection] = []
+        self.count = 0
+        self._keep = keep
         self._complaints: list[str] = []
         # Rows too short to hold an overlong number or name need no hooks for them.
         self._quick = json.JSONDecoder(
@@ -126,11 +92,12 @@ class _Reader:
             parse_constant=self._constant,
         )
 
-    def take_line(self, index: int, raw: bytes) -> None:
+    def take_line(self, raw: bytes, key: bytes | None = None) -> None:
+        """JSON text; `key`: if it does not come from a column."""
         value: object = None
         reason: str | None = None
         self._complaints.clear()
-        if len(raw) <= self._limits.record_bytes_max:
+        if len(raw) <= self.limits.record_bytes_max:
             decoder = self._quick if len(raw) <= NUMBER_CHARACTERS_MAX else self._careful
             try:
                 value = decoder.decode(raw.decode())
@@ -142,70 +109,67 @@ class _Reader:
                 reason = TOO_DEEP
             except ArithmeticError:
                 reason = "a number has an exponent beyond all bounds"
-        self.take(index, raw, value, reason)
+        self.take(raw, value, reason, key)
 
-    def take(self, index: int, raw: bytes, value: object, reason: str | None) -> None:
-        """Keep the row, or the reason why not."""
-        key = None
-        if len(raw) > self._limits.record_bytes_max:
-            reason = f"{len(raw)} bytes, {self._limits.record_bytes_max} is the most"
-        reason = reason or self._refusal(raw, value)
-        if reason is None and self._rule.key is not None:
-            assert isinstance(value, dict)
-            key, reason = _key_of(value, self._rule.key, raw)
-        if reason is None and key and len(raw) + len(key) > self._limits.record_bytes_max:
-            reason = f"with its key more than {self._limits.record_bytes_max} bytes"
-        if reason is None:
-            self.rows.records.append(Record(index, key, raw))
-        else:
-            self.rows.rejected.append(Rejection(index, reason))
-
-    def elements(self, text: str) -> Iterator[tuple[str, object, str | None]]:
-        """Text, value and first complaint of each element of the array that `text` is."""
-        at = skip_space(text, 0)
-        if text[at : at + 1] != "[":
-            if at < len(text):
-                raise _no_array("it does not begin with [", text, at)
-            return
-        at = skip_space(text, at + 1)
-        mark = "]" if text[at : at + 1] == "]" else ","
-        while mark == ",":
-            value, end, reason = self._element(text, at)
-            yield text[at:end], value, reason
-            at = skip_space(text, end)
-            mark = text[at : at + 1]
-            if mark not in ("]", ","):
-                raise _no_array("expected , or ]", text, at)
-            at = skip_space(text, at + 1) if mark == "," else at
-        if skip_space(text, at + 1) < len(text):
-            raise _no_array("something follows it", text, skip_space(text, at + 1))
-
-    def _element(self, text: str, at: int) -> tuple[object, int, str | None]:
+    def decode_next(self, text: str, at: int) -> tuple[object, int]:
+        """The JSON value that begins there, and where it ends; what the parser raises passes."""
         self._complaints.clear()
-        try:
-            value, end = self._careful.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            raise _no_array(error.msg, text, error.pos) from error
-        except RecursionError:
-            return None, self._end_of_nest(text, at), TOO_DEEP
-        return value, end, None
+        return self._careful.raw_decode(text, at)
 
-    @staticmethod
-    def _end_of_nest(text: str, at: int) -> int:
-        end = end_of_nest(text, at)
-        if end is None:
-            raise _no_array("a value in it does not end", text, at)
-        return end
+    def take(
+        self, raw: bytes, value: object, reason: str | None = None, key: bytes | None = None
+    ) -> None:
+        """Keep the row, or the reason why not."""
+        if len(raw) > self.limits.record_bytes_max:
+            reason = self._too_long(len(raw))
+        reason = reason or self._refusal(raw, value)
+        if reason is None and self.rule.key is not None:
+            assert isinstance(value, dict)
+            key, reason = _key_of(value, self.rule.key, raw)
+        self.take_checked(raw, key, reason)
+
+    def take_checked(self, raw: bytes, key: bytes | None, reason: str | None = None) -> None:
+        """What was held against the columns already."""
+        if reason is None and len(raw) + len(key or b"") > self.limits.record_bytes_max:
+            reason = f"with its key more than {self.limits.record_bytes_max} bytes"
+        if reason is not None:
+            self.reject(reason)
+        else:
+            self._keep(Record(self._next(), key, raw))
+
+    def reject(self, reason: str) -> None:
+        self.rejected.append(Rejection(self._next(), reason))
+        if len(self.rejected) > REJECTED_MAX:
+            detail = f"more than {REJECTED_MAX} records do not fit; {NOTHING_TAKEN}"
+            named = [asdict(each) for each in self.rejected[:NAMED_OF_TOO_MANY]]
+            raise Refusal(Slug.RECORDS_REJECTED, detail, rejected=named)
+
+    def reject_long(self, size: int) -> None:
+        self.reject(self._too_long(size))
+
+    def end(self) -> None:
+        if self.count == 0:
+            raise Refusal(Slug.NO_RECORDS, "the body holds no record")
+
+    def _too_long(self, size: int) -> str:
+        return f"{size} bytes, {self.limits.record_bytes_max} is the most"
+
+    def _next(self) -> int:
+        self.count += 1
+        if self.count > self.limits.records_max:
+            detail = f"more than {self.limits.records_max} records in one request: send parts"
+            raise Refusal(Slug.TOO_MANY_RECORDS, detail, records_max=self.limits.records_max)
+        return self.count - 1
 
     def _refusal(self, raw: bytes, value: object) -> str | None:
         if self._complaints:
             return self._complaints[0]
         if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and deeper(value, DEPTH_MAX):
             return TOO_DEEP
-        reason = refusal(self._rule.columns, value)
-        if reason is None and self._rule.strict:
+        reason = refusal(self.rule.columns, value)
+        if reason is None and self.rule.strict:
             assert isinstance(value, dict)
-            reason = unknown_field(self._rule.columns, value)
+            reason = unknown_field(self.rule.columns, value)
         return reason
 
     def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:

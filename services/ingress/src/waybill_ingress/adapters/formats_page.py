@@ -1,0 +1,83 @@
+"""What the API's description says of the formats of a body, each with an example that works for an
+input with the columns `order_id BIGINT NOT NULL, amount DOUBLE`."""
+
+from typing import Any, Final
+
+NDJSON: Final = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
+CSV: Final = "order_id,amount\n1,9.99\n2,\n"
+SEMICOLONS: Final = "1;9.99\n2;NULL\n"
+
+BODIES: Final[dict[str, Any]] = {
+    "required": True,
+    "description": "The records, in one of these formats, as they are or with"
+    " `Content-Encoding: gzip` or `zstd`. All of it is read before anything is written: a body that"
+    " is not what it says leaves nothing behind.",
+    "content": {
+        "application/x-ndjson": {
+            "schema": {"type": "string", "description": "one JSON object a line"},
+            "example": NDJSON,
+        },
+        "application/json": {
+            "schema": {
+                "description": "an array of JSON objects, or objects one behind the other",
+                "type": "array",
+                "items": {"type": "object"},
+            },
+            "example": [{"order_id": 1, "amount": 9.99}, {"order_id": 2, "amount": 5}],
+        },
+        "text/csv": {
+            "schema": {
+                "type": "string",
+                "description": "one record a row. Numbers, dates, timestamps and booleans are as in"
+                " JSON, without quotes; an empty field is null (`null`). There are no arrays, maps"
+                " and structs.",
+            },
+            "examples": {
+                "with a header": {"value": CSV},
+                "without a header, `?header=absent&delimiter=;&null=NULL`": {"value": SEMICOLONS},
+            },
+        },
+        "application/vnd.apache.avro": {
+            "schema": {
+                "type": "string",
+                "format": "binary",
+                "description": "an Avro object container, with the codecs `null` and `deflate`. The"
+                " fields of its records are columns by their names.",
+            },
+        },
+        "application/octet-stream": {
+            "schema": {
+                "type": "string",
+                "format": "binary",
+                "description": "one record, byte for byte: of this input one JSON object",
+            },
+        },
+    },
+}
+
+
+def _parameter(name: str, description: str, example: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string"},
+        "example": example,
+        "description": description,
+    }
+
+
+OF_FORMATS: Final = [
+    _parameter("delimiter", "of CSV: between fields; a character, or `tab`", ";"),
+    _parameter("quote", "of CSV: around fields; a character, or `none`", "'"),
+    _parameter("escape", "of CSV: makes the next character an ordinary one", "\\"),
+    _parameter(
+        "header",
+        "of CSV: `present` (if nothing is said): the first row names the columns, all of them, in"
+        " any order; `absent`: the fields are the columns of the input, in their order",
+        "absent",
+    ),
+    _parameter("null", "of CSV: the field that is null; if not given, an empty one", "NULL"),
+    _parameter("encoding", "of CSV: its characters; if not given, UTF-8", "windows-1252"),
+    _parameter("key", "of `application/octet-stream`: the key of the record", "42"),
+]

@@ -1,0 +1,195 @@
+"""CSV: each row becomes the JSON object that it stands for. What is no CSV is refused as a whole:
+behind a wrong quote nobody knows what is a row."""
+
+import codecs
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+from typing import Final
+
+from waybill_ingress.core.bodies.csv_values import ToJson, converter
+from waybill_ingress.core.rows import RowReader, row_refusal
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
+
+UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+BOM: Final = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvOptions:
+    """`header`: the first row names the columns; else the fields are those of the manifest, in that
+    order. `null`: the field that stands for no value."""
+
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = ""
+    header: bool = True
+    null: str = ""
+    encoding: str = "utf-8"
+
+
+def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> None:
+    lines = _Lines(pieces, rows, options.encoding)
+    parsed = csv.reader(
+        lines,
+        delimiter=options.delimiter,
+        quotechar=options.quote or None,
+        quoting=csv.QUOTE_MINIMAL if options.quote else csv.QUOTE_NONE,
+        escapechar=options.escape or None,
+        strict=True,
+    )
+    csv.field_size_limit(max(csv.field_size_limit(), rows.limits.record_bytes_max))
+    table: _Table | None = None if options.header else _Table(_declared(rows), rows, options.null)
+    try:
+        for fields in parsed:
+            if not fields:
+                pass  # an empty line
+            elif table is None:
+                table = _Table(_named(fields, rows), rows, options.null)
+            else:
+                table.take(fields, lines.begun)
+            lines.begin()
+    except csv.Error as error:
+        reason = str(error)
+        if reason == "unexpected end of data":
+            reason = "a quote is opened and never closed"
+        raise _wrong(f"{reason}, in the record that begins at line {lines.begun}") from error
+
+
+class _Lines:
+    """The text in lines, counted; `begun`: that of the record which is being read."""
+
+    def __init__(self, pieces: Iterable[bytes], rows: RowReader, encoding: str) -> None:
+        self._most = 2 * rows.limits.record_bytes_max
+        self._lines = self._split(pieces, codecs.getincrementaldecoder(encoding)(), encoding)
+        self._number = 0
+        self._size = 0
+        self.begun = 1
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._number += 1
+            self._size += len(line)
+            self._check(self._size)
+            yield line
+
+    def begin(self) -> None:
+        """Another record."""
+        self.begun = self._number + 1
+        self._size = 0
+
+    def _split(
+        self, pieces: Iterable[bytes], decoder: codecs.IncrementalDecoder, encoding: str
+    ) -> Iterator[str]:
+        rest, first, final = "", True, False
+        for piece in _with_end(pieces):
+            final = piece is None
+            try:
+                text = decoder.decode(piece or b"", final)
+            except UnicodeDecodeError as error:
+                if first and error.object[:2] in UTF_16:
+                    raise _wrong("the body is UTF-16: name it, `encoding=utf-16`") from error
+                before = error.object[: error.start].decode(encoding, "ignore").count("\n")
+                line = self._number + before + 1
+                raise _wrong(f"line {line}: there is a byte that is not {encoding}") from error
+            if first and text:
+                text, first = text.removeprefix(BOM), False
+            *whole, rest = (rest + text).split("\n")
+            for line in whole:
+                yield line + "\n"
+            self._check(len(rest))
+        if rest:
+            yield rest
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            raise _wrong(
+                f"the record that begins at line {self.begun} has more than {self._most} characters"
+            )
+
+
+class _Table:
+    """`names` of the fields of a row."""
+
+    def __init__(self, names: list[str], rows: RowReader, null: str) -> None:
+        columns = {column.name: column for column in rows.rule.columns}
+        self._rows = rows
+        self._null = null
+        self._width = len(names)
+        self._fields: list[tuple[str, ToJson, str | None]] = []
+        for name in names:
+            column = columns.get(name)
+            absent = None
+            if column is not None and column.required:
+                absent = f"{name}: is null, and the column is NOT NULL"
+            convert = converter(column) if column else _unknown
+            self._fields.append((f"{encode_basestring(name)}:", convert, absent))
+        self._key = names.index(rows.rule.key) if rows.rule.key is not None else None
+
+    def take(self, fields: list[str], line: int) -> None:
+        if len(fields) != self._width:
+            some = f"{len(fields)} field{'s' if len(fields) != 1 else ''}"
+            self._rows.reject(f"line {line}: {some}, where {self._width} are expected")
+            return
+        parts, null = [], self._null
+        for number, (text, (name, convert, absent)) in enumerate(
+            zip(fields, self._fields, strict=True), 1
+        ):
+            if text == null:
+                if absent is not None:
+                    self._rows.reject(f"line {line}, field {number}: {absent}")
+                    return
+                parts.append(f"{name}null")
+                continue
+            json, reason = convert(text)
+            if reason is not None:
+                self._rows.reject(f"line {line}, field {number}: {reason}")
+                return
+            parts.append(name + json)
+        self._rows.take_checked(f"{{{','.join(parts)}}}".encode(), self._key_of(fields, parts))
+
+    def _key_of(self, fields: list[str], parts: list[str]) -> bytes | None:
+        """As of a record that is sent as JSON: the text of a string, a number as it is written."""
+        at = self._key
+        if at is None or fields[at] == self._null:
+            return None
+        name = self._fields[at][0]
+        json = parts[at][len(name) :]
+        return (fields[at] if json.startswith('"') else json).encode()
+
+
+def _declared(rows: RowReader) -> list[str]:
+    return [column.name for column in rows.rule.columns]
+
+
+def _named(names: list[str], rows: RowReader) -> list[str]:
+    """The header, which has every column once."""
+    declared = _declared(rows)
+    for name in names:
+        if names.count(name) > 1:
+            raise _wrong(f"line 1: the header has {name[:100]!r} twice")
+        if rows.rule.strict and name not in declared:
+            raise _wrong(f"line 1: the header has {name[:100]!r}, and the input has no such column")
+    lacking = [name for name in declared if name not in names]
+    if lacking:
+        hint = f"its columns are {', '.join(declared):.300}"
+        if not set(names) & set(declared):
+            hint += "; a body without a header is sent with `header=absent`"
+        reason = f"line 1: the header lacks {', '.join(map(repr, lacking)):.300}"
+        raise row_refusal(Slug.BODY_NOT_CSV, reason, hint=hint)
+    return names
+
+
+def _unknown(text: str) -> tuple[str, str | None]:
+    return encode_basestring(text), None
+
+
+def _wrong(reason: str) -> Refusal:
+    return row_refusal(Slug.BODY_NOT_CSV, reason)
+
+
+def _with_end(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
+    yield from pieces
+    yield None

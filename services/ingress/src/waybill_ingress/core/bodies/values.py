@@ -1,0 +1,138 @@
+"""JSON: an array of objects, or objects one behind the other. What is not well-formed is refused as
+a whole: nobody knows where its next record begins."""
+
+import codecs
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from waybill_ingress.core.rows import TOO_DEEP, RowReader, row_refusal
+from waybill_ingress.core.scanning import end_of_nest, skip_space
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
+
+NOT_JSON: Final = "the body is no JSON array of objects, and not JSON objects one behind the other"
+UNENDED_MAX: Final = 4  # times the size of a record: so much of a value is held to find its end
+
+
+def read_values(pieces: Iterable[bytes], rows: RowReader) -> None:
+    values = _Values(rows)
+    for piece in pieces:
+        values.feed(piece)
+    values.feed(b"", final=True)
+
+
+class _Values:
+    """Each step takes one thing of the text, and says whether the next may follow; it may not
+    where the text has to go on first."""
+
+    def __init__(self, rows: RowReader) -> None:
+        self._rows = rows
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._bytes = 0
+        self._text = ""
+        self._at = 0
+        self._line, self._column = 1, 1  # where the text begins, as editors count
+        self._final = False
+        self._array = False
+        self._step = self._begin
+
+    def feed(self, piece: bytes, *, final: bool = False) -> None:
+        self._line, self._column = self._place(self._at)
+        self._text = self._text[self._at :] + self._decoded(piece, final=final)
+        self._at, self._final = 0, final
+        while self._step():
+            pass
+
+    def _decoded(self, piece: bytes, *, final: bool) -> str:
+        held = len(self._decoder.getstate()[0])
+        try:
+            return self._decoder.decode(piece, final)
+        except UnicodeDecodeError as error:
+            at = self._bytes - held + error.start + 1
+            raise row_refusal(Slug.BODY_NOT_JSON, f"byte {at} is not UTF-8") from error
+        finally:
+            self._bytes += len(piece)
+
+    def _begin(self) -> bool:
+        if not self._next():
+            return False
+        self._array = self._text[self._at] == "["
+        self._at += self._array
+        self._step = self._first if self._array else self._value
+        return True
+
+    def _first(self) -> bool:
+        if not self._next():
+            return self._unended()
+        if self._text[self._at] == "]":
+            self._at += 1
+            self._step = self._behind
+        else:
+            self._step = self._value
+        return True
+
+    def _value(self) -> bool:
+        if not self._next():
+            return self._array and self._unended()
+        text, at = self._text, self._at
+        value: object = None
+        reason: str | None = None
+        try:
+            value, end = self._rows.decode_next(text, at)
+        except json.JSONDecodeError as error:
+            if self._may_go_on():
+                return False
+            raise self._wrong(error.msg, error.pos) from error
+        except RecursionError:
+            reason, found = TOO_DEEP, end_of_nest(text, at)
+            if found is None:
+                return self._unended()
+            end = found
+        if end == len(text) and text[end - 1] not in "}]" and not self._final:
+            return False  # a number may have more digits
+        self._rows.take(text[at:end].encode(), value, reason)
+        self._at = end
+        self._step = self._mark if self._array else self._value
+        return True
+
+    def _mark(self) -> bool:
+        if not self._next():
+            return self._unended()
+        mark = self._text[self._at]
+        if mark not in ",]":
+            raise self._wrong("expected , or ]", self._at)
+        self._at += 1
+        self._step = self._behind if mark == "]" else self._value
+        return True
+
+    def _behind(self) -> bool:
+        if self._next():
+            raise self._wrong("something follows the array", self._at)
+        return False
+
+    def _next(self) -> bool:
+        """Whether there is more than space."""
+        self._at = skip_space(self._text, self._at)
+        return self._at < len(self._text)
+
+    def _may_go_on(self) -> bool:
+        most = UNENDED_MAX * self._rows.limits.record_bytes_max
+        return not self._final and len(self._text) - self._at <= most
+
+    def _unended(self) -> bool:
+        if not self._may_go_on():
+            raise self._wrong("a value in it does not end", self._at)
+        return False
+
+    def _wrong(self, reason: str, at: int) -> Refusal:
+        line, column = self._place(at)
+        where = f"{reason} at line {line}, column {column}"
+        detail = f"{NOT_JSON}: {where}"
+        return row_refusal(Slug.BODY_NOT_JSON, detail, line=line, column=column)
+
+    def _place(self, at: int) -> tuple[int, int]:
+        lines = self._text.count("\n", 0, at)
+        if not lines:
+            return self._line, self._column + at
+        return self._line + lines, at - self._text.rfind("\n", 0, at)
