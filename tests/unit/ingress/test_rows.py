@@ -127,7 +127,8 @@ def test_a_refused_element_does_not_spoil_its_neighbours() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"id": 1', b"{} x", b"{},{}", b"{}[]x", b"[", b'[{"id": 1}', b'[{"id": 1},]', b'[{"id": 1} {"id": 2}]',
+        b'{"id": 1', b"{} x", b"{},{}", b"{}[]x", b"[", b'[{"id": 1}',
+        b'[{"id": 1},]', b'[{"id": 1} {"id": 2}]',
         b'[{"id": 1}] x', b'[{"id": 1}]]', b'["\xff"]', b"[[[", b'[{"id": }]',
         b"[" * 3_000,
     ],

@@ -45,7 +45,7 @@ def test_spans_are_those_of_all_records(pieces: list[list[tuple[int, int]]]) -> 
     for piece in pieces:
         told.add(piece)
     all_of_them = [place for piece in pieces for place in piece]
-    unplaced = {partition for partition, offset in all_of_them if offset < 0}
+    unplaced = frozenset(partition for partition, offset in all_of_them if offset < 0)
     assert (told.count, told.unplaced) == (len(all_of_them), unplaced)
     spans = told.spans("T", {}, dict.fromkeys(unplaced, 99))
     covered = {(s.partition, at) for s in spans for at in range(s.start, s.end)}

@@ -92,8 +92,8 @@ class _Lines:
                 if first and error.object[:2] in UTF_16:
                     raise _wrong("the body is UTF-16: name it, `encoding=utf-16`") from error
                 before = error.object[: error.start].decode(encoding, "ignore").count("\n")
-                line = self._number + before + 1
-                raise _wrong(f"line {line}: there is a byte that is not {encoding}") from error
+                wrong = self._number + before + 1
+                raise _wrong(f"line {wrong}: there is a byte that is not {encoding}") from error
             if first and text:
                 text, first = text.removeprefix(BOM), False
             *whole, rest = (rest + text).split("\n")
