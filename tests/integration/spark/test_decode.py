@@ -1,21 +1,29 @@
 """Spark's decoding of raw records, held against the table of accepted values."""
 
+import csv
 import json
 from collections.abc import Iterable
+from functools import partial
+from io import StringIO
 from itertools import groupby
 
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from accepted_values import AcceptedValue, accepted_values
+from accepted_values import AcceptedField, AcceptedValue, accepted_fields, accepted_values
 from integration.spark.conftest import RawFrame
+from unit.ingress.bodies import rows_of
+from waybill_ingress.core.bodies.csv_rows import CsvOptions, read_csv
+from waybill_ingress.core.rows import RowLimits, RowRule
+from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_spark.driver.decode import DecodedInput, decode
 from waybill_spark.driver.ignored import NAMES_MAX, Ignored
 from waybill_spark.driver.judging import MalformedRecord, look, remember
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.sinks.kafka.loader import TIMESTAMP_TEXT
 
+LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000_000)
 AS_JSON = {"timestampFormat": TIMESTAMP_TEXT, "ignoreNullFields": "false"}
 BY_TYPE = {
     kind: tuple(cases)
@@ -78,6 +86,25 @@ def test_refused_values_are_those_of_the_table(raw_frame: RawFrame, kind: str) -
         values_of(raw_frame, make_input(f"c {kind}"), [case.record for case in cases])
     if f" {len(cases)} record(s) " not in str(raised.value):
         assert [str(case) for case in cases if taken(raw_frame, case)] == []
+
+
+FIELDS = [
+    (kind, [*cases])
+    for kind, cases in groupby((f for f in accepted_fields() if f.gives), lambda f: f.type)
+]
+
+
+@pytest.mark.parametrize(("kind", "cases"), FIELDS, ids=[kind for kind, _ in FIELDS])
+def test_fields_of_csv_files_are_in_spark_what_the_table_says(
+    raw_frame: RawFrame, kind: str, cases: list[AcceptedField]
+) -> None:
+    """Through the JSON that ingress makes of them."""
+    rule = RowRule(columns=parse_columns(f"c {kind}"), key=None)
+    text = StringIO()
+    csv.writer(text).writerows([["c", "more"], *([case.field, "x"] for case in cases)])
+    made = rows_of(partial(read_csv, options=CsvOptions()), text.getvalue().encode(), rule, LIMITS)
+    values = values_of(raw_frame, make_input(f"c {kind}"), [r.value for r in made.records])
+    assert dict(zip(map(str, cases), values, strict=True)) == {str(c): c.gives for c in cases}
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -4,9 +4,8 @@ a request takes a few megabytes of memory, whatever its size."""
 import hashlib
 import marshal
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import IO, Final, Self
 
 from fastapi import Request
@@ -28,11 +27,35 @@ SMALL_BYTES: Final = 200_000
 class ReceivedBody:
     """Fulfils `Body`."""
 
-    def __init__(self, file: IO[bytes], size: int, encoding: str, limits: UnpackLimits) -> None:
-        self._file = file
-        self._size = size
+    def __init__(self, encoding: str, limits: UnpackLimits) -> None:
         self._encoding = encoding
         self._limits = limits
+        self._size = 0
+        self._memory: list[bytes] = []
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def take(self, piece: bytes) -> int:
+        """The size of all that was taken."""
+        self._size += len(piece)
+        if self._file is None and self._size > IN_MEMORY_BYTES:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the body
+            self._file.writelines(self._memory)
+            self._memory = []
+        if self._file is None:
+            self._memory.append(piece)
+        else:
+            self._file.write(piece)
+        return self._size
 
     @property
     def small(self) -> bool:
@@ -48,35 +71,37 @@ class ReceivedBody:
 
     def pieces(self) -> Iterator[bytes]:
         """From its beginning, unpacked."""
+        if self._encoding == "identity" and self._size <= self._limits.bytes_max:
+            return self._pieces()
         return unpack(self._pieces(), self._encoding, self._limits)
 
     def _pieces(self) -> Iterator[bytes]:
+        if self._file is None:
+            return iter(self._memory)
         self._file.seek(0)
-        while piece := self._file.read(READ_BYTES):
-            yield piece
+        return iter(partial(self._file.read, READ_BYTES), b"")
 
 
-@asynccontextmanager
-async def received(request: Request, limits: BodyLimits) -> AsyncIterator[ReceivedBody]:
+async def receive(request: Request, limits: BodyLimits) -> ReceivedBody:
     """The body to its end; 413 as soon as it is known to be larger."""
-    encoding = encoding_of(request.headers.get("content-encoding", ""))
-    declared = request.headers.get("content-length", "")
-    size, most = int(declared) if declared.isdecimal() else 0, limits.bytes_max
-    with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as file:
+    body = ReceivedBody(encoding_of(request.headers.get("content-encoding", "")), limits.unpacked)
+    declared, most = request.headers.get("content-length", ""), limits.bytes_max
+    size = int(declared) if declared.isdecimal() else 0
+    try:
         if size <= most:
-            size = 0
-            try:
-                async for piece in request.stream():
-                    size += len(piece)
-                    if size > most:
-                        break
-                    file.write(piece)
-            except ClientDisconnect as error:  # nobody is left to read the answer
-                raise Refusal(Slug.REQUEST_CUT_OFF, "the body has no end") from error
+            async for piece in request.stream():
+                if (size := body.take(piece)) > most:
+                    break
         if size > most:
             detail = f"the body is larger than {most} bytes: send it in several requests"
             raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=most)
-        yield ReceivedBody(file, size, encoding, limits.unpacked)
+    except ClientDisconnect as error:  # nobody is left to read the answer
+        body.close()
+        raise Refusal(Slug.REQUEST_CUT_OFF, "the body has no end") from error
+    except BaseException:
+        body.close()
+        raise
+    return body
 
 
 class RecordSpool:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from waybill_ingress.adapters.bodies import ReceivedBody, received
+from waybill_ingress.adapters.bodies import ReceivedBody, receive
 from waybill_ingress.adapters.formats_page import BODIES, OF_FORMATS
 from waybill_ingress.adapters.models import (
     RecordsAnswer,
@@ -109,7 +109,7 @@ def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -
         """Each record is checked against the schema of the input. Those that fit are written as
         they were sent, and the token covers exactly what Kafka has acknowledged."""
         read = form_of(request.headers.get("content-type", ""), request.query_params)
-        async with received(request, limits) as body:
+        with await receive(request, limits) as body:
             return await take(request, pipeline, input, body, read)
 
     async def take(

@@ -34,12 +34,15 @@ def form_of(content_type: str, parameters: Parameters) -> Reader:
         detail = f"content type {media_type!r:.100} is not taken: send {', '.join(FORMS)}"
         raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMS))
     takes, read = form
-    for name in parameters.keys() & OF_FORMATS - takes:
-        raise _invalid(name, f"it does not go with {media_type}", "leave it out")
+    for name in parameters:
+        if name in OF_FORMATS and name not in takes:
+            raise _invalid(name, f"it does not go with {media_type}", "leave it out")
     return read(parameters)
 
 
 def encoding_of(header: str) -> str:
+    if not header:
+        return "identity"
     encoding = header.strip().lower() or "identity"
     if encoding not in ENCODINGS:
         taken = [name for name in ENCODINGS if name != "identity"]

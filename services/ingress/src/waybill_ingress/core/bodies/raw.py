@@ -9,8 +9,8 @@ from waybill_shared.contract.events import Problem
 
 def read_raw(pieces: Iterable[bytes], rows: RowReader, key: str | None) -> None:
     if key is not None and rows.rule.key is not None:
-        message = f"query.key: the key of this input is its column {rows.rule.key!r}"
-        raise UserError([Problem(message=message, hint="leave the parameter out")])
+        message = f"the key of this input is its column {rows.rule.key!r}"
+        raise UserError([Problem(message=message, hint="leave it out", path="query.key")])
     body, size = bytearray(), 0
     for piece in pieces:
         size += len(piece)
