@@ -19,7 +19,7 @@ from waybill_shared.contract.problems import Slug
 
 IN_MEMORY_BYTES: Final = 1_000_000
 READ_BYTES: Final = 65_536
-PIECE_RECORDS: Final = 10_000
+PIECE_RECORDS: Final = 4_000
 PIECE_BYTES: Final = 2_000_000
 SMALL_BYTES: Final = 200_000
 
