@@ -46,9 +46,11 @@ def surroundings(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> 
     return make_surroundings(servers.kafka, servers.redis, tmp_path_factory.mktemp("keys"))
 
 
-def make_surroundings(kafka: str, redis: str, folder: Path) -> Surroundings:
-    prefix = f"t{uuid.uuid4().hex[:10]}"
-    create_topics(kafka, prefix)
+def make_surroundings(
+    kafka: str, redis: str, folder: Path, *, prefix: str = "", replication: int = 1
+) -> Surroundings:
+    prefix = prefix or f"t{uuid.uuid4().hex[:10]}"
+    create_topics(kafka, prefix, replication=replication)
     admin = make_admin(kafka)
     eventually(lambda: can_be_read(admin, prefix), within_s=READY_TIMEOUT_S)
     key = os.urandom(32)
