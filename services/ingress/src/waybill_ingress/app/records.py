@@ -2,7 +2,7 @@
 what it does not cover is named with its reason."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
@@ -51,12 +51,13 @@ class Receipt:
 
 @dataclass(slots=True, kw_only=True)
 class _Sent:
-    """What became of the records of one request; `left` were not sent at all."""
+    """What became of the records of one request; `left` were not sent at all, too many to name."""
 
     acknowledged: Acknowledged = field(default_factory=Acknowledged)
     failed: list[Rejection] = field(default_factory=list)
     refused: list[Rejection] = field(default_factory=list)
     left: int = 0
+    left_from: int = 0
 
 
 class Records:
@@ -112,7 +113,7 @@ class Records:
         parts = [part_of(record, spans, counted=not acknowledged.unplaced)]
         sealed = self._mint.seal(parts, tenant=caller.tenant)
         if sent.left:
-            raise _broken_off(sent, sealed.token)
+            raise _broken_off(sent, sealed.token, rejected)
         return Receipt(token=sealed.token, accepted=acknowledged.count, rejected=rejected)
 
     async def _read(
@@ -170,7 +171,10 @@ class Records:
 
 
 async def _send(log: Log, topic: str, good: Spool, named: int) -> _Sent:
-    """Piece by piece, until one is not taken as a whole; `named`: so many are rejected already."""
+    """Piece by piece, until Kafka does not answer for one; `named`: so many are rejected already.
+
+    What it will never take keeps nothing from the others, unless that is more than can be named.
+    """
     sent = _Sent()
     pieces = good.pieces()
     for piece in pieces:
@@ -178,29 +182,27 @@ async def _send(log: Log, topic: str, good: Spool, named: int) -> _Sent:
         sent.acknowledged.add(appended.delivered)
         sent.failed += appended.failed
         sent.refused += appended.refused
-        if sent.failed or sent.refused:
+        if sent.failed or named + len(sent.refused) > REJECTED_MAX:
             break
-    named += len(sent.failed) + len(sent.refused)
-    sent.left = good.count - sent.acknowledged.count - len(sent.failed) - len(sent.refused)
-    if named + sent.left <= REJECTED_MAX:
-        sent.failed += [Rejection(record.row, NOT_SENT) for record in _all(pieces)]
-        sent.left = 0
+    known = sent.acknowledged.count + len(sent.failed) + len(sent.refused)
+    left = (record for piece in pieces for record in piece)
+    if good.count - known + named <= REJECTED_MAX:
+        sent.failed += [Rejection(record.row, NOT_SENT) for record in left]
+    else:
+        sent.left = good.count - known
+        sent.left_from = next(left).row
     return sent
 
 
-def _all(pieces: Iterator[list[Record]]) -> Iterator[Record]:
-    for piece in pieces:
-        yield from piece
-
-
-def _broken_off(sent: _Sent, token: str) -> Refusal:
+def _broken_off(sent: _Sent, token: str, rejected: list[Rejection]) -> Refusal:
     first = (sent.failed or sent.refused)[0]
     detail = (
-        f"kafka has taken {sent.acknowledged.count} records, which `token` is for; record"
-        f" {first.index} is the first that it did not ({first.reason}), and {sent.left} behind"
-        " those were not sent"
+        f"kafka did not take record {first.index} ({first.reason}), and {sent.left} records from"
+        f" {sent.left_from} on were not sent; `token` is for {sent.acknowledged.count} before it"
     )
-    return Refusal(Slug.NOT_AVAILABLE_NOW, detail, token=token)
+    members = {"not_sent_from": sent.left_from, "accepted": sent.acknowledged.count}
+    listed = as_json(rejected)
+    return Refusal(Slug.NOT_AVAILABLE_NOW, detail, token=token, rejected=listed, **members)
 
 
 def _rejected(rejected: list[Rejection], good: int, input_name: str) -> Refusal:
