@@ -39,7 +39,7 @@ from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
 
 RING = KeyRing(active=1, keys={1: bytes(32), 2: bytes([1] * 32)})
-LIMITS = RowLimits(records_max=1000, record_bytes_max=10_000)
+LIMITS = RowLimits(records_max=1000, record_bytes_max=10_000, bytes_max=10_000_000)
 T = TypeVar("T")
 
 

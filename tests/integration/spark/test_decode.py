@@ -23,7 +23,7 @@ from waybill_spark.driver.judging import MalformedRecord, look, remember
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.sinks.kafka.loader import TIMESTAMP_TEXT
 
-LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000_000)
+LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000_000, bytes_max=10_000_000)
 AS_JSON = {"timestampFormat": TIMESTAMP_TEXT, "ignoreNullFields": "false"}
 BY_TYPE = {
     kind: tuple(cases)

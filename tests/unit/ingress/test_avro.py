@@ -3,6 +3,7 @@ bytes for."""
 
 import io
 import json
+import zlib
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,11 +20,12 @@ from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import parse_columns
 
-LIMITS = RowLimits(records_max=10_000, record_bytes_max=10_000)
+LIMITS = RowLimits(records_max=10_000, record_bytes_max=10_000, bytes_max=10_000_000)
 COLUMNS = (
     "id BIGINT NOT NULL, name STRING, price DOUBLE, amount DECIMAL(20,2), day DATE, at TIMESTAMP,"
     " tags ARRAY<STRING>, more MAP<STRING,INT>, part STRUCT<a: INT>, yes BOOLEAN"
 )
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
 FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "long"},
     {"name": "name", "type": ["null", "string"]},
@@ -177,8 +179,8 @@ EMPTIES = {"name": "a", "type": {"type": "array", "items": "E"}}
         (by_hand(schema(ID, NAME), (1, b"\x02\x04\xff\xfe")), "is not what its schema says"),
         (by_hand(schema(ID), (1, bytes(BLOCK_BYTES_MAX + 1))), "is the most"),
         (by_hand(schema(ID, NEXT), (1, b"\x02\x02" * 100_000)), "inside of itself"),
-        (by_hand(schema(ID, NULLS)), "without any bytes"),
-        (by_hand(schema(ID, {"name": "e", "type": E}, EMPTIES)), "without any bytes"),
+        (by_hand(schema(ID, NULLS)), "type that is not taken"),
+        (by_hand(schema(ID, {"name": "e", "type": E}, EMPTIES)), "type that is not taken"),
     ],
 )  # fmt: skip
 def test_what_is_no_container_that_can_be_read_is_refused_as_a_whole(
@@ -200,3 +202,83 @@ def test_any_bytes_are_read_or_refused(tail: bytes) -> None:
         except Refusal:
             continue
         assert found.records or found.rejected
+
+
+def test_a_value_that_is_none_refuses_its_record() -> None:
+    """A decimal of many bytes would take hours, and a day may be outside of all years."""
+    day = {"name": "day", "type": {"type": "int", "logicalType": "date"}}
+    amount = {"name": "amount", "type": DECIMAL}
+    huge = b"\x02" + long(100_000) + b"\x7f" * 100_000
+    found = rows(by_hand(schema(ID, amount), (1, huge), (1, b"\x02\x02\x05")))
+    assert found.rejected[0].reason == "a decimal has 100000 bytes, 64 is the most"
+    assert [json.loads(record.value) for record in found.records] == [{"id": 1, "amount": "0.05"}]
+    far = rows(by_hand(schema(ID, day), (2, b"\x02" + long(2**31 - 1) + b"\x04\x00")))
+    assert far.rejected[0].reason == "a value of Avro's date is out of its range"
+    assert [record.row for record in far.records] == [1]
+
+
+def chain(length: int) -> list[dict[str, Any]]:
+    """Each type has two of the one before."""
+    made: list[dict[str, Any]] = [{"name": "f0", "type": named("R0", "int", "int")}]
+    more = (named(f"R{n}", f"R{n - 1}", f"R{n - 1}") for n in range(1, length))
+    return [*made, *({"name": f"f{n}", "type": each} for n, each in enumerate(more, 1))]
+
+
+def named(name: str, *types: str) -> dict[str, Any]:
+    fields = [{"name": f"g{n}", "type": each} for n, each in enumerate(types)]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"type": "error", "name": "E", "fields": [{"name": "n", "type": ["null", "E"]}]},
+        {"type": "null"},
+        "null",
+        {"type": "fixed", "name": "F", "size": 0},
+        {"type": "record", "name": 5, "fields": []},
+        {"type": "record", "name": "R", "fields": 5},
+        {"type": "array"},
+        {"type": "map"},
+        {"type": "enum", "name": "E"},
+        {"type": {"type": ["null"]}},
+        {"type": 5},
+        5,
+        None,
+    ],
+)
+def test_a_schema_of_other_things_is_refused(field: object) -> None:
+    body = by_hand(schema(ID, {"name": "x", "type": field}), (1, b"\x02" + b"\x02" * 100_000))
+    assert "schema" in refused(body).detail
+
+
+def test_types_that_grow_by_their_names_end_with_the_bytes_or_the_depth() -> None:
+    assert (
+        "not what its schema says" in refused(by_hand(schema(ID, *chain(40)), (1, b"\x02"))).detail
+    )
+    assert "deeper than 64" in refused(by_hand(schema(ID, *chain(90)), (1, b"\x02"))).detail
+
+
+def test_a_schema_that_says_it_was_checked_is_refused() -> None:
+    written = {**schema(ID), "__fastavro_parsed__": True}
+    assert "names that are not taken" in refused(by_hand(written, (1, b"\x02"))).detail
+
+
+def test_a_schema_without_any_column_is_refused() -> None:
+    body = by_hand(schema({"name": "zzz", "type": "int"}), (1, b"\x02"))
+    assert "lacks 'name'" in refused(body, "name STRING").detail
+
+
+def test_where_each_byte_may_be_an_array_blocks_are_small() -> None:
+    tags = {"name": "tags", "type": {"type": "array", "items": {"type": "map", "values": "int"}}}
+    data = b"\x02" + long(300_000) + bytes(300_001)
+    assert "200000 is the most" in refused(by_hand(schema(ID, tags), (1, data))).detail
+
+
+def test_a_block_that_is_cut_off_or_packed_too_well_is_refused() -> None:
+    packed = zlib.compress(b"\x02" * 1_000)[2:-4]
+    cut = by_hand(schema(ID), (1_000, packed[:-2]), codec=b"deflate")
+    assert "does not end where it should" in refused(cut).detail
+    zeros = zlib.compress(bytes(1_900_000))[2:-4]
+    bomb = by_hand(schema(ID), (1_900_000, zeros), codec=b"deflate")
+    assert "too many, when it is unpacked" in refused(bomb).detail

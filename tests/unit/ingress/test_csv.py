@@ -18,7 +18,7 @@ from waybill_ingress.core.rows import Record, RowLimits, RowRule
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.manifest.columns import parse_columns, refusal
 
-LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000)
+LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000, bytes_max=10_000_000)
 COLUMNS = "id BIGINT NOT NULL, name STRING, amount DECIMAL(10,2)"
 HEADER = b"id,name,amount\n"
 USUAL = CsvOptions()
@@ -125,7 +125,7 @@ def test_the_key_is_that_of_the_same_record_in_json(
         (b"id,name\n1,x\n", "line 1: the header lacks 'amount'"),
         (b"id,name,amount,name\n1,x,1,y\n", "line 1: the header has 'name' twice"),
         (b"1,ada,1.50\n", "line 1: the header lacks"),
-        (HEADER + b'1,"x,1\n2,y,2\n', "never closed, in the record that begins at line 2"),
+        (HEADER + b'1,"x,1\n2,y,2\n', "never closed"),
         (HEADER + b'1,x,1\n2,"y"z,2\n', "expected after"),
         (HEADER + b"1,\xff,1\n", "line 2: there is a byte that is not utf-8"),
         (HEADER.decode().encode("utf-16"), "encoding=utf-16"),
@@ -212,7 +212,7 @@ def test_any_bytes_are_read_or_refused(tail: bytes) -> None:
     ],
 )
 def test_parameters_say_how_it_is_written(parameters: dict[str, str], options: CsvOptions) -> None:
-    read = form_of("text/csv; charset=utf-8", parameters)
+    read = form_of("text/csv", [*parameters.items()])
     assert isinstance(read, partial)
     assert read.keywords == {"options": options}
 
@@ -228,6 +228,10 @@ def test_parameters_say_how_it_is_written(parameters: dict[str, str], options: C
         ("text/csv", {"encoding": "rot13"}),
         ("text/csv", {"encoding": "utf-99"}),
         ("text/csv", {"encoding": "base64"}),
+        ("text/csv", {"encoding": "idna"}),
+        ("text/csv", {"encoding": "unicode_escape"}),
+        ("text/csv", {"delimter": ";"}),
+        ("application/json", {"page": "1"}),
         ("text/csv", {"key": "k"}),
         ("application/json", {"delimiter": ";"}),
         ("application/octet-stream", {"null": ""}),
@@ -237,6 +241,67 @@ def test_a_parameter_that_makes_no_sense_is_refused_by_name(
     media_type: str, parameters: dict[str, str]
 ) -> None:
     with pytest.raises(UserError) as caught:
-        form_of(media_type, parameters)
+        form_of(media_type, [*parameters.items()])
     (name,) = parameters
     assert caught.value.problems[0].path == f"query.{name}"
+
+
+def test_the_media_type_may_name_the_encoding() -> None:
+    read = form_of('text/csv; charset="windows-1252"', [])
+    assert isinstance(read, partial)
+    assert read.keywords["options"].encoding == "cp1252"
+    with pytest.raises(UserError):
+        form_of("text/csv; charset=none", [])
+    form_of("application/json; charset=UTF-8", [])
+    with pytest.raises(Refusal, match="taken in UTF-8"):
+        form_of("application/json; charset=utf-16", [])
+
+
+def test_a_parameter_that_stands_there_twice_is_refused() -> None:
+    with pytest.raises(UserError, match="more than once"):
+        form_of("text/csv", [("null", "a"), ("null", "b")])
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [(b"id;name;amount\n", "delimiter=%3B"), (b"id\tname\tamount\n", "delimiter=tab")],
+)
+def test_another_delimiter_is_guessed(body: bytes, hint: str) -> None:
+    assert hint in str(refused(body).members["hint"])
+
+
+def test_what_does_not_fit_its_encoding_is_refused() -> None:
+    """As UTF-8 that is said to be UTF-16."""
+    assert "not utf-16" in refused(HEADER + b"1,x,1\n", CsvOptions(encoding="utf-16")).detail
+
+
+def test_a_field_or_a_row_that_is_too_large_refuses_the_row() -> None:
+    found = rows(HEADER + b"1," + b"x" * 1_200 + b",1\n2,y,1\n")
+    assert "bytes, 1000 is the most" in reasons(found)[0]
+    assert reasons(found)[0].startswith("line 2: ")
+    assert [record.row for record in found.records] == [1]
+
+
+def test_many_fields_and_long_names_are_refused() -> None:
+    limits = RowLimits(records_max=10, record_bytes_max=1_000_000, bytes_max=10_000_000)
+    rule = RowRule(columns=parse_columns(COLUMNS), key=None)
+    for body, said in (
+        (HEADER + b"," * 20_000, "more than 10000 fields"),
+        (b"id,name,amount," + b"x" * 60_000 + b"\n1,,,\n", "more than 50000 characters"),
+    ):
+        with pytest.raises(Refusal, match=said):
+            rows_of(partial(read_csv, options=USUAL), body, rule, limits)
+
+
+def test_numbers_stay_as_they_are_written_where_json_has_that_form() -> None:
+    body = HEADER + b"1,,0.0000001\n2,,1e5\n3,,+1.50\n4,,.5\n"
+    found = rows(body, key="amount")
+    assert [record.key for record in found.records] == [b"0.0000001", b"1e5", b"1.50", b"0.5"]
+
+
+def test_rows_may_not_become_much_larger_than_the_body() -> None:
+    limits = RowLimits(records_max=1_000, record_bytes_max=1_000_000, bytes_max=1_000_000)
+    rule = RowRule(columns=parse_columns(COLUMNS), key=None)
+    body = b"id,name,amount," + b"x" * 40_000 + b"\n" + b"1,,,\n" * 100
+    with pytest.raises(Refusal, match="more than 1000000 bytes"):
+        rows_of(partial(read_csv, options=USUAL), body, rule, limits)

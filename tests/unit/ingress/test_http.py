@@ -84,7 +84,7 @@ def make_app(
     mint = FakeMint()
     directory = FakeDirectory(pipeline(source()))
     known = Registry(directory, directory, kafka, mint)
-    limits = RowLimits(records_max=10, record_bytes_max=500)
+    limits = RowLimits(records_max=10, record_bytes_max=500, bytes_max=10_000_000)
     writer = Records(known, kafka, kafka, mint, limits, spool=RecordSpool)
     sealing = RandomMint(RING, FixedClock())
     graves = letters or FakeLetters()

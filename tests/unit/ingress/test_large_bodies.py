@@ -16,7 +16,7 @@ from waybill_ingress.core.rows import Rejection, RowLimits
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal
 
-LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000)
+LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000, bytes_max=10_000_000)
 TEN = b"".join(b'{"id": %d}\n' % number for number in range(10))
 
 

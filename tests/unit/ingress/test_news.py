@@ -18,7 +18,7 @@ from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal
 
 UID = "3f1d7f36-7a02-5e5a-9d0c-6a4a4b1b5a10"
-LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
+LIMITS = RowLimits(records_max=10, record_bytes_max=1_000, bytes_max=10_000_000)
 
 
 class World:

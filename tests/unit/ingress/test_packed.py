@@ -61,6 +61,20 @@ def test_a_body_that_is_not_packed_as_it_says_is_refused(
         assert refused.value.slug == "body_not_packed"
 
 
+@pytest.mark.parametrize(("encoding", "pack"), PACKED)
+def test_many_empty_parts_are_refused(encoding: str, pack: Pack) -> None:
+    with pytest.raises(Refusal, match="more than 10000 parts"):
+        unpacked(pack(b"") * 10_001, encoding)
+
+
+def test_pieces_have_one_size_however_they_come() -> None:
+    data = os.urandom(150_000)
+    for encoding, pack in PACKERS.items():
+        for step in (1_000, 65_536, 1_000_000):
+            pieces = [*unpack(WholeBody(pack(data), step).pieces(), encoding, LIMITS)]
+            assert [len(piece) for piece in pieces] == [65_536, 65_536, 18_928]
+
+
 def test_a_wrong_check_sum_is_seen() -> None:
     packed = bytearray(gzip.compress(b"some text"))
     packed[-6] ^= 1

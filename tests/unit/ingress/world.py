@@ -26,7 +26,7 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.vectors import Span
 
 OTHER = replace(ANYONE, tenant="other")
-LIMITS = RowLimits(records_max=10, record_bytes_max=1_000)
+LIMITS = RowLimits(records_max=10, record_bytes_max=1_000, bytes_max=10_000_000)
 THREE = b'{"id": 1}\n{"id": 2}\n{"id": 3}'
 
 

@@ -13,7 +13,7 @@ from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX
 from waybill_spark.driver.decode import DecodedInput
 from waybill_spark.driver.reasons import OTHERWISE, why_malformed
 
-LIMITS = RowLimits(records_max=1, record_bytes_max=1_000_000)
+LIMITS = RowLimits(records_max=1, record_bytes_max=1_000_000, bytes_max=10_000_000)
 REFUSED = [
     (case.type, case.record)
     for case in accepted_values()

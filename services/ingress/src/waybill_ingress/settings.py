@@ -1,10 +1,15 @@
 """Settings of ingress, beside those that every service has."""
 
+from typing import Final
+
 from pydantic import Field
 
 from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.settings.service import ServiceSettings
+
+JSON_TIMES: Final = 4
+"""As large as a body may its records be, which have the names of columns in each of them."""
 
 
 class Settings(ServiceSettings):
@@ -47,7 +52,9 @@ class Settings(ServiceSettings):
     @property
     def row_limits(self) -> RowLimits:
         return RowLimits(
-            records_max=self.ingress_records_max, record_bytes_max=self.ingress_record_bytes_max
+            records_max=self.ingress_records_max,
+            record_bytes_max=self.ingress_record_bytes_max,
+            bytes_max=JSON_TIMES * self.ingress_unpacked_bytes_max,
         )
 
     @property

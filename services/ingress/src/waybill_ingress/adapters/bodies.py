@@ -71,8 +71,8 @@ class ReceivedBody:
 
     def pieces(self) -> Iterator[bytes]:
         """From its beginning, unpacked."""
-        if self._encoding == "identity" and self._size <= self._limits.bytes_max:
-            return self._pieces()
+        if self.small and self._size <= self._limits.bytes_max:
+            return iter((b"".join(self._memory),))
         return unpack(self._pieces(), self._encoding, self._limits)
 
     def _pieces(self) -> Iterator[bytes]:
@@ -84,7 +84,9 @@ class ReceivedBody:
 
 async def receive(request: Request, limits: BodyLimits) -> ReceivedBody:
     """The body to its end; 413 as soon as it is known to be larger."""
-    body = ReceivedBody(encoding_of(request.headers.get("content-encoding", "")), limits.unpacked)
+    body = ReceivedBody(
+        encoding_of(", ".join(request.headers.getlist("content-encoding"))), limits.unpacked
+    )
     declared, most = request.headers.get("content-length", ""), limits.bytes_max
     size = int(declared) if declared.isdecimal() else 0
     try:

@@ -1,11 +1,11 @@
 """What the API's description says of the formats of a body, each with an example that works for an
-input with the columns `order_id BIGINT NOT NULL, amount DOUBLE`."""
+input with the columns `order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP`."""
 
 from typing import Any, Final
 
 NDJSON: Final = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
-CSV: Final = "order_id,amount\n1,9.99\n2,\n"
-SEMICOLONS: Final = "1;9.99\n2;NULL\n"
+CSV: Final = "order_id,customer,amount,placed_at\n1,ada,9.99,2026-11-21T09:00:00Z\n2,bob,,\n"
+SEMICOLONS: Final = "1;ada;9.99;2026-11-21 09:00:00\n2;bob;NULL;NULL\n"
 
 BODIES: Final[dict[str, Any]] = {
     "required": True,
@@ -29,12 +29,12 @@ BODIES: Final[dict[str, Any]] = {
             "schema": {
                 "type": "string",
                 "description": "one record a row. Numbers, dates, timestamps and booleans are as in"
-                " JSON, without quotes; an empty field is null (`null`). There are no arrays, maps"
+                " JSON, without quotes; an empty field is null. There are no arrays, maps"
                 " and structs.",
             },
             "examples": {
                 "with a header": {"value": CSV},
-                "without a header, `?header=absent&delimiter=;&null=NULL`": {"value": SEMICOLONS},
+                "without a header, `?header=absent&delimiter=%3B&null=NULL`": {"value": SEMICOLONS},
             },
         },
         "application/vnd.apache.avro": {

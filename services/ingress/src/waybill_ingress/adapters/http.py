@@ -21,6 +21,7 @@ from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.forms import Reader, form_of
 from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.demands import Demand, read_demand
+from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.moments import format_moment
@@ -108,8 +109,9 @@ def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -
     async def post_records(request: Request, pipeline: str, input: str) -> Response:
         """Each record is checked against the schema of the input. Those that fit are written as
         they were sent, and the token covers exactly what Kafka has acknowledged."""
-        read = form_of(request.headers.get("content-type", ""), request.query_params)
-        with await receive(request, limits) as body:
+        read = form_of(request.headers.get("content-type", ""), request.query_params.multi_items())
+        most = limits.of_whole() if HEADER.lower() in request.headers else limits
+        with await receive(request, most) as body:
             return await take(request, pipeline, input, body, read)
 
     async def take(

@@ -4,7 +4,7 @@ what it does not cover is named with its reason."""
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from waybill_ingress.app.floors import Floors
@@ -31,9 +31,6 @@ from waybill_shared.contract.vectors import Span
 
 THREADS: Final = 2
 """That read large bodies, so that small requests are answered meanwhile."""
-WHOLE_RECORDS_MAX: Final = 10_000
-WHOLE_BYTES_MAX: Final = 10_000_000
-"""Of what counts as a whole or not at all: transactions are to be short."""
 
 KEY_HINT = (
     "a compacted topic takes only records with a key: set `key` of the input in the manifest,"
@@ -120,9 +117,7 @@ class Records:
         self, body: Body, read: Reader, rule: RowRule, good: Spool, *, whole: bool
     ) -> list[Rejection]:
         """To its end: so what is wrong with it as a whole is known before any of it is written."""
-        limits = self._limits
-        if whole:
-            limits = replace(limits, records_max=min(limits.records_max, WHOLE_RECORDS_MAX))
+        limits = self._limits.of_whole() if whole else self._limits
         rows = RowReader(rule, limits, good.add)
 
         def read_all() -> None:
@@ -133,10 +128,6 @@ class Records:
             read_all()
         else:
             await asyncio.get_running_loop().run_in_executor(self._threads, read_all)
-        if whole and good.size > WHOLE_BYTES_MAX:
-            detail = f"with a key, a request has at most {WHOLE_BYTES_MAX} bytes of records"
-            hint = "send parts, each with a key of its own"
-            raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=WHOLE_BYTES_MAX, hint=hint)
         return rows.rejected
 
     async def _spans(
@@ -195,10 +186,9 @@ async def _send(log: Log, topic: str, good: Spool, named: int) -> _Sent:
 
 
 def _broken_off(sent: _Sent, token: str, rejected: list[Rejection]) -> Refusal:
-    first = (sent.failed or sent.refused)[0]
     detail = (
-        f"kafka did not take record {first.index} ({first.reason}), and {sent.left} records from"
-        f" {sent.left_from} on were not sent; `token` is for {sent.acknowledged.count} before it"
+        f"kafka does not take all of it ({(sent.failed or sent.refused)[0].reason}): `token` is for"
+        f" the {sent.acknowledged.count} records below `not_sent_from` that are not in `rejected`"
     )
     members = {"not_sent_from": sent.left_from, "accepted": sent.acknowledged.count}
     listed = as_json(rejected)

@@ -5,8 +5,9 @@ must not see another row than was checked here, so what two parsers read differe
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -21,6 +22,9 @@ NUMBER_CHARACTERS_MAX = 1_000  # Spark's parser refuses longer ones, wherever th
 NAME_CHARACTERS_MAX = 50_000  # likewise
 REJECTED_MAX: Final = 10_000  # named in one answer
 NAMED_OF_TOO_MANY: Final = 100
+WHOLE_RECORDS_MAX: Final = 10_000
+WHOLE_BYTES_MAX: Final = 10_000_000
+"""Of what counts as a whole or not at all: transactions are to be short."""
 NOTHING_TAKEN: Final = "nothing was taken"
 TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
@@ -39,8 +43,18 @@ class RowRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLimits:
+    """`bytes_max`: of all records of a request, with their keys."""
+
     records_max: int
     record_bytes_max: int
+    bytes_max: int
+
+    def of_whole(self) -> "RowLimits":
+        return replace(
+            self,
+            records_max=min(self.records_max, WHOLE_RECORDS_MAX),
+            bytes_max=min(self.bytes_max, WHOLE_BYTES_MAX),
+        )
 
 
 class Record(NamedTuple):
@@ -76,6 +90,7 @@ class RowReader:
         self.limits = limits
         self.rejected: list[Rejection] = []
         self.count = 0
+        self._bytes = 0
         self._keep = keep
         self._complaints: list[str] = []
         # Rows too short to hold an overlong number or name need no hooks for them.
@@ -121,7 +136,7 @@ class RowReader:
     ) -> None:
         """Keep the row, or the reason why not."""
         if len(raw) > self.limits.record_bytes_max:
-            reason = self._too_long(len(raw))
+            reason = self.too_long(len(raw))
         reason = reason or self._refusal(raw, value)
         if reason is None and self.rule.key is not None:
             assert isinstance(value, dict)
@@ -135,6 +150,11 @@ class RowReader:
         if reason is not None:
             self.reject(reason)
         else:
+            self._bytes += len(raw) + len(key or b"")
+            if self._bytes > self.limits.bytes_max:
+                most = self.limits.bytes_max
+                detail = f"the records of one request have more than {most} bytes: send parts"
+                raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=most)
             self._keep(Record(self._next(), key, raw))
 
     def reject(self, reason: str) -> None:
@@ -145,13 +165,13 @@ class RowReader:
             raise Refusal(Slug.RECORDS_REJECTED, detail, rejected=named)
 
     def reject_long(self, size: int) -> None:
-        self.reject(self._too_long(size))
+        self.reject(self.too_long(size))
 
     def end(self) -> None:
         if self.count == 0:
             raise Refusal(Slug.NO_RECORDS, "the body holds no record")
 
-    def _too_long(self, size: int) -> str:
+    def too_long(self, size: int) -> str:
         return f"{size} bytes, {self.limits.record_bytes_max} is the most"
 
     def _next(self) -> int:
@@ -175,8 +195,7 @@ class RowReader:
     def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
             self._complaints.append(f"the name {twice[:100]!r} stands twice in one object")
         return found
 

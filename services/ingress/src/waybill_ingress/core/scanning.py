@@ -3,7 +3,7 @@
 import re
 
 SPACE = re.compile(r"[ \t\n\r]*")
-BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+OF_NUMBERS = re.compile(r"[-+.0-9eE]*", re.ASCII)
 
 
 def deeper(value: object, depth: int) -> bool:
@@ -20,17 +20,11 @@ def skip_space(text: str, at: int) -> int:
     return found.end()
 
 
-def end_of_nest(text: str, at: int) -> int | None:
-    """Where the array or object at `at` ends, however deep it nests; None if nowhere."""
-    depth = 0
-    for found in BRACKETS.finditer(text, at):
-        if found[0] in "[{":
-            depth += 1
-        elif found[0] in "]}":
-            depth -= 1
-            if depth == 0:
-                return found.end()
-    return None
+def end_of_number(text: str, at: int) -> int:
+    """Where what can be part of a number ends."""
+    found = OF_NUMBERS.match(text, at)
+    assert found is not None
+    return found.end()
 
 
 def _children(value: object) -> list[object]:

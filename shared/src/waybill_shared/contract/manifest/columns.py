@@ -114,7 +114,9 @@ def _integer(name: str, bits: int) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int):
             return f"{name} takes a whole number, this is {_kind(value)}"
-        return None if low <= value <= high else f"{name} takes {low} to {high}, this is {value}"
+        if low <= value <= high:
+            return None
+        return f"{name} takes {low} to {high}, this is {value!s:.40}"
 
     return check
 
@@ -165,7 +167,9 @@ def _timestamp(value: JsonValue) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         if value in EPOCH_SECONDS:
             return None
-        return f"TIMESTAMP takes seconds since the epoch, {value} is outside the years 1 to 9999"
+        return (
+            f"TIMESTAMP takes seconds since the epoch, {value!s:.40} is outside the years 1 to 9999"
+        )
     found = TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     if found is not None and _calendar_day(found[1]) and _offset_in_range(found[4]):
         return None

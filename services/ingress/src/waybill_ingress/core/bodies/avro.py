@@ -5,7 +5,8 @@ The blocks are taken apart here and not by the library, which unpacks one of any
 
 import json
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from io import BytesIO
@@ -13,33 +14,42 @@ from typing import Final
 from uuid import UUID
 
 import fastavro
+from fastavro.read import LOGICAL_READERS
 from fastavro.types import Schema
 
 from waybill_ingress.core.rows import RowReader, row_refusal
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.manifest.columns import DECIMAL_CONTEXT
 from waybill_shared.contract.problems import Slug
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
-BLOCK_BYTES_MAX: Final = 4_000_000  # unpacked: twenty-five times of what writers make
+BLOCK_BYTES_MAX: Final = 2_000_000  # unpacked: writers make 16 to 64 kB
+NESTED_BYTES_MAX: Final = 200_000  # where each byte may be an array or a map of its own
+FREE_BYTES: Final = 100_000  # of a block may be packed as well as it can be
+RATIO_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 1_000_000
-ENTRIES_MAX: Final = 1_000
+DEPTH_MAX: Final = 64
+DECIMAL_BYTES_MAX: Final = 64  # columns take 38 digits, which are 16 bytes
 VARINT_BYTES_MAX: Final = 10
 RAW_DEFLATE: Final = -15
+CHECK_SUM_BYTES: Final = 4  # which some writers leave behind
+PRIMITIVES: Final = {"boolean", "int", "long", "float", "double", "bytes", "string"}
+PARSED_MARK: Final = b"__fastavro"  # what says of itself that it was checked already
 
 
 def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
     source = _Source(pieces)
     schema, unpack, sync = _header(source)
-    _check(schema, rows)
+    most = _check(schema, rows)
     block = 0
     while not source.at_end():
         block += 1
         count, size = source.long(), source.long()
-        packed = source.take(size, BLOCK_BYTES_MAX)
+        packed = source.take(size, most)
         if source.take(SYNC_BYTES) != sync:
             raise _wrong(f"block {block} does not end where it should")
-        _take_block(count, unpack(packed), schema, rows, block)
+        _take_block(count, unpack(packed, most), schema, rows, block)
 
 
 def _take_block(count: int, data: bytes, schema: Schema, rows: RowReader, block: int) -> None:
@@ -48,8 +58,7 @@ def _take_block(count: int, data: bytes, schema: Schema, rows: RowReader, block:
         try:
             record = fastavro.schemaless_reader(values, schema, None)
         except (EOFError, ValueError, IndexError, OverflowError, TypeError, KeyError) as error:
-            reason = str(error) or type(error).__name__
-            raise _wrong(f"block {block} is not what its schema says: {reason:.200}") from error
+            raise _wrong(f"block {block} is not what its schema says") from error
         _take(record, rows)
     if values.read(1):
         raise _wrong(f"block {block} has more than its {count} records")
@@ -65,21 +74,56 @@ def _take(record: object, rows: RowReader) -> None:
     rows.take_line(raw)
 
 
+@dataclass(frozen=True, slots=True)
+class _NoValue:
+    """Of a logical type, where its bytes stand for none."""
+
+    reason: str
+
+
 def _plain(value: object) -> object:
     """What JSON has no form of its own for."""
     match value:
         case datetime():
-            text = value.isoformat()
-            return text.replace("+00:00", "Z")
+            return value.isoformat().replace("+00:00", "Z")
         case date():
             return value.isoformat()
-        case Decimal():
-            return str(value)  # as a DECIMAL column takes it, with all its digits
-        case UUID():
-            return str(value)
+        case Decimal() | UUID():
+            return str(value)  # with all its digits, as a DECIMAL column takes it
+        case _NoValue(reason):
+            raise TypeError(reason)
         case _:
             kind = "bytes" if isinstance(value, bytes) else type(value).__name__
             raise TypeError(f"a value of Avro's type {kind} is taken by no column")
+
+
+def _decimal(
+    value: bytes, written: Mapping[str, int] | None, _: object = None
+) -> Decimal | _NoValue:
+    """Of few bytes only: to make many of them a number takes hours."""
+    if len(value) > DECIMAL_BYTES_MAX:
+        return _NoValue(f"a decimal has {len(value)} bytes, {DECIMAL_BYTES_MAX} is the most")
+    digits = int.from_bytes(value, "big", signed=True)
+    try:
+        return Decimal(digits).scaleb(-(written or {}).get("scale", 0), DECIMAL_CONTEXT)
+    except (ArithmeticError, ValueError):
+        return _NoValue("a decimal has a scale beyond all bounds")
+
+
+def _careful(kind: str, read: Callable[..., object]) -> Callable[..., object]:
+    def careful(*given: object) -> object:
+        try:
+            return read(*given)
+        except (ArithmeticError, ValueError, TypeError):
+            return _NoValue(f"a value of Avro's {kind} is out of its range")
+
+    return careful
+
+
+OF_TIME: Final = ("int-date", "long-timestamp-millis", "long-timestamp-micros")
+for _kind in (*OF_TIME, "long-local-timestamp-millis", "long-local-timestamp-micros"):
+    LOGICAL_READERS[_kind] = _careful(_kind.partition("-")[2], LOGICAL_READERS[_kind])
+LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = _decimal
 
 
 class _Source:
@@ -124,100 +168,129 @@ class _Source:
         return have >= size
 
 
-Unpack = Callable[[bytes], bytes]
+Unpack = Callable[[bytes, int], bytes]
+"""A block, and the most that may become of it."""
 
 
 def _header(source: _Source) -> tuple[Schema, Unpack, bytes]:
     if source.at_end() or source.take(len(MAGIC)) != MAGIC:
         raise _wrong("it does not begin as one")
-    entries: dict[str, bytes] = {}
+    entries: dict[bytes, bytes] = {}
+    left = HEADER_BYTES_MAX
     while count := source.long():
         if count < 0:
             count = -count
             source.long()  # the size in bytes
         for _ in range(count):
-            name = source.take(source.long(), HEADER_BYTES_MAX).decode(errors="replace")
-            entries[name] = source.take(source.long(), HEADER_BYTES_MAX)
-            if len(entries) > ENTRIES_MAX:
-                raise _wrong("its header does not end")
-    codec = entries.get("avro.codec", b"null").decode(errors="replace")
+            name = source.take(source.long(), left)
+            value = source.take(source.long(), left - len(name))
+            left -= len(name) + len(value) + 1
+            if name in (b"avro.codec", b"avro.schema"):
+                entries[name] = value
+    codec = entries.get(b"avro.codec", b"null").decode(errors="replace")
     if codec not in CODECS:
         hint = f"write it with one of {', '.join(CODECS)}, or pack the request's body"
         reason = f"the body is packed with Avro's codec {codec!r:.50}, which is not taken"
         raise row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
+    return _schema(entries.get(b"avro.schema", b"")), CODECS[codec], source.take(SYNC_BYTES)
+
+
+def _schema(text: bytes) -> Schema:
+    if PARSED_MARK in text:
+        raise _wrong("its schema has names that are not taken")
     try:
-        schema = fastavro.parse_schema(json.loads(entries.get("avro.schema", b"")))
-    except (ValueError, RecursionError, fastavro.schema.SchemaParseException) as error:
-        raise _wrong(f"its schema is none: {error!s:.200}") from error
-    except fastavro.schema.UnknownType as error:
-        raise _wrong(f"its schema is none: unknown type {error.name!r:.100}") from error
-    return schema, CODECS[codec], source.take(SYNC_BYTES)
+        return fastavro.parse_schema(json.loads(text))
+    except Exception as error:
+        raise _wrong(f"its schema is none ({type(error).__name__}: {error!s:.200})") from error
 
 
-def _inflate(packed: bytes) -> bytes:
+def _inflate(packed: bytes, most: int) -> bytes:
     stream = zlib.decompressobj(RAW_DEFLATE)
     try:
-        unpacked = stream.decompress(packed, BLOCK_BYTES_MAX)
+        unpacked = stream.decompress(packed, most)
     except zlib.error as error:
-        raise _wrong(f"a block cannot be unpacked: {error}") from error
-    if stream.unconsumed_tail:
-        raise _wrong(f"a block has more than {BLOCK_BYTES_MAX} bytes when it is unpacked")
+        raise _wrong("a block cannot be unpacked") from error
+    if stream.unconsumed_tail or len(unpacked) > max(FREE_BYTES, RATIO_MAX * len(packed)):
+        raise _wrong(f"a block has more than {most} bytes, or too many, when it is unpacked")
+    if not stream.eof or len(stream.unused_data) > CHECK_SUM_BYTES:
+        raise _wrong("a block cannot be unpacked: it does not end where it should")
     return unpacked
 
 
-CODECS: Final[dict[str, Unpack]] = {"null": lambda packed: packed, "deflate": _inflate}
+CODECS: Final[dict[str, Unpack]] = {"null": lambda packed, _: packed, "deflate": _inflate}
 
 
-def _check(schema: Schema, rows: RowReader) -> None:
-    """Refuse what cannot become a record of the input, before any of it is read."""
+def _check(schema: Schema, rows: RowReader) -> int:
+    """Refuse what cannot become a record of the input, before any of it is read. How large a block
+    may be."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _wrong("its schema is not that of a record")
-    names = [field["name"] for field in schema["fields"]]
-    lacking = [c.name for c in rows.rule.columns if c.required and c.name not in names]
-    if lacking:
-        reason = f"the writer's schema lacks {', '.join(map(repr, lacking)):.300}"
-        hint = "the columns that are NOT NULL need a field of the same name"
+    names = {field["name"] for field in schema["fields"]}
+    columns = rows.rule.columns
+    lacking = [c.name for c in columns if c.required and c.name not in names]
+    if lacking or not any(column.name in names for column in columns):
+        missing = lacking or [column.name for column in columns]
+        reason = f"the writer's schema lacks {', '.join(map(repr, missing)):.300}"
+        hint = "columns are fields of the same name, and those that are NOT NULL must be there"
         raise row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
-    _Types().take_bytes(schema)
+    types = _Types()
+    types.depth(schema)
+    return NESTED_BYTES_MAX if types.nested else BLOCK_BYTES_MAX
 
 
 class _Types:
-    """Looks at the types of a schema. Refuses those of which a few bytes can hold any number of
-    values, or nest without end."""
+    """Looks at the types of a schema. Each value is to take bytes: of a type that takes none, or is
+    inside of itself, a few bytes could hold any number of values."""
 
     def __init__(self) -> None:
-        self._named: dict[str, object] = {}
+        self.nested = False
+        """Whether there are arrays or maps."""
+        self._depths: dict[str, int] = {}
 
-    def take_bytes(self, schema: object, inside: tuple[str, ...] = ()) -> bool:
-        """Whether a value of it takes any."""
+    def depth(self, schema: object, inside: tuple[str, ...] = ()) -> int:
+        found = self._depth(schema, inside) if len(inside) <= DEPTH_MAX else DEPTH_MAX + 1
+        if found > DEPTH_MAX:
+            raise _wrong(f"its schema is nested deeper than {DEPTH_MAX}")
+        return found
+
+    def _depth(self, schema: object, inside: tuple[str, ...]) -> int:
         match schema:
-            case str():
-                return self._named_type(schema, inside)
-            case list():
-                for each in schema:
-                    self.take_bytes(each, inside)
-            case {"type": "record", "name": str() as name, "fields": list() as fields}:
-                self._named[name] = schema
-                taken = [self.take_bytes(field["type"], (*inside, name)) for field in fields]
-                return any(taken)
-            case {"type": "fixed", "name": str() as name, "size": size}:
-                self._named[name] = schema
-                return bool(size)
-            case {"type": "array", "items": items}:
-                if not self.take_bytes(items, inside):
-                    raise _wrong("its schema has an array of items without any bytes")
-            case {"type": "map", "values": values}:
-                self.take_bytes(values, inside)
-            case {"type": kind}:
-                return self.take_bytes(kind, inside)
-        return True
+            case str() as name:
+                return self._named(name, inside)
+            case list() as kinds if kinds:
+                some = [each for each in kinds if each not in ("null", {"type": "null"})]
+                return max((self.depth(each, inside) for each in some), default=0)
+            case {"type": "record", "name": str() as name, "fields": list() as fields} if fields:
+                within = (*inside, name)
+                self._depths[name] = 1 + max(self.depth(each["type"], within) for each in fields)
+                return self._depths[name]
+            case {"type": "array", "items": items} | {"type": "map", "values": items}:
+                self.nested = True
+                return 1 + self.depth(items, (*inside, ""))
+            case {"type": dict() | list() as inner}:
+                return self.depth(inner, (*inside, ""))
+        return self._plain(schema)
 
-    def _named_type(self, name: str, inside: tuple[str, ...]) -> bool:
+    def _plain(self, schema: object) -> int:
+        match schema:
+            case {"type": "fixed", "name": str() as name, "size": int() as size} if size > 0:
+                self._depths[name] = 0
+            case {"type": "enum", "name": str() as name}:
+                self._depths[name] = 0
+            case {"type": str() as kind} if kind in PRIMITIVES:
+                pass
+            case _:
+                raise _wrong(f"its schema has a type that is not taken: {schema!r:.100}")
+        return 0
+
+    def _named(self, name: str, inside: tuple[str, ...]) -> int:
         if name in inside:
             raise _wrong(f"its schema has type {name!r:.100} inside of itself")
-        if name in self._named:
-            return self.take_bytes(self._named[name], inside)
-        return name != "null"
+        if name in PRIMITIVES:
+            return 0
+        if name not in self._depths:
+            raise _wrong(f"its schema has a type that is not taken: {name!r:.100}")
+        return self._depths[name]
 
 
 def _wrong(reason: str) -> Refusal:

@@ -3,18 +3,22 @@ behind a wrong quote nobody knows what is a row."""
 
 import codecs
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Final
 
 from waybill_ingress.core.bodies.csv_values import ToJson, converter
-from waybill_ingress.core.rows import RowReader, row_refusal
+from waybill_ingress.core.rows import NAME_CHARACTERS_MAX, RowReader, row_refusal
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
 UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BOM: Final = "\ufeff"
+FIELDS_MAX: Final = 10_000
+UNENDED: Final = "unexpected end of data"
+OTHER_DELIMITERS: Final = {";": "%3B", "\t": "tab", "|": "%7C"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,7 @@ class CsvOptions:
 
 
 def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> None:
-    lines = _Lines(pieces, rows, options.encoding)
+    lines = _Lines(pieces, rows, options)
     parsed = csv.reader(
         lines,
         delimiter=options.delimiter,
@@ -40,30 +44,34 @@ def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> N
         escapechar=options.escape or None,
         strict=True,
     )
-    csv.field_size_limit(max(csv.field_size_limit(), rows.limits.record_bytes_max))
+    csv.field_size_limit(max(csv.field_size_limit(), lines.most))
     table: _Table | None = None if options.header else _Table(_declared(rows), rows, options.null)
     try:
         for fields in parsed:
             if not fields:
                 pass  # an empty line
             elif table is None:
-                table = _Table(_named(fields, rows), rows, options.null)
+                table = _Table(_named(fields, rows, lines.begun), rows, options.null)
             else:
                 table.take(fields, lines.begun)
             lines.begin()
     except csv.Error as error:
         reason = str(error)
-        if reason == "unexpected end of data":
-            reason = "a quote is opened and never closed"
+        if reason == UNENDED:
+            reason = "a quote is opened and never closed, or nothing follows an escape"
+        elif "universal-newline" in reason:
+            reason = "a line ends with CR alone"
         raise _wrong(f"{reason}, in the record that begins at line {lines.begun}") from error
 
 
 class _Lines:
     """The text in lines, counted; `begun`: that of the record which is being read."""
 
-    def __init__(self, pieces: Iterable[bytes], rows: RowReader, encoding: str) -> None:
-        self._most = 2 * rows.limits.record_bytes_max
-        self._lines = self._split(pieces, codecs.getincrementaldecoder(encoding)(), encoding)
+    def __init__(self, pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> None:
+        self.most = 2 * rows.limits.record_bytes_max
+        decoder = codecs.getincrementaldecoder(options.encoding)()
+        self._lines = self._split(pieces, decoder, options.encoding)
+        self._delimiter = options.delimiter
         self._number = 0
         self._size = 0
         self.begun = 1
@@ -73,6 +81,8 @@ class _Lines:
             self._number += 1
             self._size += len(line)
             self._check(self._size)
+            if line.count(self._delimiter) > FIELDS_MAX:
+                raise _wrong(f"line {self._number} has more than {FIELDS_MAX} fields")
             yield line
 
     def begin(self) -> None:
@@ -89,11 +99,13 @@ class _Lines:
             try:
                 text = decoder.decode(piece or b"", final)
             except UnicodeDecodeError as error:
-                if first and error.object[:2] in UTF_16:
+                if first and encoding == "utf-8" and error.object[:2] in UTF_16:
                     raise _wrong("the body is UTF-16: name it, `encoding=utf-16`") from error
                 before = error.object[: error.start].decode(encoding, "ignore").count("\n")
                 wrong = self._number + before + 1
                 raise _wrong(f"line {wrong}: there is a byte that is not {encoding}") from error
+            except UnicodeError as error:
+                raise _wrong(f"the body is not {encoding}: {error}") from error
             if first and text:
                 text, first = text.removeprefix(BOM), False
             *whole, rest = (rest + text).split("\n")
@@ -104,9 +116,9 @@ class _Lines:
             yield rest
 
     def _check(self, size: int) -> None:
-        if size > self._most:
+        if size > self.most:
             raise _wrong(
-                f"the record that begins at line {self.begun} has more than {self._most} characters"
+                f"the record that begins at line {self.begun} has more than {self.most} characters"
             )
 
 
@@ -148,7 +160,11 @@ class _Table:
                 self._rows.reject(f"line {line}, field {number}: {reason}")
                 return
             parts.append(name + json)
-        self._rows.take_checked(f"{{{','.join(parts)}}}".encode(), self._key_of(fields, parts))
+        raw = f"{{{','.join(parts)}}}".encode()
+        if len(raw) > self._rows.limits.record_bytes_max:
+            self._rows.reject(f"line {line}: {self._rows.too_long(len(raw))}")
+        else:
+            self._rows.take_checked(raw, self._key_of(fields, parts))
 
     def _key_of(self, fields: list[str], parts: list[str]) -> bytes | None:
         """As of a record that is sent as JSON: the text of a string, a number as it is written."""
@@ -164,22 +180,36 @@ def _declared(rows: RowReader) -> list[str]:
     return [column.name for column in rows.rule.columns]
 
 
-def _named(names: list[str], rows: RowReader) -> list[str]:
+def _named(names: list[str], rows: RowReader, line: int) -> list[str]:
     """The header, which has every column once."""
     declared = _declared(rows)
+    given, known = set(names), set(declared)
+    if len(given) < len(names):
+        (twice, _), *_ = Counter(names).most_common(1)
+        raise _wrong(f"line {line}: the header has {twice[:100]!r} twice")
     for name in names:
-        if names.count(name) > 1:
-            raise _wrong(f"line 1: the header has {name[:100]!r} twice")
-        if rows.rule.strict and name not in declared:
-            raise _wrong(f"line 1: the header has {name[:100]!r}, and the input has no such column")
-    lacking = [name for name in declared if name not in names]
+        if len(name) > NAME_CHARACTERS_MAX:
+            most = NAME_CHARACTERS_MAX
+            raise _wrong(f"line {line}: the header has a name of more than {most} characters")
+        if rows.rule.strict and name not in known:
+            raise _wrong(
+                f"line {line}: the header has {name[:100]!r}, and the input has no such column"
+            )
+    lacking = [name for name in declared if name not in given]
     if lacking:
+        reason = f"line {line}: the header lacks {', '.join(map(repr, lacking)):.300}"
         hint = f"its columns are {', '.join(declared):.300}"
-        if not set(names) & set(declared):
-            hint += "; a body without a header is sent with `header=absent`"
-        reason = f"line 1: the header lacks {', '.join(map(repr, lacking)):.300}"
+        if not given & known:
+            hint += _guess(names)
         raise row_refusal(Slug.BODY_NOT_CSV, reason, hint=hint)
     return names
+
+
+def _guess(names: list[str]) -> str:
+    for delimiter, written in OTHER_DELIMITERS.items():
+        if len(names) == 1 and delimiter in names[0]:
+            return f"; it looks as if fields end with {delimiter!r}: add `delimiter={written}`"
+    return "; a body without a header is sent with `header=absent`"
 
 
 def _unknown(text: str) -> tuple[str, str | None]:

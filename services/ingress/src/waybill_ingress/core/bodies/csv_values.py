@@ -10,6 +10,7 @@ from typing import Final
 from waybill_shared.contract.manifest.columns import NUMERIC, Column
 
 WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
+AS_IN_JSON: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 DIGITS_MAX: Final = 1_000  # as in JSON; no column takes as many
 BOOLEANS: Final = {"true": True, "false": False}
 
@@ -48,7 +49,7 @@ def _number(text: str) -> tuple[object, str] | None:
     if not NUMERIC.fullmatch(text) or len(text) > DIGITS_MAX:
         return None
     value = Decimal(text)
-    return value, str(value)
+    return value, text if AS_IN_JSON.fullmatch(text) else str(value)
 
 
 def _boolean(text: str) -> tuple[object, str] | None:

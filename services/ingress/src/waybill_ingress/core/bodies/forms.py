@@ -1,7 +1,8 @@
 """Which format a body is in, by its media type and the parameters that go with that."""
 
 import codecs
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,6 +16,7 @@ from waybill_ingress.core.rows import RowReader
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.suggestions import nearest
 
 Reader = Callable[[Iterable[bytes], RowReader], None]
 """Reads a body to its end; what it raises is of the body as a whole."""
@@ -22,22 +24,53 @@ Parameters = Mapping[str, str]
 
 NAMES: Final = {"tab": "\t", "space": " ", "none": ""}
 """What cannot be seen in an address, or cannot be there."""
-ENCODING_PROBE: Final = "a,1\n"
+USUAL: Final = ("utf-8", "utf-16", "iso-8859-1", "iso-8859-15", "windows-1252")
+ENCODINGS_OF_TEXT: Final = frozenset(
+    {
+        *USUAL, "utf8", "utf-16-le", "utf-16-be", "utf-16le", "utf-16be", "utf-32", "us-ascii",
+        "ascii", "latin1", "latin-1", "cp437", "cp850", "cp852", "koi8-r", "koi8-u", "macintosh",
+        "shift-jis", "euc-jp", "iso-2022-jp", "gb18030", "gbk", "gb2312", "big5", "euc-kr",
+        *(f"iso-8859-{number}" for number in range(1, 17) if number != 12),
+        *(f"{name}125{number}" for name in ("cp", "windows-") for number in range(9)),
+    }
+)  # fmt: skip
+"""Of text only: Python has others, of which some run for long, or make what is no text."""
+CHARSET: Final = re.compile(r"charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 EMPTY_MAX: Final = 1_000  # characters of what stands for null
 
 
-def form_of(content_type: str, parameters: Parameters) -> Reader:
-    """The parameters are those of the query; the ones of other formats are refused."""
-    media_type = content_type.partition(";")[0].strip().lower()
+def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
+    """`given`: all parameters of the query."""
+    media_type, _, more = content_type.partition(";")
+    media_type = media_type.strip().lower()
     form = FORMS.get(media_type)
     if form is None:
         detail = f"content type {media_type!r:.100} is not taken: send {', '.join(FORMS)}"
-        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMS))
+        hint = "name the format of the body in the header Content-Type"
+        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMS), hint=hint)
     takes, read = form
-    for name in parameters:
-        if name in OF_FORMATS and name not in takes:
-            raise _invalid(name, f"it does not go with {media_type}", "leave it out")
+    parameters: dict[str, str] = {}
+    for name, value in given:
+        if name in parameters:
+            raise _invalid(name, "it stands there more than once", "")
+        if name not in takes | OF_ALL:
+            some = nearest(name, sorted(takes | OF_ALL))
+            hint = f"did you mean {some}?" if some else f"it does not go with {media_type}"
+            raise _invalid(name, "there is no such parameter here", hint)
+        parameters[name] = value
+    charset = CHARSET.search(more)
+    if charset is not None:
+        _of_charset(charset[1], media_type, parameters)
     return read(parameters)
+
+
+def _of_charset(charset: str, media_type: str, parameters: dict[str, str]) -> None:
+    """The header may name the encoding too."""
+    if "encoding" in FORMS[media_type][0]:
+        parameters.setdefault("encoding", charset)
+    elif charset.lower() not in ("utf-8", "us-ascii"):
+        detail = f"{media_type} is taken in UTF-8, this says {charset!r:.80}"
+        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMS))
 
 
 def encoding_of(header: str) -> str:
@@ -56,13 +89,18 @@ def _csv(parameters: Parameters) -> Reader:
     quote = _character(parameters, "quote", '"', may_lack=True)
     escape = _character(parameters, "escape", "", may_lack=True)
     if len({delimiter, quote, escape} - {""}) < 1 + bool(quote) + bool(escape):
-        raise _invalid("delimiter", "delimiter, quote and escape are not different", "")
+        hint = "give each another character"
+        raise _invalid("delimiter", "delimiter, quote and escape are not different", hint)
     header = parameters.get("header", "present")
     if header not in ("present", "absent"):
-        raise _invalid("header", f"{header!r:.80} is neither present nor absent", "")
+        raise _invalid(
+            "header",
+            f"{header!r:.80} is neither present nor absent",
+            "leave it out, or give one of these",
+        )
     null = parameters.get("null", "")
     if len(null) > EMPTY_MAX:
-        raise _invalid("null", f"has more than {EMPTY_MAX} characters", "")
+        raise _invalid("null", f"has more than {EMPTY_MAX} characters", "give a shorter one")
     options = CsvOptions(
         delimiter=delimiter,
         quote=quote,
@@ -84,14 +122,11 @@ def _character(parameters: Parameters, name: str, usual: str, *, may_lack: bool 
 
 
 def _encoding(name: str) -> str:
-    try:
-        made = codecs.lookup(name)
-        if made.name != "utf-7" and ENCODING_PROBE.encode(name).decode(name) == ENCODING_PROBE:
-            return made.name
-    except (LookupError, ValueError, UnicodeError):
-        pass
-    hint = "utf-8, utf-16, iso-8859-1 and windows-1252 are some that are"
-    raise _invalid("encoding", f"{name!r:.80} is no encoding of text that is known", hint)
+    if name.lower().replace("_", "-") not in ENCODINGS_OF_TEXT:
+        raise _invalid(
+            "encoding", f"{name!r:.80} is no encoding that is taken", f"take {', '.join(USUAL)}"
+        )
+    return codecs.lookup(name).name
 
 
 def _raw(parameters: Parameters) -> Reader:
@@ -104,7 +139,7 @@ def _invalid(name: str, message: str, hint: str) -> UserError:
 
 OF_CSV: Final = frozenset({"delimiter", "quote", "escape", "header", "null", "encoding"})
 OF_RAW: Final = frozenset({"key"})
-OF_FORMATS: Final = OF_CSV | OF_RAW
+OF_ALL: Final = frozenset({"atomic"})
 NONE: Final[frozenset[str]] = frozenset()
 FORMS: Final[Mapping[str, tuple[frozenset[str], Callable[[Parameters], Reader]]]] = {
     "application/x-ndjson": (NONE, lambda _: read_ndjson),

@@ -6,21 +6,41 @@ from waybill_ingress.core.rows import RowReader
 
 
 def read_ndjson(pieces: Iterable[bytes], rows: RowReader) -> None:
-    rest, passed_by = b"", 0
+    most = rows.limits.record_bytes_max + len(b"\r")
+    rest, long = b"", _LongLine()
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
-        if passed_by and lines:
-            rows.reject_long(passed_by + len(lines.pop(0)))
-            passed_by = 0
+        if long.size and lines:
+            long.take(lines.pop(0))
+            long.end(rows)
+            long = _LongLine()
         for line in lines:
             _take(line, rows)
-        if passed_by or len(rest) > rows.limits.record_bytes_max:
-            passed_by += len(rest)
+        if long.size or len(rest) > most:
+            long.take(rest)
             rest = b""
-    if passed_by:
-        rows.reject_long(passed_by)
+    if long.size:
+        long.end(rows)
     else:
         _take(rest, rows)
+
+
+class _LongLine:
+    """One of which only the size is kept."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._blank = True
+        self._last = b""
+
+    def take(self, piece: bytes) -> None:
+        self.size += len(piece)
+        self._blank = self._blank and (not piece or piece.isspace())
+        self._last = piece[-1:] or self._last
+
+    def end(self, rows: RowReader) -> None:
+        if not self._blank:
+            rows.reject_long(self.size - (self._last == b"\r"))
 
 
 def _take(line: bytes, rows: RowReader) -> None:

@@ -2,20 +2,21 @@
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import zstandard
 
-from waybill_ingress.core.rows import row_refusal
+from waybill_ingress.core.rows import WHOLE_BYTES_MAX, row_refusal
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
 GZIP: Final = 31  # for zlib: with the header of gzip, and its check sum
 STEP_BYTES: Final = 65_536
-ZSTD_STEP_BYTES: Final = 256  # a block of four bytes may become 128 kB
+ZSTD_STEP_BYTES: Final = 64  # a block of four bytes may become 128 kB
 ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 FREE_BYTES: Final = 1_000_000  # so much of anything is unpacked
+PARTS_MAX: Final = 10_000  # members of gzip or frames of zstd, one behind the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +34,44 @@ class BodyLimits:
     bytes_max: int
     unpacked: UnpackLimits
 
+    def of_whole(self) -> "BodyLimits":
+        return replace(self, bytes_max=min(self.bytes_max, WHOLE_BYTES_MAX))
+
 
 def unpack(pieces: Iterable[bytes], encoding: str, limits: UnpackLimits) -> Iterator[bytes]:
+    """In pieces of one size, of which only the last is smaller: so all is the same however it came,
+    and costs the same."""
+    return _regroup(_unpack(_regroup(pieces), encoding, limits))
+
+
+def _unpack(pieces: Iterable[bytes], encoding: str, limits: UnpackLimits) -> Iterator[bytes]:
     taken = given = 0
-    for size, piece in ENCODINGS[encoding](pieces):
-        taken += size
-        given += len(piece)
+    for packed, unpacked in ENCODINGS[encoding](pieces):
+        taken += packed
+        given += len(unpacked)
         if given > limits.bytes_max:
             detail = f"unpacked, the body is larger than {limits.bytes_max} bytes: send parts"
             raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=limits.bytes_max)
         if given > FREE_BYTES and given > limits.ratio_max * taken:
+            most = limits.ratio_max * taken
             detail = f"the body unpacks to more than {limits.ratio_max} times its size"
-            raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=limits.ratio_max * taken)
-        if piece:
-            yield piece
+            raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=most)
+        yield unpacked
+
+
+def _regroup(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= STEP_BYTES:
+            whole, end = b"".join(held), size - size % STEP_BYTES
+            for at in range(0, end, STEP_BYTES):
+                yield whole[at : at + STEP_BYTES]
+            held, size = [whole[end:]], size - end
+    if size:
+        yield b"".join(held)
 
 
 Steps = Iterator[tuple[int, bytes]]
@@ -59,13 +84,14 @@ def _as_it_is(pieces: Iterable[bytes]) -> Steps:
 
 
 def _gunzip(pieces: Iterable[bytes]) -> Steps:
-    member = zlib.decompressobj(GZIP)
+    member, members = zlib.decompressobj(GZIP), 1
     begun = False
     for piece in pieces:
         size, left = len(piece), piece
         while left:
             if member.eof:  # another one follows
                 member, begun = zlib.decompressobj(GZIP), False
+                members = _one_more("gzip", members)
             try:
                 unpacked = member.decompress(left, STEP_BYTES)
             except zlib.error as error:
@@ -88,38 +114,30 @@ def _more(member: "zlib._Decompress") -> bytes:
 
 
 def _unzstd(pieces: Iterable[bytes]) -> Steps:
-    frame = _Frame()
+    unpacker = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX)
+    frame, frames = unpacker.decompressobj(), 1
     for piece in pieces:
         for at in range(0, len(piece), ZSTD_STEP_BYTES):
             step = left = piece[at : at + ZSTD_STEP_BYTES]
             size = len(step)
             while left:
                 if frame.eof:
-                    frame = _Frame()
-                unpacked, left = frame.unpack(left)
+                    frame, frames = unpacker.decompressobj(), _one_more("zstd", frames)
+                try:
+                    unpacked = frame.decompress(left)
+                except zstandard.ZstdError as error:
+                    raise _wrong("zstd", str(error)) from error
+                left = frame.unused_data if frame.eof else b""
                 yield size, unpacked
                 size = 0
     if not frame.eof:
         raise _cut_off("zstd")
 
 
-class _Frame:
-    def __init__(self) -> None:
-        self._object = zstandard.ZstdDecompressor(
-            max_window_size=ZSTD_WINDOW_BYTES_MAX
-        ).decompressobj()
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._object.eof)
-
-    def unpack(self, piece: bytes) -> tuple[bytes, bytes]:
-        """And what is behind the frame."""
-        try:
-            unpacked = self._object.decompress(piece)
-        except zstandard.ZstdError as error:
-            raise _wrong("zstd", str(error)) from error
-        return unpacked, self._object.unused_data if self._object.eof else b""
+def _one_more(encoding: str, parts: int) -> int:
+    if parts == PARTS_MAX:
+        raise _wrong(encoding, f"it has more than {PARTS_MAX} parts")
+    return parts + 1
 
 
 ENCODINGS: Final[dict[str, Callable[[Iterable[bytes]], Steps]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from waybill_ingress.core.rows import TOO_DEEP, RowReader, row_refusal
-from waybill_ingress.core.scanning import end_of_nest, skip_space
+from waybill_ingress.core.scanning import end_of_number, skip_space
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
@@ -28,12 +28,14 @@ class _Values:
 
     def __init__(self, rows: RowReader) -> None:
         self._rows = rows
+        self._most = UNENDED_MAX * rows.limits.record_bytes_max
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._bytes = 0
         self._text = ""
         self._at = 0
         self._line, self._column = 1, 1  # where the text begins, as editors count
         self._final = False
+        self._awaited = 0  # so much text before it is tried again: else long values take long
         self._array = False
         self._step = self._begin
 
@@ -41,8 +43,10 @@ class _Values:
         self._line, self._column = self._place(self._at)
         self._text = self._text[self._at :] + self._decoded(piece, final=final)
         self._at, self._final = 0, final
-        while self._step():
-            pass
+        if final or len(self._text) >= self._awaited:
+            self._awaited = 0
+            while self._step():
+                pass
 
     def _decoded(self, piece: bytes, *, final: bool) -> str:
         held = len(self._decoder.getstate()[0])
@@ -76,22 +80,20 @@ class _Values:
         if not self._next():
             return self._array and self._unended()
         text, at = self._text, self._at
-        value: object = None
-        reason: str | None = None
         try:
             value, end = self._rows.decode_next(text, at)
         except json.JSONDecodeError as error:
             if self._may_go_on():
+                self._awaited = 2 * (len(text) - at)
                 return False
             raise self._wrong(error.msg, error.pos) from error
-        except RecursionError:
-            reason, found = TOO_DEEP, end_of_nest(text, at)
-            if found is None:
-                return self._unended()
-            end = found
-        if end == len(text) and text[end - 1] not in "}]" and not self._final:
-            return False  # a number may have more digits
-        self._rows.take(text[at:end].encode(), value, reason)
+        except RecursionError as error:
+            raise self._wrong(f"a value is {TOO_DEEP}", at) from error
+        if end - at > self._most:
+            raise self._wrong("a value is too large", at)
+        if text[end - 1] not in '}]"' and end_of_number(text, end) == len(text) and not self._final:
+            return False  # it may have more digits
+        self._rows.take(text[at:end].encode(), value)
         self._at = end
         self._step = self._mark if self._array else self._value
         return True
@@ -117,8 +119,7 @@ class _Values:
         return self._at < len(self._text)
 
     def _may_go_on(self) -> bool:
-        most = UNENDED_MAX * self._rows.limits.record_bytes_max
-        return not self._final and len(self._text) - self._at <= most
+        return not self._final and len(self._text) - self._at <= self._most
 
     def _unended(self) -> bool:
         if not self._may_go_on():
