@@ -10,10 +10,11 @@ from confluent_kafka.admin import NewTopic
 from integration.cluster import NODES, Cluster, three_brokers
 from integration.conftest import StartService, Surroundings, make_surroundings
 from integration.ingress.keyed import done, send, written
-from integration.ingress.test_records import NDJSON, Known, make_pipeline
+from integration.ingress.test_records import NDJSON, PARTITIONS, Known, make_pipeline
 from integration.waiting import eventually
 from waybill_ingress.core.keys import keyed
 from waybill_shared.access.authentication import ANYONE
+from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.partitioner import partition_of
@@ -74,15 +75,25 @@ def key_in(known: Known, *, first: bool) -> str:
             return key
 
 
+def is_led(around: Surroundings, known: Known) -> bool:
+    """Its partitions have copies elsewhere, one of which becomes the leader."""
+    try:
+        return bool(make_admin(around.kafka).ends(known.topic, range(PARTITIONS)))
+    except Retryable:
+        return False
+
+
 def test_keys_of_other_partitions_are_served_and_its_own_is_carried_out_once_later(
     cluster: Cluster, alone: int, surroundings: Surroundings, ingress: httpx2.Client
 ) -> None:
-    known = make_pipeline(surroundings, make_admin(surroundings.kafka), ingress)
+    admin = make_admin(surroundings.kafka)
+    known = make_pipeline(surroundings, admin, ingress, replication=3)
     cut, other = key_in(known, first=True), key_in(known, first=False)
     first = f'{{"order_id": 1, "customer": "{cut}"}}'
     assert send(ingress, known, key_in(known, first=True)).status_code == httpx2.codes.OK
 
     cluster.kill(alone)
+    eventually(lambda: is_led(surroundings, known), within_s=WITHIN_S)
     refused = send(ingress, known, cut, first)
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
     served = done(lambda: send(ingress, known, other, f'{{"customer": "{other}"}}'))

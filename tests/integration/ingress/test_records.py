@@ -79,12 +79,13 @@ def make_pipeline(
     *,
     base: int = 0,
     partitions: int = PARTITIONS,
+    replication: int = 1,
     config: dict[str, str] | None = None,
 ) -> Known:
     """A pipeline as the stage runner would have written it down."""
     name = f"p{uuid.uuid4().hex[:8]}"
     topic = f"{surroundings.prefix}.{name}.in"
-    create_missing(admin, [NewTopic(topic, partitions, 1, config=config or {})])
+    create_missing(admin, [NewTopic(topic, partitions, replication, config=config or {})])
     eventually(lambda: admin.identify([topic]))
     topic_id = admin.identify([topic])[topic].topic_id
     bases = tuple(

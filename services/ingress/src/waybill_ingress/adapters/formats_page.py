@@ -1,5 +1,5 @@
-"""What the API's description says of the formats of a body, each with an example that works for an
-input with the columns `order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP`."""
+"""What the API's description says of the formats of a body, each with an example that works for the
+input of `examples/orders.yaml`."""
 
 from typing import Any, Final
 
