@@ -196,7 +196,13 @@ def test_a_block_that_unpacks_to_too_much_is_refused() -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(tail: bytes) -> None:
-    for body in (tail, by_hand(schema(ID, NAME)) + tail, by_hand(schema(ID, NAME), (3, tail))):
+    for body in (
+        tail,
+        by_hand(schema(ID, NAME)) + tail,
+        by_hand(schema(ID, NAME), (3, tail)),
+        by_hand(schema(*FIELDS), (1, tail)),
+        by_hand(schema(*reversed(FIELDS)), (1, tail)),
+    ):
         try:
             found = rows(body)
         except Refusal:

@@ -111,7 +111,6 @@ class RecordSpool:
 
     def __init__(self) -> None:
         self.count = 0
-        self.size = 0
         self._file: IO[bytes] | None = None
         self._newest: list[Record] = []
         self._newest_size = 0
@@ -130,7 +129,6 @@ class RecordSpool:
         self._newest.append(record)
         self._newest_size += size
         self.count += 1
-        self.size += size
 
     def pieces(self) -> Iterator[list[Record]]:
         if self._file is not None:

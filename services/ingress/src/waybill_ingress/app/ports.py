@@ -61,10 +61,9 @@ class Body(Protocol):
 
 
 class Spool(Protocol):
-    """Holds the records of one request; `size` in bytes."""
+    """Holds the records of one request."""
 
     count: int
-    size: int
 
     def __enter__(self) -> Self: ...
 

@@ -12,7 +12,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
 NOT_JSON: Final = "the body is no JSON array of objects, and not JSON objects one behind the other"
-UNENDED_MAX: Final = 4  # times the size of a record: so much of a value is held to find its end
+MORE_MAX: Final = 100_000  # characters of a value that is too large for a record, to find its end
 
 
 def read_values(pieces: Iterable[bytes], rows: RowReader) -> None:
@@ -28,7 +28,7 @@ class _Values:
 
     def __init__(self, rows: RowReader) -> None:
         self._rows = rows
-        self._most = UNENDED_MAX * rows.limits.record_bytes_max
+        self._most = rows.limits.record_bytes_max + MORE_MAX
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._bytes = 0
         self._text = ""
@@ -84,7 +84,7 @@ class _Values:
             value, end = self._rows.decode_next(text, at)
         except json.JSONDecodeError as error:
             if self._may_go_on():
-                self._awaited = 2 * (len(text) - at)
+                self._awaited = min(2 * (len(text) - at), self._most + 1)
                 return False
             raise self._wrong(error.msg, error.pos) from error
         except RecursionError as error:
