@@ -5,6 +5,8 @@ from typing import Any, Final
 
 NDJSON: Final = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
 CSV: Final = "order_id,customer,amount,placed_at\n1,ada,9.99,2026-11-21T09:00:00Z\n2,bob,,\n"
+RAW: Final = '{"order_id": 1,\n "amount": 9.99}\n'
+WITHOUT_HEADER: Final = "header=absent&delimiter=%3B&null=NULL"
 SEMICOLONS: Final = "1;ada;9.99;2026-11-21 09:00:00\n2;bob;NULL;NULL\n"
 
 BODIES: Final[dict[str, Any]] = {
@@ -34,7 +36,7 @@ BODIES: Final[dict[str, Any]] = {
             },
             "examples": {
                 "with a header": {"value": CSV},
-                "without a header, `?header=absent&delimiter=%3B&null=NULL`": {"value": SEMICOLONS},
+                f"without a header, ?{WITHOUT_HEADER}": {"value": SEMICOLONS},
             },
         },
         "application/vnd.apache.avro": {
@@ -42,15 +44,18 @@ BODIES: Final[dict[str, Any]] = {
                 "type": "string",
                 "format": "binary",
                 "description": "an Avro object container, with the codecs `null` and `deflate`. The"
-                " fields of its records are columns by their names.",
+                " fields of its records are columns by their names. With a file that Python has"
+                " written by `fastavro.writer(file, schema, records)`: `curl --data-binary"
+                " @orders.avro -H 'Content-Type: application/vnd.apache.avro' …`",
             },
         },
         "application/octet-stream": {
             "schema": {
                 "type": "string",
                 "format": "binary",
-                "description": "one record, byte for byte: of this input one JSON object",
+                "description": "one record, byte for byte: of a JSON input one JSON object",
             },
+            "example": RAW,
         },
     },
 }
