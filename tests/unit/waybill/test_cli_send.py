@@ -90,11 +90,11 @@ def test_a_chunk_of_only_bad_rows_does_not_stop_the_next(
 def test_a_failing_request_says_up_to_where_all_was_sent(
     server: ScriptedServer, command: Command
 ) -> None:
-    server.answer("POST", PATH, make_receipt("wb1.a", 1000), problem(503, "broker away"))
+    server.answer("POST", PATH, make_receipt("wb1.a", 1000), problem(500, "a fault of ours"))
     result = command("send", "orders", "orders", "-o", "json", stdin=lines_of(1500))
     assert result.exit_code == 1
     assert "all up to line 1000 was sent" in result.stderr
-    assert "error: broker away" in result.stderr
+    assert "error: a fault of ours" in result.stderr
     assert json.loads(result.stdout)["tokens"] == ["wb1.a"]
 
 
