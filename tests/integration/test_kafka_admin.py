@@ -24,6 +24,7 @@ from waybill_shared.kafka.topics import create_missing
 TOPIC = "asked.about"
 CLIENTS = 24  # of those that are not replaced, about one of eight finds no broker any more
 TIMEOUT_S = 5.0
+SESSION_MS = 4_000  # silent for so long, it is no broker any more
 BACK_WITHIN_S = 20.0
 
 
@@ -59,8 +60,11 @@ class Asker:
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, LossyRoad]]:
     ports = pick({"kafka": 0, "controller": 0})
     with LossyRoad(ports["controller"]) as road:
-        voters = {"controller.quorum.voters": f"1@{HOST}:{road.port}"}
-        with own_broker(tmp_path_factory, ports, settings=voters):
+        settings = {
+            "controller.quorum.voters": f"1@{HOST}:{road.port}",
+            "broker.session.timeout.ms": SESSION_MS,
+        }
+        with own_broker(tmp_path_factory, ports, settings=settings):
             yield address(ports["kafka"]), road
 
 
