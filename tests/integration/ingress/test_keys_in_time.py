@@ -10,10 +10,8 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from integration.brokers import make_broker, running
-from integration.conftest import StartService, Surroundings, make_surroundings
+from integration.conftest import Surroundings, make_surroundings
 from integration.ingress.keyed import (
-    SETTINGS,
-    WAIT_S,
     all_written,
     an_ingress,
     answered,
@@ -22,7 +20,7 @@ from integration.ingress.keyed import (
     send,
     written,
 )
-from integration.ingress.test_records import Known, make_pipeline
+from integration.ingress.test_records import Known
 from waybill_local.ports import address, pick
 from waybill_shared.kafka.admin import make_admin
 
@@ -54,17 +52,6 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surroundi
         made = make_surroundings(address(ports["kafka"]), nowhere, tmp_path_factory.mktemp("keys"))
         made.environment["TEST_DATA"] = str(kafka.folder / "data")
         yield made
-
-
-@pytest.fixture(scope="module")
-def ingress(start_service: StartService) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=start_service("ingress", **SETTINGS), timeout=WAIT_S) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def known(surroundings: Surroundings, ingress: httpx2.Client) -> Known:
-    return make_pipeline(surroundings, make_admin(surroundings.kafka), ingress)
 
 
 @pytest.mark.parametrize(("ahead_h", "times"), [(23, 1), (25, 2)])
