@@ -173,7 +173,7 @@ EMPTIES = {"name": "a", "type": {"type": "array", "items": "E"}}
         (by_hand(schema(ID), codec=b"snappy"), "codec 'snappy'"),
         (by_hand(schema(ID), (1, b"\x02"), end=b"t" * 16), "block 1 does not end where it should"),
         (by_hand(schema(ID), (1, b"\x02\x02")), "has more than its 1 records"),
-        (by_hand(schema(ID), (-1, b"\x02")), "has more than its -1 records"),
+        (by_hand(schema(ID), (-1, b"\x02")), "says that it has -1 records"),
         (by_hand(schema(ID), (10**12, b"\x02")), "block 1 is not what its schema says"),
         (by_hand(schema(ID, NAME), (1, b"\x02" + long(2**60))), "is not what its schema says"),
         (by_hand(schema(ID, NAME), (1, b"\x02\x04\xff\xfe")), "is not what its schema says"),
@@ -288,3 +288,22 @@ def test_a_block_that_is_cut_off_or_packed_too_well_is_refused() -> None:
     zeros = zlib.compress(bytes(1_900_000))[2:-4]
     bomb = by_hand(schema(ID), (1_900_000, zeros), codec=b"deflate")
     assert "too many, when it is unpacked" in refused(bomb).detail
+
+
+def test_escapes_hide_no_name_of_the_library() -> None:
+    text = json.dumps({**schema(ID), "__fastavro_parsed__": True})
+    hidden = text.replace("__fastavro", "\\u005f\\u005ffastavro")
+    body = by_hand({}, (1, b"\x02")).replace(long(2) + b"{}", long(len(hidden)) + hidden.encode())
+    assert "names that are not taken" in refused(body).detail
+
+
+def test_what_would_become_another_value_is_refused_by_its_schema() -> None:
+    nanos = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-nanos"}}
+    assert "timestamp-nanos, which no column takes" in refused(by_hand(schema(ID, nanos))).detail
+    assert "a field twice" in refused(by_hand(schema(ID, ID), (1, b"\x02\x04"))).detail
+
+
+def test_a_uuid_stays_the_text_that_it_is() -> None:
+    field = {"name": "name", "type": {"type": "string", "logicalType": "uuid"}}
+    found = rows(by_hand(schema(ID, field), (1, b"\x02" + long(3) + b"{x}")))
+    assert [json.loads(record.value) for record in found.records] == [{"id": 1, "name": "{x}"}]

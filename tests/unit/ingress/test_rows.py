@@ -325,3 +325,10 @@ def test_no_body_takes_long(body: bytes, step: int) -> None:
     with suppress(Refusal):
         rejected = rows_of(read_values, body, rule(), limits, step=step).rejected
     assert bool(rejected) is (b"29999" in body)
+
+
+def test_a_text_that_is_nearly_a_number_takes_no_time() -> None:
+    """It took minutes, when each digit could be of two parts."""
+    limits = RowLimits(records_max=1, record_bytes_max=1_000_000, bytes_max=1_000_000)
+    row = b'{"amount": "' + b"1" * 300_000 + b'x"}'
+    assert "DECIMAL(10,2) takes a number" in reasons(ndjson(row, limits=limits))[0]

@@ -31,7 +31,7 @@ TIMESTAMP = re.compile(
     r"(\d{4}-\d\d-\d\d) ?T?([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?", re.ASCII
 )
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-NUMERIC = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+NUMERIC = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 EPOCH_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999, as in the text form
 DOUBLE_LIMIT = Decimal(2**1024 - 2**970)  # from here on the nearest number is Infinity
 FLOAT_LIMIT = Decimal(2**128 - 2**103)

@@ -35,7 +35,8 @@ VARINT_BYTES_MAX: Final = 10
 RAW_DEFLATE: Final = -15
 CHECK_SUM_BYTES: Final = 4  # which some writers leave behind
 PRIMITIVES: Final = {"boolean", "int", "long", "float", "double", "bytes", "string"}
-PARSED_MARK: Final = b"__fastavro"  # what says of itself that it was checked already
+PARSED_MARK: Final = "__"  # names of the library: what says of itself that it was checked
+NO_COLUMN: Final = ("timestamp-nanos", "local-timestamp-nanos")
 
 
 def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
@@ -46,6 +47,8 @@ def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
     while not source.at_end():
         block += 1
         count, size = source.long(), source.long()
+        if count < 0:
+            raise _wrong(f"block {block} says that it has {count} records")
         packed = source.take(size, most)
         if source.take(SYNC_BYTES) != sync:
             raise _wrong(f"block {block} does not end where it should")
@@ -123,6 +126,7 @@ def _careful(kind: str, read: Callable[..., object]) -> Callable[..., object]:
 OF_TIME: Final = ("int-date", "long-timestamp-millis", "long-timestamp-micros")
 for _kind in (*OF_TIME, "long-local-timestamp-millis", "long-local-timestamp-micros"):
     LOGICAL_READERS[_kind] = _careful(_kind.partition("-")[2], LOGICAL_READERS[_kind])
+LOGICAL_READERS["string-uuid"] = lambda text, *_: text  # as it was sent
 LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = _decimal
 
 
@@ -196,12 +200,22 @@ def _header(source: _Source) -> tuple[Schema, Unpack, bytes]:
 
 
 def _schema(text: bytes) -> Schema:
-    if PARSED_MARK in text:
-        raise _wrong("its schema has names that are not taken")
     try:
-        return fastavro.parse_schema(json.loads(text))
+        return fastavro.parse_schema(json.loads(text, object_pairs_hook=_object))
+    except Refusal:
+        raise
     except Exception as error:
         raise _wrong(f"its schema is none ({type(error).__name__}: {error!s:.200})") from error
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if any(name.startswith(PARSED_MARK) for name in found):
+        raise _wrong("its schema has names that are not taken")
+    kind = found.get("logicalType")
+    if kind in NO_COLUMN:
+        raise _wrong(f"its schema has {kind}, which no column takes")
+    return found
 
 
 def _inflate(packed: bytes, most: int) -> bytes:
@@ -262,6 +276,8 @@ class _Types:
                 return max((self.depth(each, inside) for each in some), default=0)
             case {"type": "record", "name": str() as name, "fields": list() as fields} if fields:
                 within = (*inside, name)
+                if len({each["name"] for each in fields}) < len(fields):
+                    raise _wrong(f"its schema has a field twice in {name!r:.100}")
                 self._depths[name] = 1 + max(self.depth(each["type"], within) for each in fields)
                 return self._depths[name]
             case {"type": "array", "items": items} | {"type": "map", "values": items}:
