@@ -13,12 +13,13 @@ from pyspark.sql import functions as F
 
 from accepted_values import AcceptedField, AcceptedValue, accepted_fields, accepted_values
 from integration.spark.conftest import RawFrame
-from unit.ingress.bodies import rows_of
+from unit.ingress.bodies import rows_of as rows_of_body
 from waybill_ingress.core.bodies.csv_rows import CsvOptions, read_csv
 from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.manifest.columns import parse_columns
-from waybill_spark.driver.decode import DecodedInput, decode
+from waybill_spark.driver.decode import decode
 from waybill_spark.driver.ignored import NAMES_MAX, Ignored
+from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.judging import MalformedRecord, look, remember
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.sinks.kafka.loader import TIMESTAMP_TEXT
@@ -54,11 +55,24 @@ def values_of(
     raw_frame: RawFrame, source: DecodedInput, records: Iterable[bytes | None]
 ) -> list[str]:
     """Column `c` of each record, as JSON; MalformedRecord if one is refused."""
+    texts = _texts_of(raw_frame, source, records, "c")
+    return [text.removeprefix('{"c":').removesuffix("}") for text in texts]
+
+
+def rows_of(
+    raw_frame: RawFrame, source: DecodedInput, records: Iterable[bytes | None]
+) -> list[dict[str, object]]:
+    return [json.loads(text) for text in _texts_of(raw_frame, source, records, "*")]
+
+
+def _texts_of(
+    raw_frame: RawFrame, source: DecodedInput, records: Iterable[bytes | None], columns: str
+) -> list[str]:
     raw = raw_frame([(source.topic, 0, offset, value) for offset, value in enumerate(records)])
-    decoded = decode(raw, source).select(F.to_json(F.struct("c"), AS_JSON))
+    decoded = decode(raw, source).select(F.to_json(F.struct(columns), AS_JSON))
     rows = decoded.collect()
     look_back(decoded, source)
-    return [row[0].removeprefix('{"c":').removesuffix("}") for row in rows]
+    return [row[0] for row in rows]
 
 
 def taken(raw_frame: RawFrame, case: AcceptedValue) -> bool:
@@ -102,7 +116,9 @@ def test_fields_of_csv_files_are_in_spark_what_the_table_says(
     rule = RowRule(columns=parse_columns(f"c {kind}"), key=None)
     text = StringIO()
     csv.writer(text).writerows([["c", "more"], *([case.field, "x"] for case in cases)])
-    made = rows_of(partial(read_csv, options=CsvOptions()), text.getvalue().encode(), rule, LIMITS)
+    made = rows_of_body(
+        partial(read_csv, options=CsvOptions()), text.getvalue().encode(), rule, LIMITS
+    )
     values = values_of(raw_frame, make_input(f"c {kind}"), [r.value for r in made.records])
     assert dict(zip(map(str, cases), values, strict=True)) == {str(c): c.gives for c in cases}
 

@@ -12,7 +12,8 @@ from waybill_shared.contract.events import IgnoredFields
 from waybill_shared.contract.manifest.model import Expectation
 from waybill_spark.dead_letters.records import QueryFailed
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.decode import DecodedInput, decode
+from waybill_spark.driver.decode import decode
+from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.judging import MalformedRecord, RuleBroken, look
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.rows import BatchRows

@@ -5,12 +5,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from waybill_spark.driver.pace import BUSY_MS, IDLE_MS, set_pause
-from waybill_spark.driver.stand_ins import RAW_COLUMNS
+from waybill_spark.driver.stand_ins import RAW_DDL
 
 
 def test_pause_of_a_query_that_runs_is_set(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
-    raw = spark.newSession().readStream.schema(RAW_COLUMNS).parquet(str(tmp_path / "raw"))
+    raw = spark.newSession().readStream.schema(RAW_DDL).parquet(str(tmp_path / "raw"))
     query = raw.writeStream.foreachBatch(lambda frame, batch_id: None).start()
     try:
         execution = query._jsq.streamingQuery()

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.stand_ins import RAW_COLUMNS
+from waybill_spark.driver.stand_ins import RAW_DDL
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sink import KEY, VALUE
 from waybill_spark.sinks.rows import BatchRows
@@ -32,7 +32,7 @@ class Stream:
         (folder / "raw").mkdir()
         self.raw = (
             spark.newSession()
-            .readStream.schema(RAW_COLUMNS)
+            .readStream.schema(RAW_DDL)
             .option("maxFilesPerTrigger", 1)
             .parquet(str(folder / "raw"))
         )

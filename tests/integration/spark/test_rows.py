@@ -12,7 +12,8 @@ from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from memory_sink.kind import MEMORY
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.decode import DecodedInput, decode
+from waybill_spark.driver.decode import decode
+from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.judging import look
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sink import KEY, VALUE

@@ -13,7 +13,7 @@ from waybill_shared.contract.manifest.model import Stage
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import compile as compiling
 from waybill_spark.driver import topics
-from waybill_spark.driver.decode import DecodedInput
+from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.driver.topics import TopicSource
 
@@ -22,7 +22,9 @@ def run_of(start: int) -> tuple[Range, ...]:
     return (Range(topic="orders.in", topic_id="T", partition=0, start=start, end=start + 1),)
 
 
-def read_ranges(spark: SparkSession, kafka: object, ranges: tuple[Range, ...]) -> DataFrame:
+def read_ranges(
+    spark: SparkSession, kafka: object, ranges: tuple[Range, ...], *, whole: bool
+) -> DataFrame:
     """As from Kafka: the order with the number of the offset."""
     offset = ranges[0].start
     table = pa.table(

@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
-from waybill_spark.driver.decode import DecodedInput
 from waybill_spark.driver.failures import describe, naming_values
+from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.judging import MalformedRecord, RuleBroken
 
 ROOT = Path(__file__).parents[3]

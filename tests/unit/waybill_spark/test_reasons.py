@@ -10,7 +10,7 @@ from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX
-from waybill_spark.driver.decode import DecodedInput
+from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.reasons import OTHERWISE, why_malformed
 
 LIMITS = RowLimits(records_max=1, record_bytes_max=1_000_000, bytes_max=10_000_000)
@@ -102,7 +102,7 @@ def test_what_our_own_sink_writes_for_no_number_is_not_named() -> None:
 
 
 def test_of_a_topic_with_types_that_no_input_has_a_general_sentence_is_said() -> None:
-    assert why_malformed(b'{"raw": 1}', make_input("`raw` binary", own_output=True)) == OTHERWISE
+    assert why_malformed(b'{"raw": 1}', make_input("`raw` smallint", own_output=True)) == OTHERWISE
 
 
 def test_a_reason_is_short() -> None:

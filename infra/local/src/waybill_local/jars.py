@@ -36,6 +36,7 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
     SPARK: (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
         "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+        "org.apache.spark:spark-avro_2.13:4.1.1",
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.1",
         "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",

@@ -107,6 +107,7 @@ class RunningStage:
                 sizes=compiled.sizes,
                 bytes_max=compiled.stage.max_bytes_per_trigger or around.batch_bytes_max,
                 absent_s=around.topic_absent_s,
+                whole=compiled.whole,
             ),
             offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
@@ -195,6 +196,7 @@ class RunningStage:
             partitions=self._around.admin.identify(i.topic for i in self._inputs),
             starts=starts,
             offsets_max=self._compiled.stage.max_offsets_per_trigger,
+            whole=self._compiled.whole,
         )
         planned = self._compiled.planned(stream)
         self._planned = planned is not None

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from waybill_shared.contract.driver import SparkPlace
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem, SqlGuard
+from waybill_spark.driver.jvm import AVRO_LIMITS
 from waybill_spark.driver.session import open_session
 
 STANDALONE: Final = "spark://"
@@ -59,6 +60,7 @@ def cluster_conf(place: SparkPlace, jars: Path, properties: Mapping[str, str]) -
         "spark.driver.blockManager.port": port,
         "spark.cores.max": str(place.cores_max),
         "spark.executor.memory": place.executor_memory,
+        "spark.executor.extraJavaOptions": " ".join(AVRO_LIMITS),
         "spark.jars": ",".join(map(str, _shipped(jars))),
     }
 

@@ -3,7 +3,7 @@
 Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -17,12 +17,13 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Stage
 from waybill_spark.dead_letters.records import BuriedRecord, RawRecord
-from waybill_spark.driver.decode import DecodedInput, decode
+from waybill_spark.driver.decode import decode
 from waybill_spark.driver.failures import naming_values
 from waybill_spark.driver.ignored import Ignored
+from waybill_spark.driver.inputs import DecodedInput, decoded_input
 from waybill_spark.driver.judging import Seen, counted, look, remember, unjudged
 from waybill_spark.driver.reasons import death_of
-from waybill_spark.driver.rules import decoded_input, wrong_rules
+from waybill_spark.driver.rules import wrong_rules
 from waybill_spark.driver.schemas import schema_for
 from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.driver.stand_ins import stand_in
@@ -104,6 +105,11 @@ class CompiledStage:
         (source,) = (each for each in self.inputs if each.topic == record.topic)
         return BuriedRecord(record=record, death=death_of(record.value, verdict, source))
 
+    @property
+    def whole(self) -> bool:
+        """Whether an input takes more of a record than its value."""
+        return any(source.format == "raw" for source in self.inputs)
+
     def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
         """Each kind of plan once: the check has seen another one than those that run."""
         if what not in self._judged:
@@ -166,24 +172,31 @@ def compile_stages(
 ) -> tuple[tuple[CompiledStage, ...], tuple[Problem, ...]]:
     """The stages that are good, and what is wrong with others. Of those that read what a refused
     one writes nothing is known."""
-    columns = {i.name: i.columns for i in manifest.inputs}
+    readable = {source.name: decoded_input(source) for source in manifest.inputs}
     topics = manifest.topics()
     compiled: list[CompiledStage] = []
     problems: list[Problem] = [*wrong_rules(spark, manifest, lists)]
     for stage in manifest.stages_in_order():
         at = manifest.stages.index(stage)
-        if not columns.keys() >= set(stage.inputs):
+        if not readable.keys() >= set(stage.inputs):
             problems += _wrong_texts(spark, stage, at, lists)
             continue
-        inputs = tuple(
-            decoded_input(manifest, name, topics[name], columns[name]) for name in stage.inputs
-        )
+        inputs = tuple(readable[name] for name in stage.inputs)
         try:
             compiled.append(_compile_stage(spark, stage, at, inputs, lists))
-            columns |= compiled[-1].columns
+            readable |= _fed(compiled[-1], topics)
         except UserError as error:
             problems += error.problems
     return tuple(compiled), tuple(problems)
+
+
+def _fed(stage: CompiledStage, topics: Mapping[str, str]) -> dict[str, DecodedInput]:
+    """What later stages may read of it."""
+    return {
+        name: DecodedInput(name=name, topic=topics[name], columns=columns, own_output=True)
+        for name, columns in stage.columns.items()
+        if name in topics
+    }
 
 
 def _compile_stage(

@@ -8,11 +8,12 @@ from typing import Any, Literal
 from py4j.java_gateway import JavaObject
 
 from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.manifest.columns import parse_columns, unknown_field
+from waybill_shared.contract.manifest.columns import unknown_field
 from waybill_shared.contract.words import DeadReason
 from waybill_spark.dead_letters.records import Doomed
-from waybill_spark.driver.decode import DecodedInput, counted_as, observation
+from waybill_spark.driver.decode import counted_as, observation
 from waybill_spark.driver.ignored import Ignored
+from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.sizes import RecordSizes
 
 
@@ -120,7 +121,7 @@ def remember(
 
 
 def _warnings(source: DecodedInput, names: Sequence[str]) -> Iterator[str]:
-    columns = parse_columns(source.columns) if names else ()
+    columns = source.parsed_columns() if names else ()
     for name in names:
         warning = unknown_field(columns, {name: None})
         if warning is not None:

@@ -36,6 +36,14 @@ OPENS: Final = (
 )  # fmt: skip
 
 
+AVRO_LIMITS: Final = (
+    "-Dorg.apache.avro.limits.bytes.maxLength=67108864",
+    "-Dorg.apache.avro.limits.string.maxLength=67108864",
+    "-Dorg.apache.avro.limits.collectionItems.maxLength=4194304",
+)
+"""A value says how long it is before it comes: without these, five bytes could take all memory."""
+
+
 class JvmFailed(Retryable):
     """Spark's JVM did not start."""
 
@@ -154,6 +162,7 @@ def _command(options: JvmOptions, conf: Mapping[str, str], recording: Path | Non
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Dorg.apache.kafka.automatic.config.providers=none",
+        *AVRO_LIMITS,
         f"-Dlog4j2.configurationFile={options.log4j}",
         # What Spark and its native libraries unpack is not theirs to remove when they are killed.
         f"-Djava.io.tmpdir={options.scratch}",

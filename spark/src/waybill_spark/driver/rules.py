@@ -7,26 +7,10 @@ from pyspark.sql import SparkSession
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_spark.driver.decode import DecodedInput
+from waybill_spark.driver.inputs import decoded_input
 from waybill_spark.driver.stand_ins import stand_in
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.predicates import refuse_no_predicate
-
-
-def decoded_input(manifest: Manifest, name: str, topic: str, columns: str) -> DecodedInput:
-    """What a stage reads by this name: an input, or what another stage writes."""
-    source = manifest.input(name)
-    if source is None:
-        return DecodedInput(name=name, topic=topic, columns=columns, own_output=True)
-    return DecodedInput(
-        name=name,
-        topic=topic,
-        columns=columns,
-        own_output=False,
-        strict=source.on_unknown_field == "refuse",
-        on_malformed=source.on_malformed,
-        rules=source.expectations,
-    )
 
 
 def wrong_rules(spark: SparkSession, manifest: Manifest, lists: Allowed) -> Iterator[Problem]:
@@ -35,9 +19,7 @@ def wrong_rules(spark: SparkSession, manifest: Manifest, lists: Allowed) -> Iter
     for number, source in enumerate(manifest.inputs):
         if not source.expectations:
             continue
-        frame = stand_in(
-            session, decoded_input(manifest, source.name, source.kafka.topic, source.columns)
-        )
+        frame = stand_in(session, decoded_input(source))
         for at, rule in enumerate(source.expectations):
             path = f"inputs.{number}.expectations.{at}.expect"
             try:

@@ -15,6 +15,8 @@ from waybill_spark.dead_letters.records import Without
 
 EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
 COLUMNS: Final = ("topic", "partition", "offset", "value")
+MORE_COLUMNS: Final = ("key", "headers", "timestamp")
+"""Only where they are asked for: Kafka's records become larger by them."""
 # Spark's own two minutes hold a batch whose records will never come: of a topic that was deleted.
 POLL_TIMEOUT_MS: Final = "30000"
 FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits
@@ -28,6 +30,7 @@ def read_topics(
     partitions: Mapping[str, TopicIdentity],
     starts: Vector,
     offsets_max: int,
+    whole: bool = False,
 ) -> DataFrame:
     """One stream over `topics` (name → id); `starts` only counts while there is no checkpoint."""
     offsets = {
@@ -43,12 +46,15 @@ def read_topics(
         .option("subscribe", ",".join(sorted(topics)))
         .option("startingOffsets", json.dumps(offsets))
         .option("maxOffsetsPerTrigger", str(offsets_max))
+        .option("includeHeaders", str(whole).lower())
         .load()
-        .select(*COLUMNS)
+        .select(*columns(whole))
     )
 
 
-def read_ranges(spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...]) -> DataFrame:
+def read_ranges(
+    spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...], *, whole: bool = False
+) -> DataFrame:
     """Exactly these records, once."""
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -62,9 +68,14 @@ def read_ranges(spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...]) ->
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", json.dumps(starts))
         .option("endingOffsets", json.dumps(ends))
+        .option("includeHeaders", str(whole).lower())
         .load()
-        .select(*COLUMNS)
+        .select(*columns(whole))
     )
+
+
+def columns(whole: bool) -> tuple[str, ...]:
+    return (*COLUMNS, *MORE_COLUMNS) if whole else COLUMNS
 
 
 def leave_out(raw: DataFrame, without: Without) -> DataFrame:

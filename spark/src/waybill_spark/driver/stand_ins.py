@@ -6,9 +6,13 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from waybill_spark.driver.decode import DecodedInput, decode
+from waybill_spark.driver.decode import decode
+from waybill_spark.driver.inputs import DecodedInput
 
-RAW_COLUMNS: Final = "topic STRING, partition INT, offset BIGINT, value BINARY"
+RAW_DDL: Final = (
+    "topic STRING, partition INT, offset BIGINT, key BINARY, value BINARY,"
+    " headers ARRAY<STRUCT<key: STRING, value: BINARY>>, timestamp TIMESTAMP"
+)
 
 
 def stand_in(spark: SparkSession, source: DecodedInput) -> DataFrame:
@@ -22,5 +26,5 @@ def stand_in(spark: SparkSession, source: DecodedInput) -> DataFrame:
 def _streaming_raw(spark: SparkSession) -> DataFrame:
     """Raw records that need no Kafka."""
     rate = spark.readStream.format("rate").load()
-    fields = [field.strip().split(" ") for field in RAW_COLUMNS.split(",")]
-    return rate.select(*(F.lit(None).cast(kind).alias(name) for name, kind in fields))
+    empty = F.from_json(F.lit("{}"), RAW_DDL).alias("raw")
+    return rate.select(empty).select("raw.*")

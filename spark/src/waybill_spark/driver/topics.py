@@ -40,6 +40,7 @@ class TopicSource:
         sizes: RecordSizes,
         bytes_max: int,
         absent_s: float,
+        whole: bool = False,
     ) -> None:
         self._admin = admin
         self._to_rows = to_rows
@@ -50,6 +51,7 @@ class TopicSource:
         self._sizes = sizes
         self._bytes_max = bytes_max
         self._absent_s = absent_s
+        self._whole = whole
 
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
         return sure_ids(self._admin, wanted, absent_s=self._absent_s)
@@ -80,7 +82,7 @@ class TopicSource:
         return pieces
 
     def read(self, ranges: Ranges, without: Without = NOTHING) -> BatchRows:
-        raw = read_ranges(self._spark, self._kafka, ranges)
+        raw = read_ranges(self._spark, self._kafka, ranges, whole=self._whole)
         return self._to_rows(leave_out(raw, without))
 
     def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:

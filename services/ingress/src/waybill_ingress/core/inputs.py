@@ -3,9 +3,14 @@
 from functools import lru_cache
 
 from waybill_ingress.core.rows import RowRule
+from waybill_ingress.core.written.avro_records import AvroRecords
+from waybill_ingress.core.written.csv_records import CsvRecords
+from waybill_ingress.core.written.form import RecordForm
+from waybill_ingress.core.written.raw_records import RawRecords
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
-from waybill_shared.contract.manifest.columns import parse_columns
+from waybill_shared.contract.formats.csv_lines import CsvForm
+from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
@@ -16,12 +21,25 @@ def row_rules(manifest: str) -> dict[str, RowRule]:
     """By input name. The manifest has been checked before it came into a PipelineRecord."""
     return {
         source.name: RowRule(
-            columns=parse_columns(source.columns),
+            columns=source.parsed_columns(),
             key=source.key,
             strict=source.on_unknown_field == "refuse",
+            form=_form_of(source),
         )
         for source in parse_manifest(manifest).inputs
     }
+
+
+def _form_of(source: Input) -> RecordForm | None:
+    match source.format:
+        case "csv":
+            return CsvRecords(source.csv or CsvForm(), source.parsed_columns())
+        case "avro":
+            return AvroRecords(source.avro_schema or {})
+        case "raw":
+            return RawRecords()
+        case _:
+            return None
 
 
 def find_input(record: PipelineRecord, name: str) -> InputDefinition:

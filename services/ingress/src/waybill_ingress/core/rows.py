@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from waybill_ingress.core.scanning import deeper
+from waybill_ingress.core.written.form import RecordForm
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import Column, refusal, unknown_field
 from waybill_shared.contract.problems import Slug
@@ -33,12 +34,14 @@ TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 class RowRule:
     """What one input takes: its columns, and the column that is the key.
 
-    `strict`: a field that is no column is refused.
+    `strict`: a field that is no column is refused. `form`: of its records in Kafka; None is JSON,
+    and what was sent is kept.
     """
 
     columns: tuple[Column, ...]
     key: str | None
     strict: bool = False
+    form: RecordForm | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +144,32 @@ class RowReader:
         if reason is None and self.rule.key is not None:
             assert isinstance(value, dict)
             key, reason = _key_of(value, self.rule.key, raw)
+        if reason is None and self.rule.form is not None:
+            assert isinstance(value, dict)
+            try:
+                raw = self.rule.form.made_of(value)
+            except ValueError as error:
+                reason = str(error)
+        self.take_checked(raw, key, reason)
+
+    def take_made(self, raw: bytes, key: bytes | None) -> None:
+        """JSON that was made of values which the columns take."""
+        if self.rule.form is None:
+            self.take_checked(raw, key)
+        else:
+            self.take_line(raw)
+
+    def take_record(self, raw: bytes, key: bytes | None) -> None:
+        """A record as it is to stand in Kafka."""
+        reason: str | None = None
+        if self.rule.form is None or len(raw) > self.limits.record_bytes_max:
+            self.take_line(raw, key)
+            return
+        try:
+            own = self.rule.form.key_of(raw, self.rule.key)
+            key = key if self.rule.key is None else own
+        except ValueError as error:
+            reason = str(error)
         self.take_checked(raw, key, reason)
 
     def take_checked(self, raw: bytes, key: bytes | None, reason: str | None = None) -> None:

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
-from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_shared.contract.manifest.model import (
     DeadLetterSettings,
     Expectation,
@@ -22,6 +20,7 @@ from waybill_shared.contract.words import LossReason
 
 GOES_ON: Final = "goes on where it stands"
 LOST: Final = f"older tokens that it has not processed end lost, {LossReason.SINK_REMOVED}"
+READ_SO: Final = "records that are processed from now on are read so"
 OPENING, CLOSING, QUOTE = "<(", ">)", "`"
 
 Effect = Literal["", "writes_again", "loses"]
@@ -103,10 +102,11 @@ def _inputs(before: Iterable[Input], now: Iterable[Input]) -> Iterator[Change]:
 
 
 def _input(old: Input, now: Input) -> Iterator[Change]:
-    said = [
-        f"{text}; records that are processed from now on are read so"
-        for text in _column_texts(_declared(old.columns), _declared(now.columns))
-    ]
+    said = [f"{text}; {READ_SO}" for text in _column_texts(_declared(old), _declared(now))]
+    if old.format != now.format:
+        said.append(f"format is {now.format}, was {old.format}; {READ_SO}")
+    elif (old.csv, old.avro_schema) != (now.csv, now.avro_schema):
+        said.append(f"how its {now.format} is written changed; {READ_SO}")
     if old.kafka.topic != now.kafka.topic:
         said.append(f"reads topic {now.kafka.topic}, was {old.kafka.topic}")
     if old.key != now.key:
@@ -144,14 +144,11 @@ def _rule_texts(old: Sequence[Expectation], now: Sequence[Expectation]) -> Itera
         yield "order of rules changed"
 
 
-def _declared(columns: str) -> dict[str, str]:
-    try:
-        return {
-            each.name: f"{each.type} NOT NULL" if each.required else each.type
-            for each in parse_columns(columns)
-        }
-    except UserError:
-        return {}
+def _declared(source: Input) -> dict[str, str]:
+    return {
+        each.name: f"{each.type} NOT NULL" if each.required else each.type
+        for each in source.parsed_columns()
+    }
 
 
 def _stages(

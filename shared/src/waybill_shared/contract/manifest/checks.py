@@ -1,17 +1,37 @@
 """What is wrong with a manifest beyond its form: names, topics, views, cycles."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.columns import parse_columns
+from waybill_shared.contract.manifest.columns import NESTED, Column
 from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
-from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.model import RAW_COLUMNS, Input, Manifest
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import DeadReason
 
 Located = tuple[Path, Problem]
+NEEDED: Final = {"json": "schema", "csv": "schema", "avro": "avroSchema"}
+FORMAT_EXAMPLES: Final = {
+    "schema": '"order_id BIGINT, amount DOUBLE"',
+    "avroSchema": "{type: record, name: order, fields: [{name: order_id, type: long}]}",
+}
+GOES_WITH: Final = {
+    "schema": ("json", "csv"),
+    "csv": ("csv",),
+    "avroSchema": ("avro",),
+    "key": ("json", "csv", "avro"),
+    "onMalformed": ("json", "csv", "avro"),
+    "onUnknownField": ("json", "csv", "avro"),
+}
+WITHOUT: Final = {
+    ("schema", "avro"): "leave it out: the fields of avroSchema are the columns",
+    ("schema", "raw"): f"leave it out: the columns are {RAW_COLUMNS}",
+    ("key", "raw"): "leave it out: over HTTP the key is the parameter `key` of the request",
+    ("onMalformed", "raw"): "leave it out: any bytes are a raw record",
+}
 SHARED = "inputs and sinks share one space of names; so do the inputs and steps of a stage"
 
 
@@ -39,19 +59,47 @@ def own_topic_problem(topic: str, reserved: str | None) -> Problem | None:
     return None
 
 
-def _schema_problems(manifest: Manifest) -> list[Located]:
-    found: list[Located] = []
+def _schema_problems(manifest: Manifest) -> Iterator[Located]:
     for i, source in enumerate(manifest.inputs):
-        try:
-            names = [column.name for column in parse_columns(source.columns)]
-        except UserError as error:
-            found += [(("inputs", i, "schema"), problem) for problem in error.problems]
+        here = ("inputs", i)
+        misplaced = [*_misplaced_keys(source)]
+        yield from (((*here, key), problem) for key, problem in misplaced)
+        if misplaced:
             continue
+        at = (*here, "avroSchema" if source.format == "avro" else "schema")
+        try:
+            columns = source.parsed_columns()
+        except UserError as error:
+            yield from ((at, problem) for problem in error.problems)
+            continue
+        yield from ((at, problem) for problem in _no_fields(source, columns))
+        names = [column.name for column in columns]
         if source.key is not None and source.key not in names:
             message = f"key {source.key!r} is not a column"
             hint = hint_of_names(source.key, names, "columns")
-            found.append((("inputs", i, "key"), Problem(message=message, hint=hint)))
-    return found
+            yield (*here, "key"), Problem(message=message, hint=hint)
+
+
+def _misplaced_keys(source: Input) -> Iterator[tuple[str, Problem]]:
+    """Keys that the format needs and does not have, or that do not go with it."""
+    given = source.model_dump(by_alias=True, exclude_unset=True)
+    needed = NEEDED.get(source.format)
+    if needed is not None and given.get(needed) is None:
+        message = f"{needed!r} is missing: an input of format {source.format} has one"
+        hint = f"for example {needed}: {FORMAT_EXAMPLES[needed]}"
+        yield needed, Problem(message=message, hint=hint)
+    for key, formats in GOES_WITH.items():
+        if key in given and source.format not in formats:
+            message = f"{key!r} does not go with format {source.format}"
+            hint = WITHOUT.get((key, source.format), f"it goes with {', '.join(formats)}")
+            yield key, Problem(message=message, hint=hint)
+
+
+def _no_fields(source: Input, columns: Iterable[Column]) -> Iterator[Problem]:
+    for column in columns if source.format == "csv" else ():
+        if column.type.startswith(tuple(NESTED)):
+            message = f"column {column.name!r}: a field of CSV is no {column.type.split('<')[0]}"
+            yield Problem(message=message, hint="take STRING, or another format")
 
 
 def _name_problems(manifest: Manifest) -> list[Located]:

@@ -1,43 +1,22 @@
-"""Column types of an input: their text form and which JSON values they take.
-
-The stage decodes with Spark's `from_json`; this mirrors what it takes there (options in
-`FROM_JSON_OPTIONS`), so that ingress refuses what would stop a stage. `tests/accepted_values.yaml`
-is the table that both are held against.
-"""
+"""Columns of an input: their text form, and which rows they take."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.values import (
+    SIMPLE,
+    JsonValue,
+    ValueCheck,
+    decimal,
+    kind_of,
+    take_binary,
+)
 from waybill_shared.contract.suggestions import nearest
 
-JsonValue = object
-ValueCheck = Callable[[JsonValue], str | None]
-"""None when the value is taken, else why not."""
-
-FROM_JSON_OPTIONS: Final = {
-    "mode": "PERMISSIVE",
-    "allowNonNumericNumbers": "false",
-    "allowSingleQuotes": "false",
-    "dateFormat": "yyyy-MM-dd",
-    "timestampFormat": "yyyy-MM-dd[' ']['T']HH:mm:ss[.SSSSSSSSS][XXX]",
-}
-TIMESTAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d) ?T?([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?", re.ASCII
-)
-DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-NUMERIC = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-EPOCH_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999, as in the text form
-DOUBLE_LIMIT = Decimal(2**1024 - 2**970)  # from here on the nearest number is Infinity
-FLOAT_LIMIT = Decimal(2**128 - 2**103)
-DECIMAL_CONTEXT = Context(prec=39, Emax=MAX_EMAX, Emin=MIN_EMIN)  # 38 digits and a carry
-EXPONENT_MAX = 9_999  # Spark takes ten seconds to round 1e-9999999
-OFFSET_HOURS_MAX = 18
 DEPTH_MAX = 16
 NUMBER_DIGITS_MAX = 4
 COLUMN_HINT = "a column is a name, a space and a type, as in `amount DOUBLE`"
@@ -57,15 +36,18 @@ class Column:
     required: bool = False
 
 
-def parse_columns(ddl: str) -> tuple[Column, ...]:
-    """The columns of `name TYPE, name TYPE, …`; UserError with the column in the text if not."""
-    return _Parser(ddl).columns()
+def parse_columns(ddl: str, *, binary: bool = False) -> tuple[Column, ...]:
+    """The columns of `name TYPE, name TYPE, …`; UserError with the column in the text if not.
+
+    `binary`: of formats that have bytes; in JSON these are base64.
+    """
+    return _Parser(ddl, {**SIMPLE, "BINARY": take_binary} if binary else SIMPLE).columns()
 
 
 def refusal(columns: tuple[Column, ...], row: JsonValue) -> str | None:
     """Why `row` (floats parsed as Decimal) is not a record of these columns; None if it is."""
     if not isinstance(row, dict):
-        return f"a record is a JSON object, this is {_kind(row)}"
+        return f"a record is a JSON object, this is {kind_of(row)}"
     for column in columns:
         value = row.get(column.name)
         reason = column.check(value) if value is not None else _absent(column, row)
@@ -92,122 +74,10 @@ def _absent(column: Column, row: Mapping[str, JsonValue]) -> str | None:
     return f"is {'null' if column.name in row else 'missing'}, and the column is NOT NULL"
 
 
-def _kind(value: JsonValue) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return f"the string {value[:40]!r}"
-        case int() | Decimal():
-            return f"the number {value!s:.40}"
-        case list():
-            return "an array"
-        case _:
-            return "an object"
-
-
-def _integer(name: str, bits: int) -> ValueCheck:
-    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-
-    def check(value: JsonValue) -> str | None:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return f"{name} takes a whole number, this is {_kind(value)}"
-        if low <= value <= high:
-            return None
-        return f"{name} takes {low} to {high}, this is {value!s:.40}"
-
-    return check
-
-
-def _boolean(value: JsonValue) -> str | None:
-    return (
-        None if isinstance(value, bool) else f"BOOLEAN takes true or false, this is {_kind(value)}"
-    )
-
-
-def _floating(name: str, limit: Decimal) -> ValueCheck:
-    def check(value: JsonValue) -> str | None:
-        if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            return f"{name} takes a number, this is {_kind(value)}"
-        # Spark would store Infinity and say nothing.
-        fits = Decimal(value).copy_abs() < limit
-        return None if fits else f"{name} is too small for {_kind(value)}"
-
-    return check
-
-
-def _string(value: JsonValue) -> str | None:
-    """Spark keeps a value of another kind as text, a fraction as the nearest double's."""
-    if not isinstance(value, str) or value.isascii():
-        return None
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return "STRING takes Unicode text, this has half of a surrogate pair"
-    return None
-
-
-def _date(value: JsonValue) -> str | None:
-    if isinstance(value, str) and DATE.fullmatch(value) and _calendar_day(value):
-        return None
-    return f'DATE takes "2026-11-21", this is {_kind(value)}'
-
-
-def _calendar_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _timestamp(value: JsonValue) -> str | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value in EPOCH_SECONDS:
-            return None
-        return (
-            f"TIMESTAMP takes seconds since the epoch, {value!s:.40} is outside the years 1 to 9999"
-        )
-    found = TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
-    if found is not None and _calendar_day(found[1]) and _offset_in_range(found[4]):
-        return None
-    return f'TIMESTAMP takes "2026-11-21T09:00:00Z", this is {_kind(value)}'
-
-
-def _offset_in_range(zone: str | None) -> bool:
-    if zone is None or zone == "Z":
-        return True
-    hours, minutes = int(zone[1:3]), int(zone[4:6])
-    return minutes < 60 and hours * 60 + minutes <= OFFSET_HOURS_MAX * 60
-
-
-def _decimal(precision: int, scale: int) -> ValueCheck:
-    unit = Decimal(1).scaleb(-scale)
-    limit = Decimal(10) ** (precision - scale)
-
-    def check(value: JsonValue) -> str | None:
-        if isinstance(value, str) and NUMERIC.fullmatch(value):
-            value = Decimal(value)
-        if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            return f"DECIMAL({precision},{scale}) takes a number, this is {_kind(value)}"
-        number = Decimal(value)
-        # Compared before it is rounded: rounding 1e999999 would write out a million digits.
-        fits = (
-            abs(number.adjusted()) <= EXPONENT_MAX
-            and number.copy_abs() < limit
-            and number.quantize(unit, ROUND_HALF_UP, DECIMAL_CONTEXT).copy_abs() < limit
-        )
-        return None if fits else f"{value!s:.40} does not fit DECIMAL({precision},{scale})"
-
-    return check
-
-
 def _array(element: ValueCheck) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if not isinstance(value, list):
-            return f"ARRAY takes an array, this is {_kind(value)}"
+            return f"ARRAY takes an array, this is {kind_of(value)}"
         reasons = (element(item) for item in value if item is not None)
         return next((reason for reason in reasons if reason), None)
 
@@ -217,7 +87,7 @@ def _array(element: ValueCheck) -> ValueCheck:
 def _map(element: ValueCheck) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if not isinstance(value, dict):
-            return f"MAP takes an object, this is {_kind(value)}"
+            return f"MAP takes an object, this is {kind_of(value)}"
         reasons = (element(item) for item in value.values() if item is not None)
         return next((reason for reason in reasons if reason), None)
 
@@ -227,24 +97,12 @@ def _map(element: ValueCheck) -> ValueCheck:
 def _struct(columns: tuple[Column, ...]) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if not isinstance(value, dict):
-            return f"STRUCT takes an object, this is {_kind(value)}"
+            return f"STRUCT takes an object, this is {kind_of(value)}"
         return refusal(columns, value)
 
     return check
 
 
-SIMPLE: Final[dict[str, ValueCheck]] = {
-    "BOOLEAN": _boolean,
-    "INT": _integer("INT", 32),
-    "INTEGER": _integer("INT", 32),
-    "BIGINT": _integer("BIGINT", 64),
-    "LONG": _integer("BIGINT", 64),
-    "FLOAT": _floating("FLOAT", FLOAT_LIMIT),
-    "DOUBLE": _floating("DOUBLE", DOUBLE_LIMIT),
-    "STRING": _string,
-    "DATE": _date,
-    "TIMESTAMP": _timestamp,
-}
 OTHER_NAMES: Final = {
     "STRING": ("VARCHAR", "CHAR", "NVARCHAR", "TEXT", "STR", "UUID", "JSON", "ENUM"),
     "INT": ("SMALLINT", "TINYINT", "SHORT", "BYTE", "INT32"),
@@ -272,8 +130,9 @@ def _type_hint(name: str) -> str:
 class _Parser:
     """Recursive descent over a column list; `at` is where the next word begins."""
 
-    def __init__(self, ddl: str) -> None:
+    def __init__(self, ddl: str, simple: Mapping[str, ValueCheck]) -> None:
         self.ddl = ddl
+        self.simple = simple
         self.at = 0
 
     def columns(self) -> tuple[Column, ...]:
@@ -305,8 +164,8 @@ class _Parser:
             raise self._error(f"types nest deeper than {DEPTH_MAX}")
         before = self.at
         name = self._word("a type", COLUMN_HINT).upper()
-        if name in SIMPLE:
-            return SIMPLE[name]
+        if name in self.simple:
+            return self.simple[name]
         if name == "DECIMAL":
             return self._decimal()
         if name not in NESTED:
@@ -340,7 +199,7 @@ class _Parser:
 
     def _decimal(self) -> ValueCheck:
         if self._peek() != "(":
-            return _decimal(10, 0)
+            return decimal(10, 0)
         before = self.at
         self._expect("(")
         precision, scale = self._number(), 0
@@ -354,7 +213,7 @@ class _Parser:
                 at=before,
                 hint="at most 38 digits, and no more of them behind the point than in all",
             )
-        return _decimal(precision, scale)
+        return decimal(precision, scale)
 
     def _number(self) -> int:
         word = self._word("a number")

@@ -7,6 +7,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.formats.csv_lines import CsvForm
+from waybill_shared.contract.manifest.checks import FORMAT_EXAMPLES
 from waybill_shared.contract.manifest.document import Document, Path
 from waybill_shared.contract.manifest.fields import IN_WORDS
 from waybill_shared.contract.manifest.model import (
@@ -33,7 +35,9 @@ EXAMPLES: Final = {
     "trigger": "{processingTime: 5 seconds}",
     "kafka": "{topic: orders}",
     "iceberg": "{table: raw.orders}",
-    "schema": '"order_id BIGINT, amount DOUBLE"',
+    **FORMAT_EXAMPLES,
+    "csv": "{delimiter: tab}",
+    "nullText": '"NULL"',
     "expectations": "[{name: positive, expect: amount > 0}]",
     "expect": "amount > 0",
     "deadLetter": "{budget: 100 per 1 minute}",
@@ -164,6 +168,7 @@ WORDS: Final[dict[str, Callable[[Path, Item], Told]]] = {
     "literal_error": _choice,
     "tuple_type": _list,
     "model_type": _mapping,
+    "dict_type": _mapping,
     "string_type": _text,
     "int_type": _whole,
     "int_parsing": _whole,
@@ -198,7 +203,7 @@ def _kind(item: Item) -> str:
 def _model_at(path: Path) -> type[BaseModel]:
     models: dict[str, type[BaseModel]] = {
         "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,
-        "expectations": Expectation, "deadLetter": DeadLetterSettings,
+        "expectations": Expectation, "deadLetter": DeadLetterSettings, "csv": CsvForm,
     }  # fmt: skip
     found: type[BaseModel] = Manifest
     for part in path:

@@ -4,8 +4,10 @@ import re
 from typing import Annotated, Literal
 
 from pydantic import (
+    ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    JsonValue,
     SerializeAsAny,
     ValidationError,
     ValidationInfo,
@@ -16,10 +18,24 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails
 
+from waybill_shared.contract.formats.avro_schemas import columns_of
+from waybill_shared.contract.formats.csv_lines import CsvForm
+from waybill_shared.contract.manifest.columns import Column, parse_columns
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
 from waybill_shared.contract.manifest.sinks import KINDS, SinkSettings
 
 SCHEMA_CHARACTERS_MAX = 20_000  # of the columns of an input
+KEYS_BY_FORMAT: JsonValue = [
+    {
+        "if": {"properties": {"format": {"enum": ["json", "csv"]}}},
+        "then": {"required": ["schema"]},
+    },
+    {
+        "if": {"properties": {"format": {"const": "avro"}}, "required": ["format"]},
+        "then": {"required": ["avroSchema"]},
+    },
+]
+RAW_COLUMNS = "key BINARY, value BINARY, headers MAP<STRING,BINARY>, timestamp TIMESTAMP"
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
 SINK_KEYS = ("name", "from")  # beside its kind
 MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000}
@@ -81,15 +97,38 @@ class DeadLetterSettings(Strict):
 
 
 class Input(Strict):
+    """`format`: of its records in Kafka. `checks` sees to it that the keys go with it."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": KEYS_BY_FORMAT})
+
     name: Name
     kafka: KafkaInput
-    format: Literal["json"] = "json"
-    columns: str = Field(alias="schema", min_length=1, max_length=SCHEMA_CHARACTERS_MAX)
+    format: Literal["json", "csv", "avro", "raw"] = "json"
+    declared: str | None = Field(
+        default=None, alias="schema", min_length=1, max_length=SCHEMA_CHARACTERS_MAX
+    )
+    csv: CsvForm | None = None
+    avro_schema: dict[str, JsonValue] | None = None
     key: str | None = None
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)
     on_unknown_field: Literal["ignore", "refuse"] = "ignore"
+
+    @property
+    def columns(self) -> str:
+        """As the text of a schema; UserError if `avroSchema` is none."""
+        match self.format:
+            case "avro":
+                return columns_of(self.avro_schema or {})
+            case "raw":
+                return RAW_COLUMNS
+            case _:
+                return self.declared or ""
+
+    def parsed_columns(self) -> tuple[Column, ...]:
+        """UserError if the text of `schema` is none."""
+        return parse_columns(self.columns, binary=self.format in ("avro", "raw"))
 
 
 class Step(Strict):

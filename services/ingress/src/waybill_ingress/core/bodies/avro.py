@@ -6,20 +6,21 @@ The blocks are taken apart here and not by the library, which unpacks one of any
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from io import BytesIO
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import fastavro
-from fastavro.read import LOGICAL_READERS
+from fastavro.read import SchemaResolutionError
 from fastavro.types import Schema
 
 from waybill_ingress.core.rows import RowReader, row_refusal
+from waybill_ingress.core.written.avro_records import AvroRecords
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.manifest.columns import DECIMAL_CONTEXT
+from waybill_shared.contract.formats.avro_schemas import PARSED_MARK
+from waybill_shared.contract.formats.avro_values import NoValue
 from waybill_shared.contract.problems import Slug
 
 MAGIC: Final = b"Obj\x01"
@@ -30,12 +31,10 @@ FREE_BYTES: Final = 100_000  # of a block may be packed as well as it can be
 RATIO_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 1_000_000
 DEPTH_MAX: Final = 64
-DECIMAL_BYTES_MAX: Final = 64  # columns take 38 digits, which are 16 bytes
 VARINT_BYTES_MAX: Final = 10
 RAW_DEFLATE: Final = -15
 CHECK_SUM_BYTES: Final = 4  # which some writers leave behind
 PRIMITIVES: Final = {"boolean", "int", "long", "float", "double", "bytes", "string"}
-PARSED_MARK: Final = "__"  # names of the library: what says of itself that it was checked
 NO_COLUMN: Final = ("timestamp-nanos", "local-timestamp-nanos")
 
 
@@ -57,9 +56,13 @@ def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
 
 def _take_block(count: int, data: bytes, schema: Schema, rows: RowReader, block: int) -> None:
     values = BytesIO(data)
+    form = rows.rule.form
+    wanted = form.schema if isinstance(form, AvroRecords) else None
     for _ in range(count):
         try:
-            record = fastavro.schemaless_reader(values, schema, None)
+            record = fastavro.schemaless_reader(values, schema, wanted)
+        except SchemaResolutionError as error:
+            raise _unreadable(error) from error
         except Exception as error:
             raise _wrong(f"block {block} is not what its schema says") from error
         _take(record, rows)
@@ -68,6 +71,9 @@ def _take_block(count: int, data: bytes, schema: Schema, rows: RowReader, block:
 
 
 def _take(record: object, rows: RowReader) -> None:
+    if isinstance(rows.rule.form, AvroRecords):
+        _take_value(record, rows, rows.rule.form)
+        return
     try:
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_plain)
         raw = text.encode()
@@ -77,11 +83,14 @@ def _take(record: object, rows: RowReader) -> None:
     rows.take_line(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class _NoValue:
-    """Of a logical type, where its bytes stand for none."""
-
-    reason: str
+def _take_value(record: object, rows: RowReader, form: AvroRecords) -> None:
+    """For an input of Avro: read by its schema, and written so."""
+    try:
+        raw, key = form.taken(record, rows.rule.key)
+    except ValueError as error:
+        rows.reject(str(error))
+    else:
+        rows.take_checked(raw, key)
 
 
 def _plain(value: object) -> object:
@@ -93,41 +102,11 @@ def _plain(value: object) -> object:
             return value.isoformat()
         case Decimal() | UUID():
             return str(value)  # with all its digits, as a DECIMAL column takes it
-        case _NoValue(reason):
+        case NoValue(reason):
             raise TypeError(reason)
         case _:
             kind = "bytes" if isinstance(value, bytes) else type(value).__name__
             raise TypeError(f"a value of Avro's type {kind} is taken by no column")
-
-
-def _decimal(
-    value: bytes, written: Mapping[str, int] | None, _: object = None
-) -> Decimal | _NoValue:
-    """Of few bytes only: to make many of them a number takes hours."""
-    if len(value) > DECIMAL_BYTES_MAX:
-        return _NoValue(f"a decimal has {len(value)} bytes, {DECIMAL_BYTES_MAX} is the most")
-    digits = int.from_bytes(value, "big", signed=True)
-    try:
-        return Decimal(digits).scaleb(-(written or {}).get("scale", 0), DECIMAL_CONTEXT)
-    except (ArithmeticError, ValueError):
-        return _NoValue("a decimal has a scale beyond all bounds")
-
-
-def _careful(kind: str, read: Callable[..., object]) -> Callable[..., object]:
-    def careful(*given: object) -> object:
-        try:
-            return read(*given)
-        except (ArithmeticError, ValueError, TypeError):
-            return _NoValue(f"a value of Avro's {kind} is out of its range")
-
-    return careful
-
-
-OF_TIME: Final = ("int-date", "long-timestamp-millis", "long-timestamp-micros")
-for _kind in (*OF_TIME, "long-local-timestamp-millis", "long-local-timestamp-micros"):
-    LOGICAL_READERS[_kind] = _careful(_kind.partition("-")[2], LOGICAL_READERS[_kind])
-LOGICAL_READERS["string-uuid"] = lambda text, *_: text  # as it was sent
-LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = _decimal
 
 
 class _Source:
@@ -239,6 +218,14 @@ def _check(schema: Schema, rows: RowReader) -> int:
     may be."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _wrong("its schema is not that of a record")
+    if not isinstance(rows.rule.form, AvroRecords):  # else Avro itself says what goes together
+        _refuse_lacking(schema, rows)
+    types = _Types()
+    types.depth(schema)
+    return NESTED_BYTES_MAX if types.nested else BLOCK_BYTES_MAX
+
+
+def _refuse_lacking(schema: Mapping[str, Any], rows: RowReader) -> None:
     names = {field["name"] for field in schema["fields"]}
     columns = rows.rule.columns
     lacking = [c.name for c in columns if c.required and c.name not in names]
@@ -247,9 +234,6 @@ def _check(schema: Schema, rows: RowReader) -> int:
         reason = f"the writer's schema lacks {', '.join(map(repr, missing)):.300}"
         hint = "columns are fields of the same name, and those that are NOT NULL must be there"
         raise row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
-    types = _Types()
-    types.depth(schema)
-    return NESTED_BYTES_MAX if types.nested else BLOCK_BYTES_MAX
 
 
 class _Types:
@@ -307,6 +291,12 @@ class _Types:
         if name not in self._depths:
             raise _wrong(f"its schema has a type that is not taken: {name!r:.100}")
         return self._depths[name]
+
+
+def _unreadable(error: SchemaResolutionError) -> Refusal:
+    reason = f"the writer's schema cannot be read as the input's avroSchema: {error!s:.300}"
+    hint = "fields that the writer does not have need a default there"
+    return row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
 
 
 def _wrong(reason: str) -> Refusal:

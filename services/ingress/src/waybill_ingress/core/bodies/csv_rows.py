@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Final
 
-from waybill_ingress.core.bodies.csv_values import ToJson, converter
 from waybill_ingress.core.rows import NAME_CHARACTERS_MAX, RowReader, row_refusal
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.formats.csv_values import ToJson, converter
 from waybill_shared.contract.problems import Slug
 
 UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -164,7 +164,7 @@ class _Table:
         if len(raw) > self._rows.limits.record_bytes_max:
             self._rows.reject(f"line {line}: {self._rows.too_long(len(raw))}")
         else:
-            self._rows.take_checked(raw, self._key_of(fields, parts))
+            self._rows.take_made(raw, self._key_of(fields, parts))
 
     def _key_of(self, fields: list[str], parts: list[str]) -> bytes | None:
         """As of a record that is sent as JSON: the text of a string, a number as it is written."""

@@ -13,8 +13,10 @@ from waybill_ingress.core.bodies.packed import ENCODINGS
 from waybill_ingress.core.bodies.raw import read_raw
 from waybill_ingress.core.bodies.values import read_values
 from waybill_ingress.core.rows import RowReader
+from waybill_ingress.core.written.raw_records import RawRecords
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.formats.csv_lines import NAMES, character
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import nearest
 
@@ -22,8 +24,7 @@ Reader = Callable[[Iterable[bytes], RowReader], None]
 """Reads a body to its end; what it raises is of the body as a whole."""
 Parameters = Mapping[str, str]
 
-NAMES: Final = {"tab": "\t", "space": " ", "none": ""}
-"""What cannot be seen in an address, or cannot be there."""
+RAW: Final = "application/octet-stream"
 USUAL: Final = ("utf-8", "utf-16", "iso-8859-1", "iso-8859-15", "windows-1252")
 ENCODINGS_OF_TEXT: Final = frozenset(
     {
@@ -61,7 +62,15 @@ def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
     charset = CHARSET.search(more)
     if charset is not None:
         _of_charset(charset[1], media_type, parameters)
-    return read(parameters)
+    reader = read(parameters)
+    return reader if media_type == RAW else partial(_read_rows, read=reader)
+
+
+def _read_rows(pieces: Iterable[bytes], rows: RowReader, read: Reader) -> None:
+    if isinstance(rows.rule.form, RawRecords):
+        detail = f"the input is raw, so a request is one record: send it as {RAW}"
+        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=[RAW])
+    read(pieces, rows)
 
 
 def _of_charset(charset: str, media_type: str, parameters: dict[str, str]) -> None:
@@ -114,11 +123,14 @@ def _csv(parameters: Parameters) -> Reader:
 
 def _character(parameters: Parameters, name: str, usual: str, *, may_lack: bool = False) -> str:
     text = parameters.get(name, usual)
-    character = NAMES.get(text, text)
-    if len(character) > 1 or character in ("\r", "\n") or not (character or may_lack):
-        hint = f"give one character, or one of {', '.join(NAMES)}"
+    hint = f"give one character, or one of {', '.join(NAMES)}"
+    try:
+        found = character(text)
+    except ValueError as error:
+        raise _invalid(name, f"{text!r:.80} is not one character", hint) from error
+    if not found and not may_lack:
         raise _invalid(name, f"{text!r:.80} is not one character", hint)
-    return character
+    return found
 
 
 def _encoding(name: str) -> str:
@@ -146,5 +158,5 @@ FORMS: Final[Mapping[str, tuple[frozenset[str], Callable[[Parameters], Reader]]]
     "application/json": (NONE, lambda _: read_values),
     "text/csv": (OF_CSV, _csv),
     "application/vnd.apache.avro": (NONE, lambda _: read_avro),
-    "application/octet-stream": (OF_RAW, _raw),
+    RAW: (OF_RAW, _raw),
 }

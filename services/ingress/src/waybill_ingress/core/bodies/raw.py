@@ -19,4 +19,4 @@ def read_raw(pieces: Iterable[bytes], rows: RowReader, key: str | None) -> None:
     if size > rows.limits.record_bytes_max:
         rows.reject_long(size)
     elif size:
-        rows.take_line(bytes(body), None if key is None else key.encode())
+        rows.take_record(bytes(body), None if key is None else key.encode())

@@ -1,4 +1,5 @@
-"""What a field of a CSV file is as JSON: by the type of its column, and strictly. The table is
+"""What a field of CSV is: by the type of its column, and strictly. Ingress makes JSON of it, and
+fields of JSON; what stages make of it in a CSV input is held against the same table,
 `tests/accepted_csv_values.yaml`."""
 
 import re
@@ -7,7 +8,8 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Final
 
-from waybill_shared.contract.manifest.columns import NUMERIC, Column
+from waybill_shared.contract.manifest.columns import Column
+from waybill_shared.contract.manifest.values import NUMERIC
 
 WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
 AS_IN_JSON: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)

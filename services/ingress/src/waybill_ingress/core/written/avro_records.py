@@ -1,0 +1,191 @@
+"""Records of an Avro input: one value, without its schema."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from io import BytesIO
+from typing import Any, Final
+from uuid import UUID
+
+import fastavro
+from fastavro.types import Schema
+
+from waybill_ingress.core.written.form import JsonRow, plain_text
+from waybill_shared.contract.formats.avro_schemas import AvroSchema, parse_schema
+from waybill_shared.contract.formats.avro_values import read_value, reason_in
+from waybill_shared.contract.manifest.values import DECIMAL_CONTEXT
+
+Convert = Callable[[str, Any], object]
+"""Of a name and what JSON has there, not null, to what the library writes."""
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+PER_UNIT: Final = {
+    "timestamp-millis": timedelta(milliseconds=1),
+    "timestamp-micros": timedelta(microseconds=1),
+}
+
+
+class AvroRecords:
+    def __init__(self, schema: AvroSchema) -> None:
+        self.schema = parse_schema(schema)
+        assert isinstance(self.schema, dict)
+        self._convert = _Converters().of(self.schema)
+
+    def made_of(self, row: JsonRow) -> bytes:
+        return self._bytes_of(self._convert("", row))
+
+    def key_of(self, raw: bytes, name: str | None) -> bytes | None:
+        value = read_value(raw, self.schema)
+        return None if name is None else _text_of(name, value[name])
+
+    def taken(self, value: object, name: str | None) -> tuple[bytes, bytes | None]:
+        """A value that was read by the schema: the record, and its key."""
+        reason = reason_in(value)
+        if reason is not None:
+            raise ValueError(reason)
+        assert isinstance(value, dict)
+        return self._bytes_of(value), None if name is None else _text_of(name, value[name])
+
+    def _bytes_of(self, value: object) -> bytes:
+        written = BytesIO()
+        try:
+            fastavro.schemaless_writer(written, self.schema, value)
+        except Exception as error:  # the library has no kind of its own for what does not fit
+            raise ValueError(f"the Avro schema does not take it: {error!s:.200}") from error
+        return written.getvalue()
+
+
+class _Converters:
+    """Walks through a parsed schema; remembers what has a name."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Convert] = {}
+
+    def of(self, schema: Schema) -> Convert:
+        match schema:
+            case str():
+                return self._named.get(schema) or PLAIN.get(schema, _as_it_is)
+            case list():
+                (some,) = (each for each in schema if each != "null")
+                return self.of(some)
+            case {"logicalType": str() as logical}:
+                return self._remember(schema, _logical(schema, logical))
+            case {"type": "array", "items": items}:
+                item = self.of(items)
+                return lambda name, value: [_or_null(item, name, each) for each in value]
+            case {"type": "map", "values": values}:
+                inner = self.of(values)
+                return lambda name, value: {
+                    key: _or_null(inner, name, each) for key, each in value.items()
+                }
+            case {"type": "record", "fields": fields}:
+                return self._remember(schema, self._record(fields))
+            case {"type": "enum", "symbols": symbols}:
+                return self._remember(schema, _enum(symbols))
+            case {"type": "fixed", "size": size}:
+                return self._remember(schema, _fixed(size))
+            case {"type": inner_type}:
+                return self.of(inner_type)
+        raise AssertionError(f"the manifest was checked, and has {schema!r:.100}")
+
+    def _record(self, fields: list[dict[str, Any]]) -> Convert:
+        """A field that lacks has its default, by the library."""
+        known = [(each["name"], self.of(each["type"]), "default" in each) for each in fields]
+
+        def convert(name: str, row: Mapping[str, Any]) -> object:
+            return {
+                each: _or_null(inner, each, row.get(each))
+                for each, inner, has_default in known
+                if each in row or not has_default
+            }
+
+        return convert
+
+    def _remember(self, schema: Mapping[str, Any], convert: Convert) -> Convert:
+        if "name" in schema:
+            self._named[schema["name"]] = convert
+        return convert
+
+
+def _or_null(convert: Convert, name: str, value: object) -> object:
+    return None if value is None else convert(name, value)
+
+
+def _as_it_is(_: str, value: object) -> object:
+    return value
+
+
+def _bytes(_: str, value: str) -> object:
+    return b64decode(value, validate=True)
+
+
+def _uuid(name: str, value: object) -> object:
+    text = plain_text(name, value)
+    try:
+        UUID(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {text!r:.60} is no UUID") from error
+    return text
+
+
+def _enum(symbols: list[str]) -> Convert:
+    def convert(name: str, value: object) -> object:
+        if value not in symbols:
+            raise ValueError(f"{name}: {value!r:.60} is none of {', '.join(symbols):.200}")
+        return value
+
+    return convert
+
+
+def _fixed(size: int) -> Convert:
+    def convert(name: str, value: str) -> object:
+        found = b64decode(value, validate=True)
+        if len(found) != size:
+            raise ValueError(f"{name}: {len(found)} bytes, where {size} are expected")
+        return found
+
+    return convert
+
+
+def _logical(schema: Mapping[str, Any], logical: str) -> Convert:
+    match logical:
+        case "decimal":
+            unit = Decimal(1).scaleb(-schema.get("scale", 0))
+            return lambda _, value: Decimal(value).quantize(unit, ROUND_HALF_UP, DECIMAL_CONTEXT)
+        case "date":
+            return lambda _, value: date.fromisoformat(value)
+        case "uuid":
+            return _uuid
+        case _:
+            return lambda _, value: (_moment(value) - EPOCH) // PER_UNIT[logical]
+
+
+def _moment(value: int | str) -> datetime:
+    if isinstance(value, int):
+        return datetime.fromtimestamp(value, UTC)
+    day, clock = value[:10], value[10:].lstrip(" T")
+    found = datetime.fromisoformat(f"{day}T{clock}")
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _text_of(name: str, value: object) -> bytes | None:
+    """As JSON would have it."""
+    match value:
+        case None:
+            return None
+        case bytes():
+            return b64encode(value)
+        case datetime() | date():
+            return value.isoformat().replace("+00:00", "Z").encode()
+        case list() | dict():
+            raise ValueError(f"{name}: the key is a string, a number or a boolean")
+        case _:
+            return plain_text(name, value).encode()
+
+
+PLAIN: Final[dict[str, Convert]] = {
+    "bytes": _bytes,
+    "string": plain_text,
+    "float": lambda _, value: float(value),
+    "double": lambda _, value: float(value),
+}

@@ -1,0 +1,154 @@
+"""Avro schemas of inputs: which are taken, and the columns that they stand for."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Final
+
+import fastavro
+from fastavro.types import Schema
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+
+AvroSchema = Mapping[str, Any]
+DEPTH_MAX: Final = 16  # as of columns
+PARSED_MARK: Final = "__"  # names of the library: what says of itself that it was checked
+PRIMITIVES: Final = {
+    "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE",
+    "bytes": "BINARY", "string": "STRING",
+}  # fmt: skip
+LOGICAL: Final = {
+    ("int", "date"): "DATE",
+    ("long", "timestamp-millis"): "TIMESTAMP",
+    ("long", "timestamp-micros"): "TIMESTAMP",
+    ("string", "uuid"): "STRING",
+}
+DIGITS_MAX: Final = 38
+TAKEN: Final = "date, decimal, timestamp-millis, timestamp-micros and uuid (a string) are"
+
+
+def parse_schema(schema: AvroSchema) -> Schema:
+    """As the library wants it; UserError if it is none."""
+    _refuse_marks(schema)
+    try:
+        return fastavro.parse_schema(deepcopy(dict(schema)))
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error!s:.300}"
+        raise _wrong(f"it is no Avro schema ({reason})") from error
+
+
+def columns_of(schema: AvroSchema) -> str:
+    """The fields as columns, each with its type; UserError if Avro or a stage does not take it."""
+    parsed = parse_schema(schema)
+    if not isinstance(parsed, dict) or parsed.get("type") != "record":
+        raise _wrong("the schema of an input is that of a record", 'write {"type": "record", …}')
+    kinds = _Kinds()
+    fields = [
+        f"{field['name']} {kinds.of_field(field)}{_not_null(field)}" for field in parsed["fields"]
+    ]
+    if not fields:
+        raise _wrong("the record has no field")
+    return ", ".join(fields)
+
+
+class _Kinds:
+    """Walks through a parsed schema; remembers what has a name."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, str] = {}
+        self._open: list[str] = []
+
+    def of_field(self, field: Mapping[str, Any]) -> str:
+        self._open.append(field["name"])
+        if len(self._open) > DEPTH_MAX:
+            raise _wrong(f"it is nested deeper than {DEPTH_MAX}, or a type is inside of itself")
+        kind = self._of(field["type"])
+        self._open.pop()
+        return kind
+
+    def _of(self, schema: object) -> str:
+        match schema:
+            case str() as name if name in PRIMITIVES:
+                return PRIMITIVES[name]
+            case str() as name if name in self._named:
+                return self._named[name]
+            case list() as kinds if len(some := [each for each in kinds if each != "null"]) == 1:
+                return self._of(some[0])
+            case list():
+                hint = "a union is null and one other type"
+                raise self._refused("a union of several types is not taken", hint)
+            case dict():
+                return self._of_object(schema)
+        raise self._unknown(schema)
+
+    def _of_object(self, schema: Mapping[str, Any]) -> str:
+        match schema:
+            case {"logicalType": str() as logical}:
+                return self._logical(schema, logical)
+            case {"type": "array", "items": items}:
+                return f"ARRAY<{self._inside('items', items)}>"
+            case {"type": "map", "values": values}:
+                return f"MAP<STRING,{self._inside('values', values)}>"
+            case {"type": "record", "name": str() as name, "fields": list() as fields} if fields:
+                inner = ", ".join(f"{each['name']}: {self.of_field(each)}" for each in fields)
+                return self._remember(name, f"STRUCT<{inner}>")
+            case {"type": "enum", "name": str() as name}:
+                return self._remember(name, "STRING")
+            case {"type": "fixed", "name": str() as name, "size": int() as size} if size > 0:
+                return self._remember(name, "BINARY")
+            case {"type": str() as name} if name in PRIMITIVES:
+                return PRIMITIVES[name]
+            case {"type": dict() | list() as inner}:
+                return self._of(inner)
+        raise self._unknown(schema)
+
+    def _logical(self, schema: Mapping[str, Any], logical: str) -> str:
+        kind = schema["type"]
+        if logical == "decimal" and kind in ("bytes", "fixed"):
+            digits, scale = schema.get("precision"), schema.get("scale", 0)
+            if digits not in range(1, DIGITS_MAX + 1) or scale not in range(DIGITS_MAX + 1):
+                hint = f"at most {DIGITS_MAX} digits, and no more of them behind the point"
+                raise self._refused(f"a decimal of {digits!r} and {scale!r} digits", hint)
+            found = f"DECIMAL({digits},{scale})"
+            return self._remember(schema["name"], found) if kind == "fixed" else found
+        if (kind, logical) not in LOGICAL:
+            hint = f"{TAKEN}; without its logicalType it is a plain {kind}"
+            raise self._refused(f"logicalType {logical!r} of {kind!r:.50} is not taken", hint)
+        return LOGICAL[kind, logical]
+
+    def _inside(self, name: str, schema: object) -> str:
+        return self.of_field({"name": name, "type": schema})
+
+    def _remember(self, name: str, kind: str) -> str:
+        self._named[name] = kind
+        return kind
+
+    def _unknown(self, schema: object) -> UserError:
+        hint = "a type holds something, and is not inside of itself"
+        return self._refused(f"type {schema!r:.100} is not taken", hint)
+
+    def _refused(self, message: str, hint: str) -> UserError:
+        return _wrong(f"field {'.'.join(self._open)}: {message}", hint)
+
+
+def is_nullable(schema: object) -> bool:
+    return schema == "null" or (isinstance(schema, list) and "null" in schema)
+
+
+def _not_null(field: Mapping[str, Any]) -> str:
+    return "" if is_nullable(field["type"]) or "default" in field else " NOT NULL"
+
+
+def _refuse_marks(part: object) -> None:
+    if isinstance(part, Mapping):
+        for name, value in part.items():
+            if str(name).startswith(PARSED_MARK):
+                raise _wrong(f"the name {name!r:.100} is not taken in it")
+            _refuse_marks(value)
+    elif isinstance(part, list):
+        for each in part:
+            _refuse_marks(each)
+
+
+def _wrong(message: str, hint: str = "") -> UserError:
+    return UserError([Problem(message=message, hint=hint)])

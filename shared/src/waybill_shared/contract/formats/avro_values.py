@@ -1,0 +1,84 @@
+"""Reads values of Avro as they stand alone, and whatever they hold: nothing in one may take longer
+than its bytes do, or end in an error that nobody expects."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from io import BytesIO
+from typing import Final
+
+import fastavro
+from fastavro.read import LOGICAL_READERS
+from fastavro.types import Schema
+
+from waybill_shared.contract.manifest.values import DECIMAL_CONTEXT
+
+DECIMAL_BYTES_MAX: Final = 64  # columns take 38 digits, which are 16 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NoValue:
+    """Of a logical type, where its bytes stand for none."""
+
+    reason: str
+
+
+def read_value(raw: bytes, schema: Schema) -> dict[str, object]:
+    """The record that `raw` is, and nothing more; ValueError if it is none."""
+    source = BytesIO(raw)
+    try:
+        value = fastavro.schemaless_reader(source, schema, None)
+    except Exception as error:
+        raise ValueError("it is no value of the Avro schema, or is cut off") from error
+    if not isinstance(value, dict):
+        raise ValueError("it is no record")
+    rest = len(raw) - source.tell()
+    if rest:
+        raise ValueError(f"{rest} bytes stand behind the value of the Avro schema")
+    reason = reason_in(value)
+    if reason is not None:
+        raise ValueError(reason)
+    return value
+
+
+def reason_in(value: object) -> str | None:
+    """Why there is no value somewhere in it."""
+    match value:
+        case NoValue(reason):
+            return reason
+        case dict():
+            return next(filter(None, map(reason_in, value.values())), None)
+        case list():
+            return next(filter(None, map(reason_in, value)), None)
+        case _:
+            return None
+
+
+def _decimal(
+    value: bytes, written: Mapping[str, int] | None, _: object = None
+) -> Decimal | NoValue:
+    """Of few bytes only: to make many of them a number takes hours."""
+    if len(value) > DECIMAL_BYTES_MAX:
+        return NoValue(f"a decimal has {len(value)} bytes, {DECIMAL_BYTES_MAX} is the most")
+    digits = int.from_bytes(value, "big", signed=True)
+    try:
+        return Decimal(digits).scaleb(-(written or {}).get("scale", 0), DECIMAL_CONTEXT)
+    except (ArithmeticError, ValueError):
+        return NoValue("a decimal has a scale beyond all bounds")
+
+
+def _careful(kind: str, read: Callable[..., object]) -> Callable[..., object]:
+    def careful(*given: object) -> object:
+        try:
+            return read(*given)
+        except (ArithmeticError, ValueError, TypeError):
+            return NoValue(f"a value of Avro's {kind} is out of its range")
+
+    return careful
+
+
+OF_TIME: Final = ("int-date", "long-timestamp-millis", "long-timestamp-micros")
+for _kind in (*OF_TIME, "long-local-timestamp-millis", "long-local-timestamp-micros"):
+    LOGICAL_READERS[_kind] = _careful(_kind.partition("-")[2], LOGICAL_READERS[_kind])
+LOGICAL_READERS["string-uuid"] = lambda text, *_: text  # as it was sent
+LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = _decimal

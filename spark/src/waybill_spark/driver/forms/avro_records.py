@@ -1,0 +1,119 @@
+"""Records of Avro: one value each, without its schema, which the input has."""
+
+import json
+from functools import reduce
+from operator import and_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from waybill_shared.contract.formats.avro_schemas import parse_schema
+from waybill_shared.contract.formats.avro_values import read_value
+from waybill_spark.driver.forms.names import (
+    BESIDE,
+    END,
+    MALFORMED,
+    OFFSET,
+    PARTITION,
+    TEXT,
+    nothing_unknown,
+    place,
+)
+from waybill_spark.driver.inputs import DecodedInput
+
+END_AS_AVRO: Final = bytes([2 * len(END)]) + END.encode()
+"""Behind the value, as a second one: it is read whole only if the first ends where it should."""
+FIRST_AND_LAST_DAY: Final = ("0001-01-01", "9999-12-31")
+
+
+def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
+    value = F.col("value")
+    fields = [
+        {"name": "record", "type": source.avro_schema},
+        {"name": "end", "type": "string"},
+    ]
+    schema = {"type": "record", "name": f"wrapped_{END}", "fields": fields}
+    wrapped = F.concat(value, F.lit(END_AS_AVRO))
+    parsed = raw.select(
+        *place(),
+        value.alias(TEXT),
+        _from_avro(raw.sparkSession, wrapped, json.dumps(schema)).alias("parsed"),
+    )
+    kind = parsed.select("parsed.record").schema["record"].dataType
+    record = F.col("parsed.record")
+    sound = record.isNotNull() & F.col("parsed.end").eqNullSafe(END) & _is_sound(record, kind)
+    looked_at = parsed.select(
+        PARTITION,
+        OFFSET,
+        TEXT,
+        (~sound).alias(MALFORMED),
+        nothing_unknown(),
+        record.alias("record"),
+    )
+    return looked_at.select(*BESIDE, "record.*")
+
+
+def why(value: bytes, source: DecodedInput) -> str | None:
+    try:
+        read_value(value, parse_schema(source.avro_schema or {}))
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _from_avro(spark: SparkSession, value: Column, schema: str) -> Column:
+    """The expression of `from_avro`, which no query may call: the registry has forgotten it."""
+    jvm = spark._jvm
+    assert jvm is not None
+    columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    options = jvm.PythonUtils.toScalaMap({"mode": "PERMISSIVE"})
+    found = jvm.org.apache.spark.sql.avro.AvroDataToCatalyst(
+        columns.expression(value._jc), schema, options
+    )
+    return ClassicColumn(columns.column(found))
+
+
+def _is_sound(value: Column, kind: DataType) -> Column:
+    """What Spark takes, and sinks do not: text that is none, and years beyond the calendar."""
+    found = _checked(value, kind)
+    return F.lit(True) if found is None else F.coalesce(found, F.lit(True))
+
+
+def _checked(value: Column, kind: DataType) -> Column | None:
+    """None: there is nothing to look at. Null where there is no value."""
+    match kind:
+        case StringType():
+            return F.is_valid_utf8(value)
+        case DateType() | TimestampType():
+            return value.cast("date").between(*(F.lit(d).cast("date") for d in FIRST_AND_LAST_DAY))
+        case StructType():
+            parts = [
+                F.coalesce(found, F.lit(True))
+                for field in kind
+                if (found := _checked(value.getField(field.name), field.dataType)) is not None
+            ]
+            return reduce(and_, parts) if parts else None
+        case ArrayType():
+            return _all(value, kind.elementType)
+        case MapType():
+            names = F.forall(F.map_keys(value), F.is_valid_utf8)
+            values = _all(F.map_values(value), kind.valueType)
+            return names if values is None else names & values
+    return None
+
+
+def _all(values: Column, kind: DataType) -> Column | None:
+    if _checked(F.lit(None), kind) is None:
+        return None
+    return F.forall(values, lambda value: _is_sound(value, kind))

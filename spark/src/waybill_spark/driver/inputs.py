@@ -1,0 +1,62 @@
+"""What is known of an input when its records are read."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from waybill_shared.contract.formats.csv_lines import CsvForm
+from waybill_shared.contract.manifest.columns import Column, parse_columns
+from waybill_shared.contract.manifest.model import Expectation, Input
+
+Action = Literal["dead_letter", "drop", "warn", "fail"]
+Format = Literal["json", "csv", "avro", "raw"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedInput:
+    """How an input is decoded; `own_output` when a stage of this pipeline writes the topic.
+
+    `strict`: a record with a field that is no column is malformed. If not, it is told.
+    """
+
+    name: str
+    topic: str
+    columns: str
+    own_output: bool
+    format: Format = "json"
+    csv: CsvForm | None = None
+    avro_schema: dict[str, Any] | None = None
+    strict: bool = False
+    on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
+    rules: tuple[Expectation, ...] = ()
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """By verdict: what becomes of such a record."""
+        return (self.on_malformed, *(rule.on_violation for rule in self.rules))
+
+    @property
+    def counted(self) -> list[int]:
+        """The verdicts of which a pass tells how many there are; of the others it tells where."""
+        return [number for number, each in enumerate(self.actions) if each != "dead_letter"]
+
+    def verdicts(self, action: Action) -> list[int]:
+        return [number for number, each in enumerate(self.actions) if each == action]
+
+    def parsed_columns(self) -> tuple[Column, ...]:
+        """UserError of what a stage writes, if it has types that no input has."""
+        return parse_columns(self.columns, binary=True)
+
+
+def decoded_input(source: Input) -> DecodedInput:
+    return DecodedInput(
+        name=source.name,
+        topic=source.kafka.topic,
+        columns=source.columns,
+        own_output=False,
+        format=source.format,
+        csv=source.csv or CsvForm(),
+        avro_schema=source.avro_schema,
+        strict=source.on_unknown_field == "refuse",
+        on_malformed=source.on_malformed,
+        rules=source.expectations,
+    )
