@@ -13,12 +13,14 @@ from contracts.follower import FollowerContract
 from contracts.log import PARTITIONS, LogContract, TopicsContract
 from integration.waiting import eventually
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
+from waybill_ingress.app.repeat_ports import Aborted
+from waybill_ingress.core.rows import Record
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, pipeline_key
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
-from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.kafka.clients import claim_transactions, make_producer, produce_and_wait
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.news import News
 from waybill_shared.kafka.topics import create_missing
@@ -71,12 +73,12 @@ def finished(work: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def create(admin: KafkaAdmin, topic: str) -> None:
+def create(admin: KafkaAdmin, topic: str, config: dict[str, str] | None = None) -> None:
     """As soon as every partition has a leader."""
 
     def there() -> bool:
         try:
-            create_missing(admin, [NewTopic(topic, len(PARTITIONS), 1)])
+            create_missing(admin, [NewTopic(topic, len(PARTITIONS), 1, config=config or {})])
             return admin.ends(topic, PARTITIONS) == dict.fromkeys(PARTITIONS, 0)
         except Retryable:
             return False
@@ -98,6 +100,32 @@ def bench(servers: Servers, log: ProducerLog) -> Asked:
 
 class TestProducerLog(LogContract):
     """Over a broker."""
+
+
+@pytest.fixture
+def spoilt(servers: Servers) -> Iterator[tuple[ProducerLog, str]]:
+    """In a transaction, and a topic that takes no record without a key."""
+    topic = f"ports-{uuid.uuid4().hex[:8]}"
+    create(make_admin(servers.kafka), topic, {"cleanup.policy": "compact"})
+    options: dict[str, object] = {"transactional.id": topic, "delivery.timeout.ms": 5_000}
+    with ProducerLog(servers.kafka, options, on_fatal=pytest.fail) as log:
+        claim_transactions(log.producer, WAIT_S)
+        log.producer.begin_transaction()
+        yield log, topic
+        log.producer.abort_transaction(WAIT_S)
+
+
+def test_a_record_that_spoils_a_transaction_is_named_and_what_follows_is_for_another(
+    spoilt: tuple[ProducerLog, str],
+) -> None:
+    """Also if its refusal is there before all of its own request is handed over."""
+    log, topic = spoilt
+    good = [Record(row, b"key", b"{}") for row in range(1, 50_001)]
+    bad = [Record(0, None, b"{}"), *good]
+    written = finished(lambda: log.append(topic, bad, whole=True))
+    assert written.refused
+    with pytest.raises(Aborted, match="same transaction"):
+        finished(lambda: log.append(topic, good[:1], whole=True))
 
 
 class TestAdminTopics(TopicsContract):

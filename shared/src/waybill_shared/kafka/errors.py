@@ -21,6 +21,8 @@ GRANT_HINT = (
 )
 # Why a record is not taken that is not at fault itself.
 FOR_ANOTHER = PURGED | {KafkaError._INVALID_DIFFERENT_RECORD}
+# Why a transaction takes no record any more: something in it has failed, or its id is taken over.
+SPOILT = frozenset({KafkaError._STATE, KafkaError._FATAL})
 
 
 def explain(error: KafkaError) -> str:

@@ -15,11 +15,12 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from waybill_ingress.app.ports import Appended
+from waybill_ingress.app.repeat_ports import Aborted
 from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, identities
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.errors import FOR_ANOTHER, explain
+from waybill_shared.kafka.errors import FOR_ANOTHER, SPOILT, explain
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ POLL_S = 0.1
 FLUSH_TIMEOUT_S = 5.0
 PING_TIMEOUT_S = 2.0
 REFUSED = "the topic is compacted and the record has no key, or it breaks another of its rules"
+FAILED = "a request in the same transaction has failed, or was taken over; try again"
 QUEUE_FULL = "the queue of this service is full, send again later"
 
 
@@ -71,19 +73,25 @@ class ProducerLog:
         partition: int = BY_KEY,
         whole: bool = False,
     ) -> Appended:
-        """`whole`: what is known at the first failure, behind which no other may be told."""
+        """`whole`: all or nothing. What is known at the first failure, behind which no other may be
+        told; raises Aborted if none of these is at fault."""
         reports = _Reports(asyncio.get_running_loop(), whole=whole)
         unsent: list[Rejection] = []
+        at_fault = False
         produce = self.producer.produce
         for index, key, value in records:
             try:
                 produce(topic, value, key, partition, on_delivery=partial(reports.take, index))
             except BufferError:
                 unsent.append(_reject(index, QUEUE_FULL))
+                at_fault = True
             except KafkaException as error:
                 unsent.append(_reject(index, explain(error.args[0])))
-        if not (whole and unsent):
+                at_fault |= error.args[0].code() not in SPOILT
+        if not (whole and at_fault):
             await reports.wait(len(records) - len(unsent))
+        if whole and (unsent or reports.failed) and not (at_fault or reports.decided):
+            raise Aborted(FAILED)
         return Appended(
             delivered=reports.delivered,
             failed=[*unsent, *reports.failed],
@@ -118,7 +126,7 @@ class _Reports:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, whole: bool) -> None:
         self._loop = loop
         self._whole = whole
-        self._decided = False
+        self.decided = False
         """One has failed by itself."""
         self._done: asyncio.Future[None] = loop.create_future()
         self.delivered: list[tuple[int, int]] = []
@@ -140,15 +148,15 @@ class _Reports:
         else:
             self.failed.append(_reject(index, explain(error)))
         self._taken += 1
-        self._decided |= error is not None and error.code() not in FOR_ANOTHER
-        if self._taken == self._expected or (self._whole and self._decided):
+        self.decided |= error is not None and error.code() not in FOR_ANOTHER
+        if self._taken == self._expected or (self._whole and self.decided):
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
                 self._loop.call_soon_threadsafe(self._finish)
 
     async def wait(self, expected: int) -> None:
         # The last report may come before or after this line: then one of the two sides sees it.
         self._expected = expected
-        if self._taken == expected or (self._whole and self._decided):
+        if self._taken == expected or (self._whole and self.decided):
             self._finish()
         await self._done
 

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
-from waybill_ingress.adapters.kafka import ProducerLog
+from waybill_ingress.adapters.kafka import FAILED, ProducerLog
 from waybill_ingress.app.ports import Appended, Log
 from waybill_ingress.app.repeat_ports import Aborted, NotDone
 from waybill_ingress.core.requests import Place
@@ -39,7 +39,6 @@ COMMIT_TIMEOUT_S: Final = 10.0
 AT_ONCE: Final = 4
 TOGETHER_MAX: Final = 100  # requests in one transaction
 MESSAGE_BYTES_MAX: Final = 16_000_000  # an answer may name ten thousand refused records
-FAILED: Final = "a request in the same transaction has failed, or was taken over; try again"
 UNSURE: Final = "it is not known whether it was written: send it again with the same key"
 Action = Callable[[Log], Awaitable[RequestAnswer]]
 T = TypeVar("T")
