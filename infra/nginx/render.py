@@ -19,8 +19,10 @@ from waybill_shared.contract.routes import (
     SERVICES,
     VARIABLE,
     methods_of,
+    route_for,
 )
 from waybill_shared.contract.version import VERSION
+from waybill_shared.http import feldera
 
 CONFIG: Final = Path(__file__).with_name("gateway.conf")
 ADDRESSES: Final = {
@@ -94,6 +96,7 @@ server {
     default_type application/problem+json;
     error_page 404 @not_found;
     error_page 405 @method_not_allowed;
+    error_page 501 @not_implemented;
     error_page 502 @service_unreachable;
     error_page 504 @service_timeout;
 
@@ -103,6 +106,14 @@ server {
         }
         if ($waybill_service = "") {
             return 405;
+        }
+        proxy_pass http://$waybill_address;
+    }
+
+    # What clients of Feldera ask for.
+    location @foreign@ {
+        if ($waybill_service = "") {
+            return 501;
         }
         proxy_pass http://$waybill_address;
     }
@@ -155,6 +166,12 @@ server {
         return 405 '@problem_405@';
     }
 
+    location @not_implemented {
+        default_type application/json;
+        add_header X-Request-Id $waybill_request_id always;
+        return 501 '@not_implemented@';
+    }
+
     location @service_unreachable {
         add_header X-Request-Id $waybill_request_id always;
         return 502 '@problem_502@';
@@ -173,9 +190,7 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
     filled = {
         "listen": listen,
         "resolver": resolver,
-        "services": _map(
-            (f'"~^{_methods(route.method)} {_path(route.path)}"', route.service) for route in ROUTES
-        ),
+        "services": _map(_services()),
         "methods": _map((f'"~^{_path(path)}"', f'"{names}"') for path, names in _by_path()),
         "addresses": _map((name, addresses[name]) for name in HTTP_SERVICES),
         "operated": _map(
@@ -186,6 +201,12 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
         "ready": "\n\n".join(_ready()),
         "readiness": _merge("/readyz"),
         "version": _version(),
+        "foreign": feldera.PREFIX,
+        "not_implemented": json.dumps(
+            feldera.error_body(
+                Refusal(Slug.NOT_FOUND, ""), path="this route", request_id="$waybill_request_id"
+            )
+        ),
         "operations": f"({'|'.join(map(re.escape, (*OPERATIONS, OPENAPI)))})/",
         **{f"problem_{slug.status}": _problem(slug, detail) for slug, detail in DETAILS.items()},
     }
@@ -208,6 +229,15 @@ def _path(template: str) -> str:
     """A variable is one segment; behind the path comes its end or a query."""
     fixed = map(re.escape, VARIABLE.split(template))
     return "[^/?]+".join(fixed) + r"(\?|$)"
+
+
+def _services() -> Iterator[tuple[str, str]]:
+    for route in ROUTES:
+        yield f'"~^{_methods(route.method)} {_path(route.path)}"', route.service
+    for path, _ in _by_path():
+        any_of_it = route_for("OPTIONS", path)
+        assert any_of_it is not None
+        yield f'"~^OPTIONS {_path(path)}"', any_of_it.service
 
 
 def _ready() -> Iterator[str]:

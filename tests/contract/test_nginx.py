@@ -48,7 +48,7 @@ def test_committed_file_is_the_rendered_one() -> None:
 
 @pytest.mark.parametrize("query", ["", "?", "?wait=30&x=/v1/tokens"])
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_method_and_path_choose_the_service_of_the_table(
     method: str, path: str, query: str
 ) -> None:

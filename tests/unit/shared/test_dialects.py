@@ -52,7 +52,7 @@ def router(prefix: str) -> APIRouter:
     return made
 
 
-def render(refusal: Refusal, request_id: str) -> Response:
+def render(refusal: Refusal, _: str, request_id: str) -> Response:
     """All is well, as some interfaces have it, but for the body."""
     return JSONResponse({"error": refusal.slug, "id": request_id}, status_code=200)
 

@@ -8,6 +8,7 @@ from typing import Final
 from fastapi import FastAPI
 
 from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.feldera_http import feldera_commands_router, feldera_router
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
@@ -93,13 +94,15 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     replays = Replays(
         registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
-    commands = Commands(registry, log, mint, prefix)
+    commands, tokens = Commands(registry, log, mint, prefix), TokenIssuer(registry, topics, mint)
     routers = [
         records_router(records, repeats, settings.body_limits),
-        tokens_router(TokenIssuer(registry, topics, mint), Merges(mint), repeats),
+        tokens_router(tokens, Merges(mint), repeats),
         pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
         replays_router(replays, repeats),
+        feldera_router(records, tokens, registry, repeats, limits=settings.body_limits),
+        feldera_commands_router(commands, answers, registry, repeats),
         propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
     health = Health(
@@ -112,4 +115,5 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
             yield
             await transactions.close()
 
-    return create_app("ingress", routers, health, run, keys), failed, answers
+    app = create_app("ingress", routers, health, run, keys, origins=settings.cors_origins)
+    return app, failed, answers

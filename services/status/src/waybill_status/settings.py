@@ -13,6 +13,12 @@ class Settings(ServiceSettings):
     status_query_bytes_max: int = Field(
         default=4_000_000, description="of one query; a thousand tokens of 4 kB each"
     )
+    status_feldera_hold_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=60,
+        description="so long Feldera's own client is kept waiting for a completion status",
+    )
     status_redis_timeout_s: float = Field(
         default=2.0, description="until an answer of redis counts as missing"
     )

@@ -16,14 +16,17 @@ from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_status.adapters.dead_letters_http import dead_letters_router
 from waybill_status.adapters.dead_topics import KafkaDeadTopics
+from waybill_status.adapters.feldera_http import feldera_router, feldera_tokens_router
 from waybill_status.adapters.followers import Followers
 from waybill_status.adapters.http import operations_router, tokens_router
+from waybill_status.adapters.input_ends import KafkaInputEnds
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.app.dead_letters import DeadLetterReader
 from waybill_status.app.events import KEPT_MS, Events
 from waybill_status.app.hub import Hub
 from waybill_status.app.pipelines import Pipelines
+from waybill_status.app.progress import ProgressReader
 from waybill_status.app.replays import KnownReplays
 from waybill_status.app.tokens import Tokens
 from waybill_status.loop import Loop
@@ -50,12 +53,15 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
         slots=slots, followers=followers, hub=hub, tokens=tokens, replies=replies, events=events
     )
     pipelines = Pipelines(directory, news, slots)
+    progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots)
     routers = [
         tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
         pipelines_router(pipelines),
         events_router(pipelines, events, caught_up=followers.lifecycle.caught_up.is_set),
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
         operations_router(replies),
+        feldera_router(pipelines, progress),
+        feldera_tokens_router(pipelines, tokens, held_s=settings.status_feldera_hold_s),
     ]
     checks = {
         "pipelines": followers.pipelines.check,
@@ -63,7 +69,16 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
         "replays": followers.replays.check,
         "redis": loop.check_redis,
     }
-    return create_app("status", routers, Health(checks=checks), loop.run, keys), loop
+    app = create_app(
+        "status",
+        routers,
+        Health(checks=checks),
+        loop.run,
+        keys,
+        open_tokens=settings.open_tokens,
+        origins=settings.cors_origins,
+    )
+    return app, loop
 
 
 def make_slots(settings: Settings) -> RedisSlots:

@@ -100,6 +100,8 @@ class Slug(StrEnum):
         "a later command for the same pipeline replaced this one before it was done")
     DEAD_LETTER_GONE = ("dead_letter_gone", 410, Acts.CALLER,
         "a dead-letter topic does not hold it any more; `rejected` says since when it has records")
+    RECORDS_LOST = ("records_lost", 410, Acts.CALLER,
+        "at `/v0`, where `/v1` tells an outcome: records of the token, `lost`, will never arrive")
     TOKEN_EXPIRED = ("token_expired", 410, Acts.CALLER,
         "a genuine token that is too old")
     BODY_TOO_LARGE = ("body_too_large", 413, Acts.CALLER,
@@ -136,6 +138,8 @@ class Slug(StrEnum):
         "the topic is empty, or none of its newest records is a JSON object with fields")
     PLAN_INCOMPATIBLE = ("plan_incompatible", 422, Acts.CALLER,
         "the pipeline cannot be changed in this way; `errors` say why, and what is possible")
+    RECORDS_DEAD_LETTERED = ("records_dead_lettered", 422, Acts.CALLER,
+        "at `/v0`, where `/v1` tells an outcome: records of the token, `dead`, are dead letters")
     RECORDS_REFUSED_BY_KAFKA = ("records_refused_by_kafka", 422, Acts.CALLER,
         "Kafka never takes these records: for example, they have no key in a compacted topic")
     RECORDS_REJECTED = ("records_rejected", 422, Acts.CALLER,
@@ -146,6 +150,8 @@ class Slug(StrEnum):
         "too many requests are waiting: ask without `wait`")
     INTERNAL = ("internal", 500, Acts.US,
         "a fault of the service, whose log has the reason")
+    WRITTEN_PERHAPS = ("written_perhaps", 500, Acts.CALLER,
+        "at `/v0`, where `/v1` says 503: Kafka took records, or may have, and there is no token")
     SERVICE_UNREACHABLE = ("service_unreachable", 502, Acts.OPERATOR,
         "the service behind the gateway cannot be reached")
     COMMAND_GIVEN_UP = ("command_given_up", 503, Acts.LATER,

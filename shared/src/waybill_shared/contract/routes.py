@@ -50,6 +50,12 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/pipelines/{p}/start admin",
         "POST /v1/pipelines/{p}/stop admin",
         "POST /v1/pipelines/{p}/restart admin",
+        "POST /v0/pipelines/{p}/ingress/{t} write",
+        "POST /v0/pipelines/{p}/start admin",
+        "POST /v0/pipelines/{p}/stop admin",
+        "POST /v0/pipelines/{p}/clear admin",
+        "POST /v0/pipelines/{p}/dismiss_error admin",
+        "DELETE /v0/pipelines/{p} admin",
     ),
     *_routes(
         "status",
@@ -61,8 +67,19 @@ ROUTES: tuple[Route, ...] = (
         "GET /v1/pipelines/{p}/dead-letters read",
         "GET /v1/pipelines/{p}/dead-letters/{id} read",
         "GET /v1/operations/{id} read",
+        "GET /v0/config read",
+        "GET /v0/cluster_healthz read",
+        "GET /v0/pipelines read",
+        "GET /v0/pipelines/{p} read",
+        "GET /v0/pipelines/{p}/stats read",
+        "GET /v0/pipelines/{p}/completion_status read",
     ),
 )
+
+TOKEN_ROUTES: Final = frozenset(
+    {("GET", "/v1/tokens/{}"), ("GET", "/v0/pipelines/{}/completion_status")}
+)
+"""Whose token may stand in for a key, where that is wanted: only who was given it can ask."""
 
 VARIABLE = re.compile(r"{[^}]*}")
 
@@ -86,10 +103,11 @@ HOME: Final = "/"
 
 
 def route_for(method: str, path: str) -> Route | None:
-    """The route of a request; `path` as sent, still percent-encoded and without a query."""
+    """The route of a request; `path` as sent, still percent-encoded and without a query. What a
+    browser asks before a request of another site (OPTIONS), any service of the path answers."""
     method = "GET" if method == "HEAD" else method
     for route, pattern in _patterns():
-        if route.method == method and pattern.fullmatch(path):
+        if method in (route.method, "OPTIONS") and pattern.fullmatch(path):
             return route
     return None
 
@@ -107,6 +125,10 @@ def scope_for(method: str, template: str) -> Scope | None:
     if template in OPERATIONS:
         return OPERATIONS[template]
     return _scopes()[method, VARIABLE.sub("{}", template)]
+
+
+def token_is_enough(method: str, template: str) -> bool:
+    return (method, VARIABLE.sub("{}", template)) in TOKEN_ROUTES
 
 
 @cache

@@ -15,14 +15,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from waybill_shared.access.authentication import ANYONE, KeysInForce
+from waybill_shared.access.authentication import ANYONE, BEARER, KeysInForce
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable, UserError
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.routes import HOME, scope_for
+from waybill_shared.contract.routes import HOME, scope_for, token_is_enough
 from waybill_shared.contract.version import VERSION
 from waybill_shared.http.dialects import refuse
 from waybill_shared.http.openapi import describe
@@ -35,6 +36,12 @@ NOT_READY: Final[dict[str, Any]] = {
     "description": "something is wrong",
     "content": {"application/json": {"schema": {"type": "object"}}},
 }
+FROM_PAGES: Final = (
+    "Authorization", "Content-Encoding", "Content-Type", "Idempotency-Key", "If-Match",
+    "Last-Event-ID", "X-Request-Id",
+)  # fmt: skip
+TO_PAGES: Final = ("Idempotent-Replayed", "Location", "Retry-After", "X-Request-Id")
+"""Headers that a page of another site may send, and read."""
 SLUG_OF: Final = {slug.status: slug for slug in (Slug.NOT_FOUND, Slug.METHOD_NOT_ALLOWED)}
 
 
@@ -48,9 +55,13 @@ def create_app(
     health: Health,
     lifespan: Lifespan | None = None,
     keys: KeysInForce | None = None,
+    *,
+    open_tokens: bool = False,
+    origins: Sequence[str] = (),
 ) -> FastAPI:
-    """Without `keys` whoever reaches the port may do everything."""
-    guard = _guard(keys)
+    """Without `keys` whoever reaches the port may do everything. `open_tokens`: who has a token may
+    ask for it without a key. `origins`: web pages from there may use all routes."""
+    guard = _guard(keys, open_tokens=open_tokens)
     app = FastAPI(
         title=f"Waybill {service}",
         version=VERSION,
@@ -70,6 +81,14 @@ def create_app(
     app.add_exception_handler(HTTPException, _on_error)
     app.add_exception_handler(RequestValidationError, _on_error)
     app.add_exception_handler(Exception, _on_fault)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=FROM_PAGES,
+            expose_headers=TO_PAGES,
+        )
     app.add_middleware(RequestIds)
     return app
 
@@ -147,7 +166,7 @@ def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
         metrics.observe("waybill_http_request_seconds", elapsed_s, route=route, method=method)
 
 
-def _guard(keys: KeysInForce | None) -> Callable[[Request], Awaitable[None]]:
+def _guard(keys: KeysInForce | None, *, open_tokens: bool) -> Callable[[Request], Awaitable[None]]:
     """Asks of each request the key that its route needs, and notes who has it. It looks at the
     route that was found and never at the path: what a path means is decided once."""
 
@@ -155,9 +174,12 @@ def _guard(keys: KeysInForce | None) -> Callable[[Request], Awaitable[None]]:
         if keys is None:
             request.scope["waybill.caller"] = ANYONE
             return
-        scope = scope_for(request.method, request.scope["route"].path)
-        if scope is not None:
-            given = request.headers.get("authorization", "")
+        path = request.scope["route"].path
+        scope = scope_for(request.method, path)
+        given = request.headers.get("authorization", "")
+        if open_tokens and not given and token_is_enough(request.method, path):
+            request.scope["waybill.caller"] = BEARER
+        elif scope is not None:
             request.scope["waybill.caller"] = keys.require(given, scope)
 
     return admit

@@ -9,24 +9,25 @@ from fastapi.responses import JSONResponse, Response
 
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import PROBLEM_JSON, headers_of, problem_body
+from waybill_shared.http import feldera
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The form of all refusals at paths that begin with `prefix`; `render` is also given the id of
-    the request."""
+    """The form of all refusals at paths that begin with `prefix`; `render` is also given the path
+    and the id of the request."""
 
     prefix: str
-    render: Callable[[Refusal, str], Response]
+    render: Callable[[Refusal, str, str], Response]
 
 
 def refuse(refusal: Refusal, *, path: str, request_id: str) -> Response:
     """The refusal as the callers of this path read it."""
     dialect = next(each for each in DIALECTS if path.startswith(each.prefix))
-    return dialect.render(refusal, request_id)
+    return dialect.render(refusal, path, request_id)
 
 
-def _problem(refusal: Refusal, request_id: str) -> Response:
+def _problem(refusal: Refusal, _: str, request_id: str) -> Response:
     """As RFC 9457 has it."""
     return JSONResponse(
         problem_body(refusal, request_id=request_id),
@@ -36,5 +37,8 @@ def _problem(refusal: Refusal, request_id: str) -> Response:
     )
 
 
-DIALECTS: Final[tuple[Dialect, ...]] = (Dialect(prefix="", render=_problem),)
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    Dialect(prefix=feldera.PREFIX, render=feldera.render),
+    Dialect(prefix="", render=_problem),
+)
 """The first one that fits counts: our own, which fits every path, stays the last."""

@@ -14,6 +14,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug, problem_body
 from waybill_shared.contract.routes import scope_for
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_shared.http import feldera
 
 JsonObject = dict[str, Any]
 Responses = dict[int | str, JsonObject]
@@ -27,7 +28,8 @@ ABOUT: Final = (
     "Each error is a problem (RFC 9457), and `type` ends with a word that never changes. At a path"
     f" that is not listed here the answer is {Slug.NOT_FOUND.status} `{Slug.NOT_FOUND}`, with"
     " another method than those listed"
-    f" {Slug.METHOD_NOT_ALLOWED.status} `{Slug.METHOD_NOT_ALLOWED}`."
+    f" {Slug.METHOD_NOT_ALLOWED.status} `{Slug.METHOD_NOT_ALLOWED}`. At `/v0` errors have the form"
+    " of Feldera, for its clients."
 )
 SCHEMAS: Final = "#/components/schemas/"
 PROBLEM: Final = "Problem"
@@ -64,6 +66,8 @@ MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.TOO_MANY_RECORDS: {"records_max": 1_000_000},
     Slug.TOO_MANY_TOKENS: {"tokens_max": 1_000},
     Slug.TOO_MANY_DEAD_LETTERS: {"letters_max": 1_000, "bytes_max": 32_000_000},
+    Slug.RECORDS_LOST: {"lost": []},
+    Slug.RECORDS_DEAD_LETTERED: {"dead": []},
     Slug.DEAD_LETTER_GONE: {"rejected": [_GONE]},
     Slug.UNSUPPORTED_MEDIA_TYPE: {"taken": ["application/x-ndjson", "text/csv"]},
     Slug.UNSUPPORTED_ENCODING: {"taken": ["gzip", "zstd"]},
@@ -129,13 +133,14 @@ def describe(app: FastAPI) -> None:
 
 def _describe(operation: JsonObject, method: str, path: str) -> None:
     answers = operation["responses"]
-    if "application/json" in answers.get("422", {}).get("content", {}):
+    if "HTTPValidationError" in repr(answers.get("422")):
         del answers["422"]  # FastAPI's own guess: its form is not ours
     common: tuple[Slug, ...] = (Slug.INTERNAL,)
     if scope := scope_for(method, path):
         operation["security"] = [{SCHEME: [str(scope)]}]
         common += (Slug.KEY_MISSING, Slug.KEY_REFUSED, Slug.KEY_EXPIRED, Slug.SCOPE_MISSING)
-    for status, answer in refusals(*common).items():
+    foreign = path.startswith(feldera.PREFIX)
+    for status, answer in (feldera.errors if foreign else refusals)(*common).items():
         answers.setdefault(str(status), answer)
     operation["responses"] = dict(sorted(answers.items()))
 

@@ -1,15 +1,18 @@
 """Settings that every service has. Each service adds its own; all are read from `WAYBILL_*`."""
 
+import re
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Annotated, Final, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
+
+ORIGIN: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 
 
 class ServiceSettings(KafkaSettings, RedisSettings):
@@ -25,6 +28,29 @@ class ServiceSettings(KafkaSettings, RedisSettings):
     api_keys_file: Path | None = Field(
         default=None, description="the API keys of callers; without it only loopback is served"
     )
+
+    open_tokens: bool = Field(
+        default=False, description="who has a token may ask for its outcome without an API key"
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="of web pages that may use this, such as https://shop.example"
+    )
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _listed(cls, given: object) -> object:
+        return given.replace(",", " ").split() if isinstance(given, str) else given
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if ORIGIN.fullmatch(origin) is None:
+                raise ValueError(
+                    f"{origin!r} is no origin: write https://shop.example or"
+                    " http://localhost:3000, with no path; `*` is not taken"
+                )
+        return origins
 
     @model_validator(mode="after")
     def _strangers_need_keys(self) -> Self:

@@ -311,3 +311,9 @@ class FindingsAnswer(BaseModel):
         " nothing to compare: no such pipeline is known, the change is refused, or the answer"
         " would be too long"
     )
+
+
+class FelderaTokenAnswer(BaseModel):
+    """Asked for at `GET /v0/pipelines/{p}/completion_status?token=`, or at `GET /v1/tokens/{t}`."""
+
+    token: str

@@ -71,7 +71,7 @@ Wait = Annotated[
 ]
 
 
-class _Carrier:
+class Carrier:
     """Sends a command, and waits for its answer."""
 
     def __init__(self, answers: Answers, repeats: RepeatsHttp) -> None:
@@ -105,7 +105,7 @@ class _Carrier:
 def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
 
-    carry_out = _Carrier(answers, repeats).carry_out
+    carry_out = Carrier(answers, repeats).carry_out
 
     @router.put(
         "",

@@ -88,10 +88,12 @@ class Records:
         demand: Demand | None = None,
         atomic: bool = False,
         log: Log | None = None,
+        begun: Callable[[], None] = lambda: None,
     ) -> Receipt:
         """`atomic`: one record that is rejected rejects all; what Kafka has taken by then stays.
 
-        `log`: another one to write to, in which nothing counts if this raises.
+        `log`: another one to write to, in which nothing counts if this raises. `begun` is called
+        before the first record is written.
         """
         record, source = await self._registry.input(caller.tenant, pipeline, input_name, demand)
         rule = row_rules(record.manifest)[input_name]
@@ -101,6 +103,7 @@ class Records:
                 raise _rejected(rejected, good.count, input_name)
             topic = await self._registry.present(record, source, fresh=False)
             floors = await self._floors.of(topic)
+            begun()
             sent = await _send(log or self._log, source.topic, good, len(rejected))
         rejected = sorted([*rejected, *sent.failed, *sent.refused])
         acknowledged = sent.acknowledged

@@ -45,6 +45,18 @@ class TokenIssuer:
         spans = held_spans(record, source, held)
         return self._mint.seal([part_of(record, spans, counted=False)], tenant=caller.tenant)
 
+    async def for_nothing(self, caller: Caller, pipeline: str, name: str) -> Sealed:
+        """A token that is complete: for a request without a record."""
+        record, source = await self._registry.input(caller.tenant, pipeline, name)
+        first = source.bases[0]
+        none = Span(
+            topic_id=source.topic_id,
+            partition=first.partition,
+            start=first.offset,
+            end=first.offset,
+        )
+        return self._mint.seal([part_of(record, [none])], tenant=caller.tenant)
+
     async def for_positions(
         self,
         caller: Caller,

@@ -24,6 +24,7 @@ def row_rules(manifest: str) -> dict[str, RowRule]:
             columns=source.parsed_columns(),
             key=source.key,
             strict=source.on_unknown_field == "refuse",
+            deletes=source.deletes.column if source.deletes is not None else None,
             form=_form_of(source),
         )
         for source in parse_manifest(manifest).inputs

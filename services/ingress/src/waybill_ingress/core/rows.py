@@ -34,13 +34,15 @@ TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 class RowRule:
     """What one input takes: its columns, and the column that is the key.
 
-    `strict`: a field that is no column is refused. `form`: of its records in Kafka; None is JSON,
+    `strict`: a field that is no column is refused. `deletes`: the column that says a row is to be
+    deleted. `form`: of its records in Kafka; None is JSON,
     and what was sent is kept.
     """
 
     columns: tuple[Column, ...]
     key: str | None
     strict: bool = False
+    deletes: str | None = None
     form: RecordForm | None = None
 
 
@@ -109,6 +111,11 @@ class RowReader:
             parse_int=self._integer,
             parse_constant=self._constant,
         )
+
+    @property
+    def complaint(self) -> str | None:
+        """What was wrong in the text that was parsed last, though it is JSON."""
+        return self._complaints[0] if self._complaints else None
 
     def take_line(self, raw: bytes, key: bytes | None = None) -> None:
         """JSON text; `key`: if it does not come from a column."""
@@ -212,7 +219,7 @@ class RowReader:
 
     def _refusal(self, raw: bytes, value: object) -> str | None:
         if self._complaints:
-            return self._complaints[0]
+            return self.complaint
         if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and deeper(value, DEPTH_MAX):
             return TOO_DEEP
         reason = refusal(self.rule.columns, value)

@@ -101,6 +101,15 @@ def _inputs(before: Iterable[Input], now: Iterable[Input]) -> Iterator[Change]:
         yield Change(kind="remove_input", path=f"inputs.{name}", message=message)
 
 
+def _of_writes(old: Input, now: Input) -> Iterator[str]:
+    """What concerns records over HTTP alone."""
+    if old.key != now.key:
+        yield f"key is {now.key or 'none'}, was {old.key or 'none'}; for new records"
+    if old.deletes != now.deletes:
+        marks = [each.column if each else "none" for each in (now.deletes, old.deletes)]
+        yield f"deletes are marked by {marks[0]}, was {marks[1]}; for new records"
+
+
 def _input(old: Input, now: Input) -> Iterator[Change]:
     said = [f"{text}; {READ_SO}" for text in _column_texts(_declared(old), _declared(now))]
     if old.format != now.format:
@@ -109,8 +118,7 @@ def _input(old: Input, now: Input) -> Iterator[Change]:
         said.append(f"how its {now.format} is written changed; {READ_SO}")
     if old.kafka.topic != now.kafka.topic:
         said.append(f"reads topic {now.kafka.topic}, was {old.kafka.topic}")
-    if old.key != now.key:
-        said.append(f"key is {now.key or 'none'}, was {old.key or 'none'}; for new records")
+    said += _of_writes(old, now)
     if old.kafka.partitions != now.kafka.partitions:
         said.append("partitions changed; no effect on a topic that exists")
     if old.on_unknown_field != now.on_unknown_field:

@@ -23,6 +23,7 @@ GOES_WITH: Final = {
     "csv": ("csv",),
     "avroSchema": ("avro",),
     "key": ("json", "csv", "avro"),
+    "deletes": ("json", "csv", "avro"),
     "onMalformed": ("json", "csv", "avro"),
     "onUnknownField": ("json", "csv", "avro"),
 }
@@ -78,6 +79,24 @@ def _schema_problems(manifest: Manifest) -> Iterator[Located]:
             message = f"key {source.key!r} is not a column"
             hint = hint_of_names(source.key, names, "columns")
             yield (*here, "key"), Problem(message=message, hint=hint)
+        if source.deletes is not None:
+            problem = _no_mark(source.deletes.column, source, columns)
+            if problem is not None:
+                yield (*here, "deletes", "column"), problem
+
+
+def _no_mark(name: str, source: Input, columns: Iterable[Column]) -> Problem | None:
+    """What is wrong with a column that is to say whether a row is to be deleted."""
+    types = {column.name: column.type for column in columns}
+    if name not in types:
+        hint = hint_of_names(name, list(types), "columns")
+        return Problem(message=f"deletes: {name!r} is not a column", hint=hint)
+    if types[name] != "BOOLEAN":
+        message = f"deletes: column {name!r} is {types[name]}, no BOOLEAN"
+        return Problem(message=message, hint="take a column of its own, such as `gone BOOLEAN`")
+    if name == source.key:
+        return Problem(message=f"deletes: {name!r} is the key", hint="take a column of its own")
+    return None
 
 
 def _misplaced_keys(source: Input) -> Iterator[tuple[str, Problem]]:

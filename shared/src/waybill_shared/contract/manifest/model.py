@@ -96,6 +96,12 @@ class DeadLetterSettings(Strict):
         return text
 
 
+class Deletes(Strict):
+    """`column`: a BOOLEAN that is true in a record which says that its row is to be deleted."""
+
+    column: str = Field(min_length=1)
+
+
 class Input(Strict):
     """`format`: of its records in Kafka. `checks` sees to it that the keys go with it."""
 
@@ -110,6 +116,7 @@ class Input(Strict):
     csv: CsvForm | None = None
     avro_schema: dict[str, JsonValue] | None = None
     key: str | None = None
+    deletes: Deletes | None = None
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)

@@ -53,11 +53,11 @@ def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
     parameters: dict[str, str] = {}
     for name, value in given:
         if name in parameters:
-            raise _invalid(name, "it stands there more than once", "")
+            raise invalid(name, "it stands there more than once", "")
         if name not in takes | OF_ALL:
             some = nearest(name, sorted(takes | OF_ALL))
             hint = f"did you mean {some}?" if some else f"it does not go with {media_type}"
-            raise _invalid(name, "there is no such parameter here", hint)
+            raise invalid(name, "there is no such parameter here", hint)
         parameters[name] = value
     charset = CHARSET.search(more)
     if charset is not None:
@@ -94,22 +94,22 @@ def encoding_of(header: str) -> str:
 
 
 def _csv(parameters: Parameters) -> Reader:
-    delimiter = _character(parameters, "delimiter", ",")
-    quote = _character(parameters, "quote", '"', may_lack=True)
-    escape = _character(parameters, "escape", "", may_lack=True)
+    delimiter = character_of(parameters, "delimiter", ",")
+    quote = character_of(parameters, "quote", '"', may_lack=True)
+    escape = character_of(parameters, "escape", "", may_lack=True)
     if len({delimiter, quote, escape} - {""}) < 1 + bool(quote) + bool(escape):
         hint = "give each another character"
-        raise _invalid("delimiter", "delimiter, quote and escape are not different", hint)
+        raise invalid("delimiter", "delimiter, quote and escape are not different", hint)
     header = parameters.get("header", "present")
     if header not in ("present", "absent"):
-        raise _invalid(
+        raise invalid(
             "header",
             f"{header!r:.80} is neither present nor absent",
             "leave it out, or give one of these",
         )
     null = parameters.get("null", "")
     if len(null) > EMPTY_MAX:
-        raise _invalid("null", f"has more than {EMPTY_MAX} characters", "give a shorter one")
+        raise invalid("null", f"has more than {EMPTY_MAX} characters", "give a shorter one")
     options = CsvOptions(
         delimiter=delimiter,
         quote=quote,
@@ -121,21 +121,21 @@ def _csv(parameters: Parameters) -> Reader:
     return partial(read_csv, options=options)
 
 
-def _character(parameters: Parameters, name: str, usual: str, *, may_lack: bool = False) -> str:
+def character_of(parameters: Parameters, name: str, usual: str, *, may_lack: bool = False) -> str:
     text = parameters.get(name, usual)
     hint = f"give one character, or one of {', '.join(NAMES)}"
     try:
         found = character(text)
     except ValueError as error:
-        raise _invalid(name, f"{text!r:.80} is not one character", hint) from error
+        raise invalid(name, f"{text!r:.80} is not one character", hint) from error
     if not found and not may_lack:
-        raise _invalid(name, f"{text!r:.80} is not one character", hint)
+        raise invalid(name, f"{text!r:.80} is not one character", hint)
     return found
 
 
 def _encoding(name: str) -> str:
     if name.lower().replace("_", "-") not in ENCODINGS_OF_TEXT:
-        raise _invalid(
+        raise invalid(
             "encoding", f"{name!r:.80} is no encoding that is taken", f"take {', '.join(USUAL)}"
         )
     return codecs.lookup(name).name
@@ -145,7 +145,7 @@ def _raw(parameters: Parameters) -> Reader:
     return partial(read_raw, key=parameters.get("key"))
 
 
-def _invalid(name: str, message: str, hint: str) -> UserError:
+def invalid(name: str, message: str, hint: str) -> UserError:
     return UserError([Problem(message=message, hint=hint, path=f"query.{name}")])
 
 

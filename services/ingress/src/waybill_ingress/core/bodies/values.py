@@ -16,18 +16,17 @@ MORE_MAX: Final = 100_000  # characters of a value that is too large for a recor
 
 
 def read_values(pieces: Iterable[bytes], rows: RowReader) -> None:
-    values = _Values(rows)
-    for piece in pieces:
-        values.feed(piece)
-    values.feed(b"", final=True)
+    Values(rows).read(pieces)
 
 
-class _Values:
+class Values:
     """Each step takes one thing of the text, and says whether the next may follow; it may not
-    where the text has to go on first."""
+    where the text has to go on first.
+
+    A subclass may begin otherwise, and say what a value is, or one that is not well-formed."""
 
     def __init__(self, rows: RowReader) -> None:
-        self._rows = rows
+        self.rows = rows
         self._most = rows.limits.record_bytes_max + MORE_MAX
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._bytes = 0
@@ -39,7 +38,19 @@ class _Values:
         self._array = False
         self._step = self._begin
 
-    def feed(self, piece: bytes, *, final: bool = False) -> None:
+    def read(self, pieces: Iterable[bytes]) -> None:
+        for piece in pieces:
+            self._feed(piece)
+        self._feed(b"", final=True)
+
+    def _taken(self, raw: str, value: object) -> None:
+        self.rows.take(raw.encode(), value)
+
+    def _malformed(self, reason: str, at: int) -> bool:
+        """The value that begins here, for what stands `at`."""
+        raise self._wrong(reason, at)
+
+    def _feed(self, piece: bytes, *, final: bool = False) -> None:
         self._line, self._column = self._place(self._at)
         self._text = self._text[self._at :] + self._decoded(piece, final=final)
         self._at, self._final = 0, final
@@ -81,19 +92,19 @@ class _Values:
             return self._array and self._unended()
         text, at = self._text, self._at
         try:
-            value, end = self._rows.decode_next(text, at)
+            value, end = self.rows.decode_next(text, at)
         except json.JSONDecodeError as error:
             if self._may_go_on():
                 self._awaited = min(2 * (len(text) - at), self._most + 1)
                 return False
-            raise self._wrong(error.msg, error.pos) from error
-        except RecursionError as error:
-            raise self._wrong(f"a value is {TOO_DEEP}", at) from error
+            return self._malformed(error.msg, error.pos)
+        except RecursionError:
+            return self._malformed(f"a value is {TOO_DEEP}", at)
         if end - at > self._most:
-            raise self._wrong("a value is too large", at)
+            return self._malformed("a value is too large", at)
         if text[end - 1] not in '}]"' and end_of_number(text, end) == len(text) and not self._final:
             return False  # it may have more digits
-        self._rows.take(text[at:end].encode(), value)
+        self._taken(text[at:end], value)
         self._at = end
         self._step = self._mark if self._array else self._value
         return True

@@ -1,0 +1,224 @@
+"""Routes of Feldera that write, for its clients as they are: `/v0` in, the use cases of `/v1`, its
+answers out. Decides nothing."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NoReturn
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from waybill_ingress.adapters.bodies import ReceivedBody, receive
+from waybill_ingress.adapters.models import FelderaTokenAnswer
+from waybill_ingress.adapters.pipelines_http import Carrier
+from waybill_ingress.adapters.repeats_http import KEY, REPLAYED, RepeatsHttp
+from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.measuring import count_records, count_token
+from waybill_ingress.app.ports import Answers, Log
+from waybill_ingress.app.records import Receipt, Records, as_json
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.bodies.forms import invalid
+from waybill_ingress.core.bodies.packed import BodyLimits
+from waybill_ingress.core.feldera.options import TAKEN, IngressOptions, read_options
+from waybill_ingress.core.feldera.tables import input_named
+from waybill_ingress.core.keys import HEADER
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import Action
+from waybill_shared.http.app import caller, refused, request_id
+from waybill_shared.http.feldera import errors
+from waybill_shared.http.plain_routes import PlainRoute
+
+WAIT_S: Final = 10.0  # the client asks for the state by itself, after that
+NOTHING: Final = frozenset({b"", b"[]", b"{}", b"null"})
+OF_UPDATES: Final[list[dict[str, Any]]] = [
+    {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string", "enum": list(taken), "default": taken[0]},
+    }
+    for name, taken in TAKEN.items()
+]
+BODY: Final[dict[str, Any]] = {
+    "required": True,
+    "content": {
+        "application/json": {"schema": {}, "example": {"insert": {"order_id": 1}}},
+        "text/csv": {"schema": {"type": "string"}, "example": "1,ada"},
+    },
+}
+INGRESS_ERRORS: Final = errors(
+    Slug.RECORDS_REJECTED,
+    Slug.INVALID,
+    Slug.PIPELINE_NOT_FOUND,
+    Slug.INPUT_NOT_FOUND,
+    Slug.BODY_TOO_LARGE,
+    Slug.TOO_MANY_RECORDS,
+    Slug.WRITTEN_PERHAPS,
+    Slug.NOT_AVAILABLE_NOW,
+)
+OF_COMMANDS: Final = (
+    Slug.PIPELINE_NOT_FOUND,
+    Slug.SUPERSEDED,
+    Slug.PIPELINE_GONE,
+    Slug.BEGINNING_NEEDED,
+    Slug.COMMAND_GIVEN_UP,
+    Slug.NOT_AVAILABLE_NOW,
+)
+COMMAND_ERRORS: Final = errors(*OF_COMMANDS)
+START_ERRORS: Final = errors(Slug.INVALID, *OF_COMMANDS)
+NAME_ERRORS: Final = errors(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY)
+
+
+def feldera_router(
+    records: Records,
+    tokens: TokenIssuer,
+    registry: Registry,
+    repeats: RepeatsHttp,
+    *,
+    limits: BodyLimits,
+) -> APIRouter:
+    router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"], route_class=PlainRoute)
+
+    @router.post(
+        "/ingress/{table}",
+        summary="Send records as clients of Feldera do",
+        response_model=FelderaTokenAnswer,
+        responses=INGRESS_ERRORS,
+        openapi_extra={"parameters": [KEY, *OF_UPDATES], "requestBody": BODY},
+    )
+    async def ingress(request: Request, pipeline: str, table: str) -> Response:
+        """The body is read by `format` alone. Where some records are not taken the answer is 400
+        `ParseErrors`, and its `details.token` is for those that were."""
+        options = read_options(request.query_params.multi_items())
+        record = await registry.pipeline(caller(request).tenant, pipeline)
+        name = input_named(table, record.root_inputs())
+        most = limits.of_whole() if HEADER.lower() in request.headers else limits
+        with await receive(request, most) as body:
+            return await take(request, pipeline, name, body, options)
+
+    async def take(
+        request: Request, pipeline: str, name: str, body: ReceivedBody, options: IngressOptions
+    ) -> Response:
+        receipt: Receipt | None = None
+
+        async def write(log: Log | None) -> Response:
+            nonlocal receipt
+            if body.small and b"".join(body.pieces()).strip() in NOTHING:
+                sealed = await tokens.for_nothing(caller(request), pipeline, name)
+                return JSONResponse({"token": sealed.token})
+
+            async def all_of_it(begun: Callable[[], None]) -> Receipt:
+                return await records.write(
+                    caller(request),
+                    pipeline,
+                    name,
+                    body,
+                    options.read,
+                    atomic=options.array,
+                    log=log,
+                    begun=begun,
+                )
+
+            receipt = await _sure(all_of_it, whole=log is not None)
+            return _told(request, receipt)
+
+        answer = await repeats.once(request, body, write)
+        if receipt is not None and REPLAYED not in answer.headers:
+            accepted, rejected = receipt.accepted, len(receipt.rejected)
+            count_records(pipeline, name, accepted=accepted, rejected=rejected)
+            count_token("records")
+        return answer
+
+    return router
+
+
+async def _sure(
+    write: Callable[[Callable[[], None]], Awaitable[Receipt]], *, whole: bool
+) -> Receipt:
+    """The client would send again what is answered 503: so 503 is for what is not written.
+    `whole`: nothing counts of what fails."""
+    begun: list[bool] = []
+    try:
+        return await write(lambda: begun.append(True))
+    except (Refusal, Retryable) as error:
+        if begun and not whole:
+            _say_unsure(error)
+        raise
+
+
+def _say_unsure(error: Refusal | Retryable) -> NoReturn:
+    """The client would send again what is answered 503, and it may be written."""
+    if isinstance(error, Refusal) and error.slug.status < 500:
+        raise error
+    members = error.members if isinstance(error, Refusal) else {}
+    detail = error.detail if isinstance(error, Refusal) else str(error)
+    raise Refusal(Slug.WRITTEN_PERHAPS, detail, **members) from error
+
+
+def _told(request: Request, receipt: Receipt) -> Response:
+    if not receipt.rejected:
+        return JSONResponse({"token": receipt.token})
+    count = len(receipt.rejected)
+    detail = f"Errors parsing input data ({count} error{'s' if count != 1 else ''})"
+    refusal = Refusal(
+        Slug.RECORDS_REJECTED, detail, token=receipt.token, rejected=as_json(receipt.rejected)
+    )
+    return refused(request, refusal)
+
+
+def feldera_commands_router(
+    commands: Commands, answers: Answers, registry: Registry, repeats: RepeatsHttp
+) -> APIRouter:
+    router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
+    carry_out = Carrier(answers, repeats).carry_out
+
+    def begun(
+        request: Request, pipeline: str, action: Action
+    ) -> Callable[[Log | None], Awaitable[OperationId]]:
+        async def begin(log: Log | None) -> OperationId:
+            return await commands.act(caller(request), pipeline, action, request_id(request), log)
+
+        return begin
+
+    @router.post("/start", summary="Start a pipeline", status_code=202, responses=START_ERRORS)
+    async def start(request: Request, pipeline: str, initial: str = "running") -> Response:
+        """It continues behind what its sinks have committed."""
+        if initial != "running":
+            raise invalid(
+                "initial", f"initial={initial:.80} is not taken", "a pipeline starts running"
+            )
+        return await carry_out(request, begun(request, pipeline, Action.START), WAIT_S)
+
+    @router.post("/stop", summary="Stop a pipeline", status_code=202, responses=COMMAND_ERRORS)
+    async def stop(request: Request, pipeline: str) -> Response:
+        """What it has not processed waits; so it makes no difference whether it is forced."""
+        return await carry_out(request, begun(request, pipeline, Action.STOP), WAIT_S)
+
+    @router.delete("", summary="Delete a pipeline", status_code=200, responses=COMMAND_ERRORS)
+    async def delete(request: Request, pipeline: str) -> Response:
+        """Topics and tables stay as they are."""
+        return await carry_out(request, begun(request, pipeline, Action.DELETE), WAIT_S)
+
+    @router.post(
+        "/clear",
+        summary="Does nothing: there is no storage of its own to clear",
+        responses=NAME_ERRORS,
+    )
+    async def clear(request: Request, pipeline: str) -> Response:
+        """What a pipeline has read and written is not forgotten."""
+        await registry.pipeline(caller(request).tenant, pipeline)
+        return JSONResponse({})
+
+    @router.post(
+        "/dismiss_error",
+        summary="Does nothing: a start dismisses the last error",
+        responses=NAME_ERRORS,
+    )
+    async def dismiss_error(request: Request, pipeline: str) -> Response:
+        """For clients that ask for it before they start a pipeline."""
+        await registry.pipeline(caller(request).tenant, pipeline)
+        return JSONResponse({})
+
+    return router

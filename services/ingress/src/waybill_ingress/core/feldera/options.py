@@ -1,0 +1,48 @@
+"""What the query of a request says of its body."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from waybill_ingress.core.bodies.csv_rows import CsvOptions, read_csv
+from waybill_ingress.core.bodies.forms import Reader, character_of, invalid
+from waybill_ingress.core.feldera.updates import Updates, read_updates
+
+TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
+    "format": ("csv", "json"),
+    "array": ("false", "true"),
+    "update_format": ("insert_delete", "raw", "debezium"),
+    "json_flavor": ("default", "pandas"),
+    "lines": ("multiple", "single"),
+    "force": ("false", "true"),
+    "headers": ("false", "true"),
+}
+"""The values of each parameter, of which the first is meant where it is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngressOptions:
+    read: Reader
+    array: bool
+    """One record that is not taken refuses all."""
+
+
+def read_options(given: Sequence[tuple[str, str]]) -> IngressOptions:
+    """Parameters that are not known say nothing."""
+    asked = dict(given)
+    for name, taken in TAKEN.items():
+        value = asked.setdefault(name, taken[0])
+        if value not in taken:
+            raise invalid(name, f"{name}={value:.80} is not taken", f"take {' or '.join(taken)}")
+    if asked["format"] == "csv":
+        csv = CsvOptions(
+            delimiter=character_of(asked, "delimiter", ","), header=asked["headers"] == "true"
+        )
+        return IngressOptions(read=partial(read_csv, options=csv), array=False)
+    updates = Updates(
+        array=asked["array"] == "true",
+        form=asked["update_format"],
+        pandas=asked["json_flavor"] == "pandas",
+    )
+    return IngressOptions(read=partial(read_updates, updates=updates), array=updates.array)

@@ -1,0 +1,198 @@
+"""JSON: rows, or changes of rows. A change is taken out of what wraps it, as it was sent.
+
+Where values stand one behind the other, one that is not well-formed ends at the end of its line:
+the next line is looked at for itself. In an array nobody knows where it ends.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from waybill_ingress.core.bodies.values import Values
+from waybill_ingress.core.rows import RowReader
+from waybill_ingress.core.scanning import skip_space
+
+WRAPPED: Final = re.compile(r'\{\s*"(insert|delete)"\s*:\s*')
+NO_UPDATE: Final = 'an update is {"insert": row} or {"delete": row}'
+NO_CHANGE: Final = (
+    'a change is {"payload": {"op": "c", "before": row or null, "after": row or null}}, where `op`'
+    " is c, r, u or d"
+)
+NO_DELETES: Final = (
+    "the input takes no deletes: name a BOOLEAN column in `deletes: {column}` of its manifest"
+)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN: Final = json.JSONDecoder(parse_int=str, parse_float=str)
+Change = tuple[bool, str, object]
+"""Whether the row is to be deleted, its text, and what that means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updates:
+    """`form`: insert_delete, raw or debezium. `pandas`: times are milliseconds since 1970."""
+
+    array: bool
+    form: str
+    pandas: bool
+
+
+def read_updates(pieces: Iterable[bytes], rows: RowReader, updates: Updates) -> None:
+    _Changes(rows, updates).read(pieces)
+
+
+class _Changes(Values):
+    def __init__(self, rows: RowReader, updates: Updates) -> None:
+        super().__init__(rows)
+        self._updates = updates
+        times = ("TIMESTAMP", "DATE") if updates.pandas else ()
+        self._times = {c.name: c.type for c in rows.rule.columns if c.type in times}
+
+    def _begin(self) -> bool:
+        if not self._next():
+            return False
+        self._array = self._updates.array
+        if self._array and self._text[self._at] != "[":
+            raise self._wrong("with array=true the body is an array", self._at)
+        self._at += self._array
+        self._step = self._first if self._array else self._value
+        return True
+
+    def _behind(self) -> bool:
+        self._step = self._begin
+        return True
+
+    def _malformed(self, reason: str, at: int) -> bool:
+        if self._array:
+            raise self._wrong(reason, at)
+        line, column = self._place(at)
+        self.rows.reject(f"not JSON at line {line}, column {column}: {reason}")
+        self._step = self._skip
+        return True
+
+    def _skip(self) -> bool:
+        end = self._text.find("\n", self._at)
+        if end < 0:
+            self._at = len(self._text)
+            return False
+        self._at = end + 1
+        self._step = self._value
+        return True
+
+    def _taken(self, raw: str, value: object) -> None:
+        """What is wrong in the text of the value is noted in `rows`, and said by it."""
+        changes, reason = self._changes(raw, value)
+        if reason is not None:
+            self.rows.reject(self.rows.complaint or reason)
+        for deleted, text, row in changes:
+            self._take_row(text, row, deleted=deleted)
+
+    def _changes(self, raw: str, value: object) -> tuple[list[Change], str | None]:
+        match self._updates.form:
+            case "raw":
+                return [(False, raw, value)], None
+            case "insert_delete":
+                wrapped = WRAPPED.match(raw)
+                if wrapped is None or not isinstance(value, dict) or len(value) != 1:
+                    return [], NO_UPDATE
+                verb = wrapped[1]
+                text = raw[wrapped.end() : -1].rstrip()
+                return [(verb == "delete", text, value[verb])], None
+            case _:
+                found = _captured(raw, value, self.rows.rule.key)
+                return (found, None) if found else ([], NO_CHANGE)
+
+    def _take_row(self, text: str, row: object, *, deleted: bool) -> None:
+        reason: str | None = None
+        if isinstance(row, dict):
+            if self._times and self.rows.complaint is None:
+                try:
+                    text, row = _with_times(text, row, self._times)
+                except OverflowError:
+                    reason = "a time in milliseconds is outside the years 1 to 9999"
+            if deleted:
+                text, row, reason = self._deleted(text, row, reason)
+        elif deleted and self.rows.rule.deletes is None:
+            reason = NO_DELETES
+        self.rows.take(text.encode(), row, reason)
+
+    def _deleted(
+        self, text: str, row: dict[str, object], reason: str | None
+    ) -> tuple[str, dict[str, object], str | None]:
+        column = self.rows.rule.deletes
+        if column is None:
+            return text, row, NO_DELETES
+        if column in row:
+            return text, row, f"{column}: is set by {{'delete': row}}, leave it out"
+        rest = text[skip_space(text, 1) :]
+        mark = f"{{{json.dumps(column)}: true{'' if rest == '}' else ', '}"
+        return mark + rest, {column: True, **row}, reason
+
+
+def _captured(raw: str, value: object, key: str | None) -> list[Change]:
+    """Of Debezium's event; a row whose key has changed is deleted under the old one."""
+    payload = value.get("payload") if isinstance(value, dict) else None
+    if not isinstance(payload, dict):
+        return []
+    begin, end = dict(_members(raw))["payload"]
+    inner = raw[begin:end]
+    places = dict(_members(inner))
+
+    def change(name: str, *, deleted: bool) -> list[Change]:
+        row = payload.get(name)
+        return [(deleted, inner[slice(*places[name])], row)] if row is not None else []
+
+    before, after = payload.get("before"), payload.get("after")
+    match payload.get("op"):
+        case "c" | "r":
+            return change("after", deleted=False)
+        case "d":
+            return change("before", deleted=True)
+        case "u":
+            old, new = (row.get(key) if isinstance(row, dict) else None for row in (before, after))
+            moved = key is not None and before is not None and old != new
+            return (change("before", deleted=True) if moved else []) + change(
+                "after", deleted=False
+            )
+        case _:
+            return []
+
+
+def _with_times(
+    text: str, row: dict[str, object], times: dict[str, str]
+) -> tuple[str, dict[str, object]]:
+    found = {
+        name: _moment(row[name], times[name])
+        for name in times
+        if isinstance(row.get(name), int) and not isinstance(row[name], bool)
+    }
+    if not found:
+        return text, row
+    parts, last = [], 0
+    for name, (begin, end) in _members(text):
+        if name in found:
+            parts += [text[last:begin], json.dumps(found[name])]
+            last = end
+    return "".join((*parts, text[last:])), {**row, **found}
+
+
+def _moment(milliseconds: object, kind: str) -> str:
+    assert isinstance(milliseconds, int)
+    moment = EPOCH + timedelta(milliseconds=milliseconds)
+    if kind == "DATE":
+        return moment.date().isoformat()
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _members(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Of the JSON object that this text is known to be: each name, and where its value stands."""
+    at = skip_space(text, skip_space(text, 0) + 1)
+    while text[at] != "}":
+        name, at = PLAIN.raw_decode(text, at)
+        begin = skip_space(text, skip_space(text, at) + 1)
+        _, end = PLAIN.raw_decode(text, begin)
+        yield name, (begin, end)
+        at = skip_space(text, end)
+        at = skip_space(text, at + (text[at] == ","))

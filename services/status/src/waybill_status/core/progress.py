@@ -1,0 +1,84 @@
+"""How far a pipeline has come with all that its inputs hold, counted in offsets. Pure: it is what
+would be judged of a token for all of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.tokens import Part, pipeline_id
+from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_status.core.judge import Claim, judge
+from waybill_status.core.judgements import ARRIVED
+from waybill_status.core.views import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputProgress:
+    """`written`: all since the pipeline began; `arrived`: what all of its sinks have."""
+
+    name: str
+    written: int
+    arrived: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineProgress:
+    uid: str
+    created_at: int
+    inputs: tuple[InputProgress, ...]
+    complete: bool
+
+    @property
+    def written(self) -> int:
+        return sum(each.written for each in self.inputs)
+
+    @property
+    def arrived(self) -> int:
+        return sum(each.arrived for each in self.inputs)
+
+
+def progress_of(
+    record: PipelineRecord, view: View, ends: Mapping[str, Mapping[int, int]]
+) -> PipelineProgress | UnknownReason:
+    """`ends` by input and partition were read before the view: so what is complete has all that
+    was written by then."""
+    inputs: list[InputProgress] = []
+    complete = True
+    for source in record.root_inputs().values():
+        spans = tuple(_spans(source, ends[source.name]))
+        part = Part(
+            pipeline_id=pipeline_id(record.tenant, record.pipeline_uid),
+            generation=record.generation,
+            spans=spans,
+        )
+        key = (record.tenant, record.pipeline_uid)
+        judgement = judge(Claim(pipeline=key, name=record.name, parts=(part,)), view)
+        if judgement.kind is OutcomeKind.UNKNOWN:
+            return judgement.reason or UnknownReason.SLOT_MISSING
+        sinks = [sink for stage in judgement.stages for sink in stage.sinks if sink.required]
+        written = sum(span.end - span.start for span in spans)
+        behind = max((sink.behind for sink in sinks), default=0)
+        complete &= judgement.kind in ARRIVED
+        inputs.append(
+            InputProgress(name=source.name, written=written, arrived=max(0, written - behind))
+        )
+    return PipelineProgress(
+        uid=record.pipeline_uid,
+        created_at=record.created_at,
+        inputs=tuple(inputs),
+        complete=complete,
+    )
+
+
+def _spans(source: InputDefinition, ends: Mapping[int, int]) -> list[Span]:
+    begins = {base.partition: base.offset for base in source.bases}
+    return [
+        Span(
+            topic_id=source.topic_id,
+            partition=at,
+            start=begins.get(at, 0),
+            end=max(begins.get(at, 0), end),
+        )
+        for at, end in sorted(ends.items())
+    ]
