@@ -112,7 +112,13 @@ def long(value: int) -> bytes:
     return written({"type": "long"}, value)
 
 
+def of(kind: object) -> dict[str, Any]:
+    return {"type": "record", "name": "r", "fields": [{"name": "c", "type": kind}]}
+
+
 WHOLE = written(SCHEMA, VALUE)
+TOO_LARGE = b"\x12\x01" + bytes(7) + b"\x96"  # 2**64 + 150, of which 64 bits are 1.50
+COIN = {**DECIMAL, "type": "fixed", "name": "coin", "size": 9}
 BAD = [
     (SCHEMA, WHOLE[:-1]),
     (SCHEMA, WHOLE + b"\x00"),
@@ -128,6 +134,12 @@ BAD = [
     (ITEMS, long(1) + long(1) + b"\xff" + long(0)),
     (NESTED, long(1) + long(1) + b"k" + long(1) + long(1) + b"\xff" + long(0) + long(0)),
     (NESTED, long(1) + long(1) + b"\xff" + long(0) + long(0)),
+    (of(DECIMAL), TOO_LARGE),
+    (of(DECIMAL), b"\x0a\x02\x54\x0b\xe4\x00"),
+    (of(COIN), TOO_LARGE[1:]),
+    (of({"type": "array", "items": ["null", DECIMAL]}), long(1) + b"\x02" + TOO_LARGE + long(0)),
+    (of({"type": "map", "values": DECIMAL}), long(1) + b"\x02a" + TOO_LARGE + long(0)),
+    (of({**of(DECIMAL), "name": "inner"}), TOO_LARGE),
     (DAY, long(4_000_000)),
     (DAY, long(-4_000_000)),
 ]

@@ -97,6 +97,8 @@ GOOD = [
     (b"#a,b", '"#a"'),
     ("\ufeffa,b".encode(), '"\ufeffa"'),
     (b"\x00a,b", '"\\u0000a"'),
+    (b'"a""\x00b",c', '"a\\"\\u0000b"'),
+    (b'"""\x00",c', '"\\"\\u0000"'),
     (b" a ,b", '" a "'),
     (b",", "null"),
     (b'"",""', "null"),
@@ -122,6 +124,13 @@ def test_what_is_no_line_of_these_columns_is_malformed(raw_frame: RawFrame) -> N
     if f" {len(BAD)} record(s) " not in str(raised.value):
         assert refused(raw_frame, source, BAD) == BAD
     assert [line for line in BAD if why_malformed(line, source) in ("", OTHERWISE)] == []
+
+
+def test_a_zero_is_zero_with_any_exponent(raw_frame: RawFrame) -> None:
+    source = csv_input("c DECIMAL(10,2), more STRING")
+    zeros = [b"0e50,x", b"-0.0E9999,x", b".0e-50,x", b"0,x"]
+    assert values_of(raw_frame, source, zeros) == ["0.00"] * 4
+    assert [why_malformed(line, source) for line in zeros] == [OTHERWISE] * 4
 
 
 def test_a_column_that_is_not_null_takes_no_empty_field(raw_frame: RawFrame) -> None:

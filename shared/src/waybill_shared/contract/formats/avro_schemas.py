@@ -1,5 +1,7 @@
 """Avro schemas of inputs: which are taken, and the columns that they stand for."""
 
+import json
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
@@ -9,6 +11,7 @@ from fastavro.types import Schema
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.formats.avro_defaults import Defaults
 
 AvroSchema = Mapping[str, Any]
 DEPTH_MAX: Final = 16  # as of columns
@@ -24,6 +27,13 @@ LOGICAL: Final = {
     ("string", "uuid"): "STRING",
 }
 DIGITS_MAX: Final = 38
+TEXT_MAX: Final = 20_000  # as of `schema`
+KEYS: Final = {
+    "type", "name", "namespace", "aliases", "doc", "fields", "items", "values", "symbols", "size",
+    "default", "order", "logicalType", "precision", "scale",
+}  # fmt: skip
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
+NAMES_HINT: Final = "letters, digits and _, no digit first, and not the name of a type"
 TAKEN: Final = "date, decimal, timestamp-millis, timestamp-micros and uuid (a string) are"
 
 
@@ -31,7 +41,7 @@ def parse_schema(schema: AvroSchema) -> Schema:
     """As the library wants it; UserError if it is none."""
     _refuse_marks(schema)
     try:
-        return fastavro.parse_schema(deepcopy(dict(schema)))
+        return fastavro.parse_schema(known_keys(schema))
     except Exception as error:
         reason = f"{type(error).__name__}: {error!s:.300}"
         raise _wrong(f"it is no Avro schema ({reason})") from error
@@ -42,13 +52,16 @@ def columns_of(schema: AvroSchema) -> str:
     parsed = parse_schema(schema)
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
         raise _wrong("the schema of an input is that of a record", 'write {"type": "record", …}')
+    _check_names(parsed)
     kinds = _Kinds()
+    _check_defaults(parsed, Defaults(parsed))
     fields = [
         f"{field['name']} {kinds.of_field(field)}{_not_null(field)}" for field in parsed["fields"]
     ]
-    if not fields:
-        raise _wrong("the record has no field")
-    return ", ".join(fields)
+    text = ", ".join(fields)
+    if not fields or len(text) > TEXT_MAX:
+        raise _wrong(f"its columns have no, or more than {TEXT_MAX}, characters", "take fewer")
+    return text
 
 
 class _Kinds:
@@ -72,7 +85,11 @@ class _Kinds:
                 return PRIMITIVES[name]
             case str() as name if name in self._named:
                 return self._named[name]
-            case list() as kinds if len(some := [each for each in kinds if each != "null"]) == 1:
+            case list() as kinds if (
+                len(some := [each for each in kinds if each != "null"]) == 1
+                and len(kinds) <= 2
+                and not isinstance(some[0], list)
+            ):
                 return self._of(some[0])
             case list():
                 hint = "a union is null and one other type"
@@ -94,7 +111,9 @@ class _Kinds:
                 return self._remember(name, f"STRUCT<{inner}>")
             case {"type": "enum", "name": str() as name}:
                 return self._remember(name, "STRING")
-            case {"type": "fixed", "name": str() as name, "size": int() as size} if size > 0:
+            case {"type": "fixed", "name": str() as name, "size": int() as size} if (
+                size is not True and size > 0
+            ):
                 return self._remember(name, "BINARY")
             case {"type": str() as name} if name in PRIMITIVES:
                 return PRIMITIVES[name]
@@ -120,6 +139,9 @@ class _Kinds:
         return self.of_field({"name": name, "type": schema})
 
     def _remember(self, name: str, kind: str) -> str:
+        """A name that is used again and again could make a text of any length."""
+        if len(kind) > TEXT_MAX:
+            raise self._refused(f"its columns have more than {TEXT_MAX} characters", "take fewer")
         self._named[name] = kind
         return kind
 
@@ -137,6 +159,71 @@ def is_nullable(schema: object) -> bool:
 
 def _not_null(field: Mapping[str, Any]) -> str:
     return "" if is_nullable(field["type"]) or "default" in field else " NOT NULL"
+
+
+def known_keys(part: object) -> Any:  # noqa: ANN401 - JSON, as it came
+    """The schema without what the specification does not know: others may make something of it."""
+    match part:
+        case Mapping():
+            return {
+                key: deepcopy(value) if key == "default" else known_keys(value)
+                for key, value in part.items()
+                if key in KEYS
+            }
+        case list():
+            return [known_keys(each) for each in part]
+        case _:
+            return part
+
+
+def _check_names(part: object) -> None:
+    """As Java's library has it, which is stricter than Python's."""
+    match part:
+        case Mapping():
+            name, kind = part.get("name"), part.get("type")
+            simple = str(name).rpartition(".")[2]
+            if name is not None and (not _is_name(name) or simple in PRIMITIVES):
+                raise _wrong(f"the name {name!r:.60} is not taken", NAMES_HINT)
+            for each in (*_listed(part, "aliases"), *_listed(part, "symbols")):
+                if not _is_name(each):
+                    raise _wrong(f"the name {each!r:.60} is not taken", NAMES_HINT)
+            if part.get("order", "ignore") not in ("ascending", "descending", "ignore"):
+                raise _wrong(f"order {part['order']!r:.60} is not taken")
+            _check_names(kind)
+            for key in ("fields", "items", "values"):
+                _check_names(part.get(key))
+        case list():
+            for each in part:
+                _check_names(each)
+
+
+def _listed(part: Mapping[str, Any], key: str) -> list[object]:
+    found = part.get(key, [])
+    return found if isinstance(found, list) else [found]
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
+
+
+def _check_defaults(schema: object, defaults: Defaults) -> None:
+    match schema:
+        case Mapping():
+            for field in schema.get("fields", ()):
+                if "." in field["name"]:
+                    raise _wrong(f"the name {field['name']!r:.60} is not taken", NAMES_HINT)
+                if "default" in field:
+                    try:
+                        defaults.of(field)
+                        json.dumps(field["default"], allow_nan=False)
+                    except ValueError as error:
+                        raise _wrong(f"field {field['name']}: {error}") from error
+                _check_defaults(field["type"], defaults)
+            for key in ("items", "values", "type"):
+                _check_defaults(schema.get(key), defaults)
+        case list():
+            for each in schema:
+                _check_defaults(each, defaults)
 
 
 def _refuse_marks(part: object) -> None:

@@ -1,15 +1,12 @@
-"""Reads values of Avro as they stand alone, and whatever they hold: nothing in one may take longer
-than its bytes do, or end in an error that nobody expects."""
+"""Logical types in containers of others, by the library, whatever they hold: nothing in one may
+take longer than its bytes do, or end in an error that nobody expects."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from io import BytesIO
 from typing import Final
 
-import fastavro
 from fastavro.read import LOGICAL_READERS
-from fastavro.types import Schema
 
 from waybill_shared.contract.manifest.values import DECIMAL_CONTEXT
 
@@ -21,24 +18,6 @@ class NoValue:
     """Of a logical type, where its bytes stand for none."""
 
     reason: str
-
-
-def read_value(raw: bytes, schema: Schema) -> dict[str, object]:
-    """The record that `raw` is, and nothing more; ValueError if it is none."""
-    source = BytesIO(raw)
-    try:
-        value = fastavro.schemaless_reader(source, schema, None)
-    except Exception as error:
-        raise ValueError("it is no value of the Avro schema, or is cut off") from error
-    if not isinstance(value, dict):
-        raise ValueError("it is no record")
-    rest = len(raw) - source.tell()
-    if rest:
-        raise ValueError(f"{rest} bytes stand behind the value of the Avro schema")
-    reason = reason_in(value)
-    if reason is not None:
-        raise ValueError(reason)
-    return value
 
 
 def reason_in(value: object) -> str | None:

@@ -15,6 +15,7 @@ NAMES: Final = {"tab": "\t", "space": " ", "none": ""}
 NO_TEXT: Final = "\uffff"
 """Ends a line where Spark is to take no other end; it stands for no character."""
 NULL_CHARACTERS_MAX: Final = 1_000
+FIELDS_MAX: Final = 20_000  # more than columns can be
 
 
 def character(text: str) -> str:
@@ -25,8 +26,18 @@ def character(text: str) -> str:
     return found
 
 
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _plain(text: str) -> str:
     found = character(text)
+    if not _is_text(found):
+        raise ValueError(f"{text!r} is no character")
     if found and (found.isalnum() or not "\t" <= found < "\ufffe" or found in "+-."):
         raise ValueError(f"{text!r} can be in a number or in a word: take another character")
     return found
@@ -54,6 +65,10 @@ class CsvForm(Strict):
             self.escape
         ):
             raise ValueError("delimiter, quote and escape are not different")
+        if any("\t" <= each <= " " for each in (self.quote, self.escape)):
+            raise ValueError("quote and escape are no blank and no tab")
+        if NO_TEXT in self.null_text or not _is_text(self.null_text):
+            raise ValueError("nullText has a character that is none")
         if self._must_be_quoted(self.null_text):
             raise ValueError(
                 f"nullText {self.null_text!r:.80} cannot stand in a line without quotes"
@@ -88,6 +103,8 @@ class CsvForm(Strict):
             if found.end() == len(line):
                 return
             at, number = found.end() + 1, number + 1
+            if number > FIELDS_MAX:
+                raise ValueError(f"it has more than {FIELDS_MAX} fields")
 
     def _unescaped(self, quoted: str) -> str:
         if not self.escape:

@@ -2,8 +2,9 @@
 
 import json
 from functools import reduce
+from math import log10
 from operator import and_
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,14 +13,15 @@ from pyspark.sql.types import (
     ArrayType,
     DataType,
     DateType,
+    DecimalType,
     MapType,
     StringType,
     StructType,
     TimestampType,
 )
 
-from waybill_shared.contract.formats.avro_schemas import parse_schema
-from waybill_shared.contract.formats.avro_values import read_value
+from waybill_shared.contract.formats.avro_reader import ValueReader
+from waybill_shared.contract.formats.avro_schemas import DIGITS_MAX, known_keys
 from waybill_spark.driver.forms.names import (
     BESIDE,
     END,
@@ -39,8 +41,9 @@ FIRST_AND_LAST_DAY: Final = ("0001-01-01", "9999-12-31")
 
 def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     value = F.col("value")
+    declared = StructType.fromDDL(source.columns.replace(" NOT NULL", ""))
     fields = [
-        {"name": "record", "type": source.avro_schema},
+        {"name": "record", "type": _widened(known_keys(source.avro_schema))},
         {"name": "end", "type": "string"},
     ]
     schema = {"type": "record", "name": f"wrapped_{END}", "fields": fields}
@@ -50,23 +53,22 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         value.alias(TEXT),
         _from_avro(raw.sparkSession, wrapped, json.dumps(schema)).alias("parsed"),
     )
-    kind = parsed.select("parsed.record").schema["record"].dataType
     record = F.col("parsed.record")
-    sound = record.isNotNull() & F.col("parsed.end").eqNullSafe(END) & _is_sound(record, kind)
+    sound = record.isNotNull() & F.col("parsed.end").eqNullSafe(END) & _is_sound(record, declared)
     looked_at = parsed.select(
         PARTITION,
         OFFSET,
         TEXT,
         (~sound).alias(MALFORMED),
         nothing_unknown(),
-        record.alias("record"),
+        F.when(sound, record).cast(declared).alias("record"),
     )
     return looked_at.select(*BESIDE, "record.*")
 
 
 def why(value: bytes, source: DecodedInput) -> str | None:
     try:
-        read_value(value, parse_schema(source.avro_schema or {}))
+        ValueReader(source.avro_schema or {}).read(value)
     except ValueError as error:
         return str(error)
     return None
@@ -84,8 +86,27 @@ def _from_avro(spark: SparkSession, value: Column, schema: str) -> Column:
     return ClassicColumn(columns.column(found))
 
 
+def _widened(part: Any) -> object:  # noqa: ANN401 - JSON, as it came
+    """Decimals with as many digits as they may have: of 18 and fewer, Spark keeps the last bits of
+    a number that is larger."""
+    match part:
+        case {"logicalType": "decimal", "precision": int() as precision}:
+            size = part.get("size")
+            digits = DIGITS_MAX if size is None else int(log10(2) * (8 * size - 1))
+            return {**part, "precision": max(precision, min(digits, DIGITS_MAX))}
+        case dict():
+            return {
+                key: value if key == "default" else _widened(value) for key, value in part.items()
+            }
+        case list():
+            return [_widened(each) for each in part]
+        case _:
+            return part
+
+
 def _is_sound(value: Column, kind: DataType) -> Column:
-    """What Spark takes, and sinks do not: text that is none, and years beyond the calendar."""
+    """What Spark takes, and sinks do not: text that is none, years beyond the calendar, too many
+    digits."""
     found = _checked(value, kind)
     return F.lit(True) if found is None else F.coalesce(found, F.lit(True))
 
@@ -97,6 +118,8 @@ def _checked(value: Column, kind: DataType) -> Column | None:
             return F.is_valid_utf8(value)
         case DateType() | TimestampType():
             return value.cast("date").between(*(F.lit(d).cast("date") for d in FIRST_AND_LAST_DAY))
+        case DecimalType():
+            return value.try_cast(kind).isNotNull() | value.isNull()
         case StructType():
             parts = [
                 F.coalesce(found, F.lit(True))

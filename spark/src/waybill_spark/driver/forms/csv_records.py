@@ -36,6 +36,7 @@ OPTIONS: Final = {
 }
 FIRST_DAY: Final = "0001-01-01"
 BEGIN: Final = "begin"  # keeps a byte order mark, or what might be a comment, in its field
+ZERO: Final = r"\A[+-]?[0.]+[eE]"  # Spark's cast refuses it where the exponent is large
 INFINITE: Final = (float("inf"), float("-inf"))
 
 Typed = Callable[[Column], Column]
@@ -110,6 +111,8 @@ def _parsed(text: Column, names: list[str], form: CsvForm, **options: str) -> Co
     before, behind = F.lit(END + form.delimiter), F.lit(form.delimiter + END)
     marked = F.concat(before, _without_end(text), behind)
     given = {"sep": form.delimiter, "quote": quote, "escape": form.escape or quote}
+    if not form.escape:
+        given["charToEscapeQuoteEscaping"] = NO_TEXT  # else Spark drops U+0000 there
     return F.from_csv(marked, schema, {**OPTIONS, **given, **options})
 
 
@@ -186,7 +189,8 @@ def _floating(kind: str) -> Typed:
 
 
 def _decimal(declared: str) -> Typed:
-    return _of_form(NUMERIC, _cast(declared if "(" in declared else "DECIMAL(10,0)"))
+    cast = _cast(declared if "(" in declared else "DECIMAL(10,0)")
+    return _of_form(NUMERIC, lambda text: cast(F.when(text.rlike(ZERO), "0").otherwise(text)))
 
 
 def _boolean(text: Column) -> Column:

@@ -1,7 +1,8 @@
 """Records of an Avro input: one value, without its schema."""
 
+import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from io import BytesIO
@@ -12,12 +13,16 @@ import fastavro
 from fastavro.types import Schema
 
 from waybill_ingress.core.written.form import JsonRow, plain_text
-from waybill_shared.contract.formats.avro_schemas import AvroSchema, parse_schema
-from waybill_shared.contract.formats.avro_values import read_value, reason_in
+from waybill_shared.contract.formats.avro_defaults import Defaults
+from waybill_shared.contract.formats.avro_reader import ValueReader
+from waybill_shared.contract.formats.avro_schemas import AvroSchema, is_nullable, parse_schema
+from waybill_shared.contract.formats.avro_values import reason_in
 from waybill_shared.contract.manifest.values import DECIMAL_CONTEXT
 
 Convert = Callable[[str, Any], object]
 """Of a name and what JSON has there, not null, to what the library writes."""
+_NOTHING: Final = object()
+FLOAT: Final = struct.Struct("<f")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 PER_UNIT: Final = {
     "timestamp-millis": timedelta(milliseconds=1),
@@ -29,13 +34,18 @@ class AvroRecords:
     def __init__(self, schema: AvroSchema) -> None:
         self.schema = parse_schema(schema)
         assert isinstance(self.schema, dict)
-        self._convert = _Converters().of(self.schema)
+        defaults = Defaults(self.schema)
+        self._convert = _Converters(defaults).of(self.schema)
+        self._reader = ValueReader(schema)
+        made = [(field, defaults.of(field)) for field in _with_defaults(self.schema)]
+        for field, default in made:  # the library takes it as it stands
+            field["default"] = default
 
     def made_of(self, row: JsonRow) -> bytes:
         return self._bytes_of(self._convert("", row))
 
     def key_of(self, raw: bytes, name: str | None) -> bytes | None:
-        value = read_value(raw, self.schema)
+        value = self._reader.read(raw)
         return None if name is None else _text_of(name, value[name])
 
     def taken(self, value: object, name: str | None) -> tuple[bytes, bytes | None]:
@@ -43,8 +53,8 @@ class AvroRecords:
         reason = reason_in(value)
         if reason is not None:
             raise ValueError(reason)
-        assert isinstance(value, dict)
-        return self._bytes_of(value), None if name is None else _text_of(name, value[name])
+        raw = self._bytes_of(value)
+        return raw, self.key_of(raw, name)
 
     def _bytes_of(self, value: object) -> bytes:
         written = BytesIO()
@@ -58,26 +68,29 @@ class AvroRecords:
 class _Converters:
     """Walks through a parsed schema; remembers what has a name."""
 
-    def __init__(self) -> None:
+    def __init__(self, defaults: Defaults) -> None:
         self._named: dict[str, Convert] = {}
+        self._defaults = defaults
 
     def of(self, schema: Schema) -> Convert:
+        inner = self._of(schema)
+        return _or_null(inner) if is_nullable(schema) else _given(inner)
+
+    def _of(self, schema: Schema) -> Convert:
         match schema:
             case str():
                 return self._named.get(schema) or PLAIN.get(schema, _as_it_is)
             case list():
                 (some,) = (each for each in schema if each != "null")
-                return self.of(some)
+                return self._of(some)
             case {"logicalType": str() as logical}:
                 return self._remember(schema, _logical(schema, logical))
             case {"type": "array", "items": items}:
                 item = self.of(items)
-                return lambda name, value: [_or_null(item, name, each) for each in value]
+                return lambda name, value: [item(name, each) for each in value]
             case {"type": "map", "values": values}:
                 inner = self.of(values)
-                return lambda name, value: {
-                    key: _or_null(inner, name, each) for key, each in value.items()
-                }
+                return lambda name, value: {k: inner(name, each) for k, each in value.items()}
             case {"type": "record", "fields": fields}:
                 return self._remember(schema, self._record(fields))
             case {"type": "enum", "symbols": symbols}:
@@ -85,21 +98,29 @@ class _Converters:
             case {"type": "fixed", "size": size}:
                 return self._remember(schema, _fixed(size))
             case {"type": inner_type}:
-                return self.of(inner_type)
+                return self._of(inner_type)
         raise AssertionError(f"the manifest was checked, and has {schema!r:.100}")
 
     def _record(self, fields: list[dict[str, Any]]) -> Convert:
-        """A field that lacks has its default, by the library."""
-        known = [(each["name"], self.of(each["type"]), "default" in each) for each in fields]
+        """Where nothing stands there is the default; null too, if the type does not take it."""
+        known = [(each["name"], self.of(each["type"]), self._default(each)) for each in fields]
 
         def convert(name: str, row: Mapping[str, Any]) -> object:
             return {
-                each: _or_null(inner, each, row.get(each))
-                for each, inner, has_default in known
-                if each in row or not has_default
+                each: default[0]
+                if default and row.get(each, _NOTHING) in default[1]
+                else inner(each, row.get(each))
+                for each, inner, default in known
             }
 
         return convert
+
+    def _default(self, field: Mapping[str, Any]) -> tuple[object, tuple[object, ...]] | None:
+        """And what it stands for."""
+        if "default" not in field:
+            return None
+        instead = (_NOTHING,) if is_nullable(field["type"]) else (_NOTHING, None)
+        return self._defaults.of(field), instead
 
     def _remember(self, schema: Mapping[str, Any], convert: Convert) -> Convert:
         if "name" in schema:
@@ -107,12 +128,44 @@ class _Converters:
         return convert
 
 
-def _or_null(convert: Convert, name: str, value: object) -> object:
-    return None if value is None else convert(name, value)
+def _with_defaults(part: object) -> Iterator[dict[str, Any]]:
+    match part:
+        case dict():
+            for field in part.get("fields", ()):
+                yield from _with_defaults(field["type"])
+                if "default" in field:
+                    yield field
+            for key in ("items", "values", "type"):
+                yield from _with_defaults(part.get(key))
+        case list():
+            for each in part:
+                yield from _with_defaults(each)
+
+
+def _or_null(convert: Convert) -> Convert:
+    return lambda name, value: None if value is None else convert(name, value)
+
+
+def _given(convert: Convert) -> Convert:
+    def given(name: str, value: object) -> object:
+        if value is None:
+            raise ValueError(f"{name}: is null, and its Avro type is not")
+        return convert(name, value)
+
+    return given
 
 
 def _as_it_is(_: str, value: object) -> object:
     return value
+
+
+def _float(name: str, value: int | Decimal | str) -> object:
+    """Of 32 bits: what is rounded beyond them would be infinite."""
+    try:
+        (found,) = FLOAT.unpack(FLOAT.pack(float(value)))
+    except OverflowError as error:
+        raise ValueError(f"{name}: {value!s:.40} does not fit FLOAT") from error
+    return float(found)
 
 
 def _bytes(_: str, value: str) -> object:
@@ -157,15 +210,18 @@ def _logical(schema: Mapping[str, Any], logical: str) -> Convert:
         case "uuid":
             return _uuid
         case _:
-            return lambda _, value: (_moment(value) - EPOCH) // PER_UNIT[logical]
+            return lambda name, value: (_moment(name, value) - EPOCH) // PER_UNIT[logical]
 
 
-def _moment(value: int | str) -> datetime:
+def _moment(name: str, value: int | str) -> datetime:
     if isinstance(value, int):
         return datetime.fromtimestamp(value, UTC)
     day, clock = value[:10], value[10:].lstrip(" T")
     found = datetime.fromisoformat(f"{day}T{clock}")
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    try:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError(f"{name}: {value} is outside of the years 1 to 9999 in UTC") from error
 
 
 def _text_of(name: str, value: object) -> bytes | None:
@@ -186,6 +242,6 @@ def _text_of(name: str, value: object) -> bytes | None:
 PLAIN: Final[dict[str, Convert]] = {
     "bytes": _bytes,
     "string": plain_text,
-    "float": lambda _, value: float(value),
+    "float": _float,
     "double": lambda _, value: float(value),
 }
