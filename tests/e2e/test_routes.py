@@ -14,7 +14,7 @@ def test_every_route_is_one_of_a_service_and_the_other_way_round(stack: StackSta
         (method.upper(), _shape(path))
         for path, methods in paths.items()
         for method in methods
-        if path.startswith("/v1/")
+        if path.startswith(("/v0/", "/v1/"))
     }
 
     assert served == {(route.method, _shape(route.path)) for route in ROUTES}

@@ -9,8 +9,8 @@ from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.bodies import ReceivedBody, receive
 from waybill_ingress.adapters.models import FelderaTokenAnswer
-from waybill_ingress.adapters.pipelines_http import Carrier
-from waybill_ingress.adapters.repeats_http import KEY, REPLAYED, RepeatsHttp
+from waybill_ingress.adapters.pipelines_http import OF_WRITES, RESPONSES, Carrier
+from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, REPLAYED, RepeatsHttp
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.ports import Answers, Log
@@ -28,6 +28,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_shared.http.app import caller, refused, request_id
 from waybill_shared.http.feldera import errors
+from waybill_shared.http.openapi import OF_BODIES
 from waybill_shared.http.plain_routes import PlainRoute
 
 WAIT_S: Final = 10.0  # the client asks for the state by itself, after that
@@ -49,13 +50,20 @@ BODY: Final[dict[str, Any]] = {
     },
 }
 INGRESS_ERRORS: Final = errors(
+    *OF_BODIES,
+    *OF_KEYS,
     Slug.RECORDS_REJECTED,
     Slug.INVALID,
     Slug.PIPELINE_NOT_FOUND,
     Slug.INPUT_NOT_FOUND,
-    Slug.BODY_TOO_LARGE,
     Slug.TOO_MANY_RECORDS,
+    Slug.UNSUPPORTED_ENCODING,
+    Slug.BODY_NOT_PACKED,
+    Slug.RECORDS_REFUSED_BY_KAFKA,
     Slug.WRITTEN_PERHAPS,
+    Slug.PIPELINE_NOT_READY,
+    Slug.INPUT_NOT_READY,
+    Slug.TOPIC_RECREATED,
     Slug.NOT_AVAILABLE_NOW,
 )
 OF_COMMANDS: Final = (
@@ -63,11 +71,14 @@ OF_COMMANDS: Final = (
     Slug.SUPERSEDED,
     Slug.PIPELINE_GONE,
     Slug.BEGINNING_NEEDED,
+    *OF_KEYS,
+    Slug.PLAN_INCOMPATIBLE,
     Slug.COMMAND_GIVEN_UP,
+    Slug.PIPELINE_NOT_READY,
     Slug.NOT_AVAILABLE_NOW,
 )
-COMMAND_ERRORS: Final = errors(*OF_COMMANDS)
-START_ERRORS: Final = errors(Slug.INVALID, *OF_COMMANDS)
+COMMAND_ANSWERS: Final = {**RESPONSES, **errors(*OF_COMMANDS)}
+START_ANSWERS: Final = {**RESPONSES, **errors(Slug.INVALID, *OF_COMMANDS)}
 NAME_ERRORS: Final = errors(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY)
 
 
@@ -182,7 +193,13 @@ def feldera_commands_router(
 
         return begin
 
-    @router.post("/start", summary="Start a pipeline", status_code=202, responses=START_ERRORS)
+    @router.post(
+        "/start",
+        summary="Start a pipeline",
+        status_code=202,
+        responses=START_ANSWERS,
+        openapi_extra=OF_WRITES,
+    )
     async def start(request: Request, pipeline: str, initial: str = "running") -> Response:
         """It continues behind what its sinks have committed."""
         if initial != "running":
@@ -191,12 +208,24 @@ def feldera_commands_router(
             )
         return await carry_out(request, begun(request, pipeline, Action.START), WAIT_S)
 
-    @router.post("/stop", summary="Stop a pipeline", status_code=202, responses=COMMAND_ERRORS)
+    @router.post(
+        "/stop",
+        summary="Stop a pipeline",
+        status_code=202,
+        responses=COMMAND_ANSWERS,
+        openapi_extra=OF_WRITES,
+    )
     async def stop(request: Request, pipeline: str) -> Response:
         """What it has not processed waits; so it makes no difference whether it is forced."""
         return await carry_out(request, begun(request, pipeline, Action.STOP), WAIT_S)
 
-    @router.delete("", summary="Delete a pipeline", status_code=200, responses=COMMAND_ERRORS)
+    @router.delete(
+        "",
+        summary="Delete a pipeline",
+        status_code=202,
+        responses=COMMAND_ANSWERS,
+        openapi_extra=OF_WRITES,
+    )
     async def delete(request: Request, pipeline: str) -> Response:
         """Topics and tables stay as they are."""
         return await carry_out(request, begun(request, pipeline, Action.DELETE), WAIT_S)
