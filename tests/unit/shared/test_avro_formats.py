@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unit.ingress.bodies import rows_of
+from waybill_ingress.core.bodies.avro import read_avro
+from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_ingress.core.written.avro_records import AvroRecords
-from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.formats.avro_reader import ValueReader
 from waybill_shared.contract.formats.avro_schemas import columns_of
+from waybill_shared.contract.manifest.columns import parse_columns
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
 COIN = {"type": "fixed", "name": "coin", "size": 4, "logicalType": "decimal", "precision": 5}
@@ -26,6 +30,7 @@ LINE = {
         {"name": "raw", "type": "bytes", "default": "\u00fe"},
     ],
 }
+LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000, bytes_max=100_000)
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 
@@ -190,3 +195,29 @@ def test_any_bytes_are_a_value_or_none(raw: bytes) -> None:
         assert reader.read(raw).keys() == {"a", "b", "c", "d"}
     except ValueError:
         pass
+
+
+def container(writer: dict[str, Any], values: list[object]) -> bytes:
+    target = BytesIO()
+    fastavro.writer(target, fastavro.parse_schema(writer), [{"c": value} for value in values])
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "values", "bad"),
+    [
+        (["null", "int"], "int", [1, None, 3], 1),
+        ({**SIZE, "symbols": ["S", "XL"]}, SIZE, ["S", "XL", "S"], 1),
+    ],
+)
+def test_a_record_that_cannot_be_resolved_is_refused_by_itself(
+    writer: object, reader: object, values: list[object], bad: int
+) -> None:
+    rule = RowRule(
+        columns=parse_columns(columns_of(of(reader))), key=None, form=AvroRecords(of(reader))
+    )
+    found = rows_of(read_avro, container(of(writer), values), rule, LIMITS)
+    assert [record.row for record in found.records] == [0, 2]
+    assert [each.index for each in found.rejected] == [bad]
+    with pytest.raises(Refusal, match="cannot be read as the input's avroSchema"):
+        rows_of(read_avro, container(of(writer), [values[bad]] * 3), rule, LIMITS)

@@ -42,6 +42,7 @@ def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
     source = _Source(pieces)
     schema, unpack, sync = _header(source)
     most = _check(schema, rows)
+    records = _Records(schema, rows)
     block = 0
     while not source.at_end():
         block += 1
@@ -51,23 +52,48 @@ def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
         packed = source.take(size, most)
         if source.take(SYNC_BYTES) != sync:
             raise _wrong(f"block {block} does not end where it should")
-        _take_block(count, unpack(packed, most), schema, rows, block)
+        records.take(count, unpack(packed, most), block)
+    records.end()
 
 
-def _take_block(count: int, data: bytes, schema: Schema, rows: RowReader, block: int) -> None:
-    values = BytesIO(data)
-    form = rows.rule.form
-    wanted = form.schema if isinstance(form, AvroRecords) else None
-    for _ in range(count):
+class _Records:
+    """Of the blocks of one body. One that the input's schema cannot be read from is refused by
+    itself: a null, or a symbol, which it does not have. If that is each of them, the body is."""
+
+    def __init__(self, schema: Schema, rows: RowReader) -> None:
+        self._schema = schema
+        self._rows = rows
+        form = rows.rule.form
+        self._wanted = form.schema if isinstance(form, AvroRecords) else None
+        self._unreadable: list[SchemaResolutionError] = []
+
+    def take(self, count: int, data: bytes, block: int) -> None:
+        values = BytesIO(data)
         try:
-            record = fastavro.schemaless_reader(values, schema, wanted)
-        except SchemaResolutionError as error:
-            raise _unreadable(error) from error
+            for _ in range(count):
+                self._take_one(values)
+        except (Refusal, AssertionError):
+            raise
         except Exception as error:
             raise _wrong(f"block {block} is not what its schema says") from error
-        _take(record, rows)
-    if values.read(1):
-        raise _wrong(f"block {block} has more than its {count} records")
+        if values.read(1):
+            raise _wrong(f"block {block} has more than its {count} records")
+
+    def end(self) -> None:
+        if self._unreadable and len(self._unreadable) == self._rows.count:
+            raise _unreadable(self._unreadable[0])
+
+    def _take_one(self, values: BytesIO) -> None:
+        begin = values.tell()
+        try:
+            record = fastavro.schemaless_reader(values, self._schema, self._wanted)
+        except SchemaResolutionError as error:
+            values.seek(begin)
+            fastavro.schemaless_reader(values, self._schema, None)
+            self._unreadable.append(error)
+            self._rows.reject(f"it cannot be read as the input's avroSchema: {error!s:.200}")
+        else:
+            _take(record, self._rows)
 
 
 def _take(record: object, rows: RowReader) -> None:
