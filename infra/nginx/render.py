@@ -110,7 +110,17 @@ server {
         proxy_pass http://$waybill_address;
     }
 
-    # What clients of Feldera ask for.
+    # Clients of Feldera write again what is answered 502 or 504.
+    location ~ "^@foreign_writes@$" {
+        if ($waybill_service = "") {
+            return 501;
+        }
+        error_page 501 @not_implemented;
+        error_page 502 504 =500 @written_perhaps;
+        proxy_pass http://$waybill_address;
+    }
+
+    # What else clients of Feldera ask for.
     location @foreign@ {
         if ($waybill_service = "") {
             return 501;
@@ -172,6 +182,12 @@ server {
         return 501 '@not_implemented@';
     }
 
+    location @written_perhaps {
+        default_type application/json;
+        add_header X-Request-Id $waybill_request_id always;
+        return 500 '@written_perhaps@';
+    }
+
     location @service_unreachable {
         add_header X-Request-Id $waybill_request_id always;
         return 502 '@problem_502@';
@@ -202,10 +218,10 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
         "readiness": _merge("/readyz"),
         "version": _version(),
         "foreign": feldera.PREFIX,
-        "not_implemented": json.dumps(
-            feldera.error_body(
-                Refusal(Slug.NOT_FOUND, ""), path="this route", request_id="$waybill_request_id"
-            )
+        "foreign_writes": feldera.WRITE.pattern,
+        "not_implemented": _foreign(Slug.NOT_FOUND, ""),
+        "written_perhaps": _foreign(
+            Slug.WRITTEN_PERHAPS, "ingress did not answer: the records may be written"
         ),
         "operations": f"({'|'.join(map(re.escape, (*OPERATIONS, OPENAPI)))})/",
         **{f"problem_{slug.status}": _problem(slug, detail) for slug, detail in DETAILS.items()},
@@ -272,6 +288,12 @@ def _by_path() -> Iterator[tuple[str, str]]:
 
 def _problem(slug: Slug, detail: str) -> str:
     return json.dumps(problem_body(Refusal(slug, detail), request_id="$waybill_request_id"))
+
+
+def _foreign(slug: Slug, detail: str) -> str:
+    refusal = Refusal(slug, detail)
+    body = feldera.error_body(refusal, path="this route", request_id="$waybill_request_id")
+    return json.dumps(body)
 
 
 def main() -> None:

@@ -91,6 +91,14 @@ def test_a_body_without_a_record_has_a_token(
     assert [(span.start, span.end) for part in token.parts for span in part.spans] == [(0, 0)]
 
 
+def test_null_is_a_row_of_csv(client: TestClient, kafka: FakeKafka) -> None:
+    answer = client.post(INGRESS, content="null")
+    assert answer.status_code == 400  # no number
+    assert client.post(INGRESS, content="").status_code == 200
+    assert post(client, "[ ]", params={"array": "true"})[0] == 200
+    assert kafka.written == []
+
+
 def test_errors_name_each_record_and_the_token_of_the_others(client: TestClient) -> None:
     status, said = post(client, '{"id": 1}\nx')
     details = said["details"]

@@ -66,6 +66,27 @@ def test_pages_of_the_listed_origins_alone_may_ask(client: TestClient) -> None:
     assert "Location" in told.headers["access-control-expose-headers"]
 
 
+def test_without_keys_a_page_of_another_site_changes_nothing() -> None:
+    made = router()
+
+    @made.post("/v1/tokens")
+    async def write() -> dict[str, str]:
+        return {}
+
+    app = create_app("status", [made], Health(), origins=(ORIGIN,))
+    with TestClient(app, base_url="http://127.0.0.1:8080") as client:
+        for origin, status in (
+            ("https://evil.example", 403),
+            ("null", 403),
+            ("http://127.0.0.1:9", 403),
+            ("http://127.0.0.1:8080", 200),
+            (ORIGIN, 200),
+        ):
+            assert client.post("/v1/tokens", headers={"Origin": origin}).status_code == status
+        assert client.post("/v1/tokens").status_code == 200
+        assert client.get("/v1/pipelines", headers={"Origin": "https://evil.example"}).is_success
+
+
 @pytest.mark.parametrize("text", ["*", "shop.example", "https://shop.example/", "https://a,b"])
 def test_what_is_no_origin_is_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAYBILL_CORS_ORIGINS", text)

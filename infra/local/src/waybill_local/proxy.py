@@ -16,6 +16,7 @@ from waybill_local.ports import HOST, address
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.dialects import refuse
+from waybill_shared.http.feldera import is_write
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -154,8 +155,13 @@ async def _send_problem(
     service: str, port: int, error: httpx2.TransportError, scope: Scope, send: Send
 ) -> None:
     late = isinstance(error, httpx2.TimeoutException)
+    slug = Slug.SERVICE_TIMEOUT if late else Slug.SERVICE_UNREACHABLE
+    if is_write(scope["path"]) and not isinstance(
+        error, httpx2.ConnectError | httpx2.ConnectTimeout
+    ):
+        slug = Slug.WRITTEN_PERHAPS
     refusal = Refusal(
-        Slug.SERVICE_TIMEOUT if late else Slug.SERVICE_UNREACHABLE,
+        slug,
         f"{service} at {address(port)} {'did not answer in time' if late else 'is not reachable'}"
         f": {error or type(error).__name__}",
         service=service,

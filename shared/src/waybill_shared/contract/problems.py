@@ -68,6 +68,8 @@ class Slug(StrEnum):
         "there is no header `Authorization: Bearer`")
     KEY_REFUSED = ("key_refused", 401, Acts.CALLER,
         "the API key is not valid here: misspelt, revoked, or of another Waybill")
+    ORIGIN_REFUSED = ("origin_refused", 403, Acts.CALLER,
+        "a web page of another site, without an API key; `WAYBILL_CORS_ORIGINS` lists those let in")
     SCOPE_MISSING = ("scope_missing", 403, Acts.CALLER,
         "the API key does not have the scope that this needs, `scope`; it has `scopes`")
     DEAD_LETTER_NOT_FOUND = ("dead_letter_not_found", 404, Acts.CALLER,

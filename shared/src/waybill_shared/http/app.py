@@ -61,7 +61,7 @@ def create_app(
 ) -> FastAPI:
     """Without `keys` whoever reaches the port may do everything. `open_tokens`: who has a token may
     ask for it without a key. `origins`: web pages from there may use all routes."""
-    guard = _guard(keys, open_tokens=open_tokens)
+    guard = _guard(keys, open_tokens=open_tokens, origins=origins)
     app = FastAPI(
         title=f"Waybill {service}",
         version=VERSION,
@@ -166,12 +166,15 @@ def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
         metrics.observe("waybill_http_request_seconds", elapsed_s, route=route, method=method)
 
 
-def _guard(keys: KeysInForce | None, *, open_tokens: bool) -> Callable[[Request], Awaitable[None]]:
+def _guard(
+    keys: KeysInForce | None, *, open_tokens: bool, origins: Sequence[str]
+) -> Callable[[Request], Awaitable[None]]:
     """Asks of each request the key that its route needs, and notes who has it. It looks at the
     route that was found and never at the path: what a path means is decided once."""
 
     async def admit(request: Request) -> None:
         if keys is None:
+            _refuse_strangers(request, origins)
             request.scope["waybill.caller"] = ANYONE
             return
         path = request.scope["route"].path
@@ -183,6 +186,18 @@ def _guard(keys: KeysInForce | None, *, open_tokens: bool) -> Callable[[Request]
             request.scope["waybill.caller"] = keys.require(given, scope)
 
     return admit
+
+
+def _refuse_strangers(request: Request, origins: Sequence[str]) -> None:
+    """Without keys any page that is open in a browser on this machine could write here: browsers
+    say where it is from, and our own pages are from here."""
+    origin = request.headers.get("origin")
+    if origin is None or request.method in ("GET", "HEAD") or origin in origins:
+        return
+    if origin.partition("://")[2] != request.headers.get("host"):
+        detail = f"a page from {origin:.100} may change nothing here"
+        hint = "set WAYBILL_CORS_ORIGINS, or use API keys"
+        raise Refusal(Slug.ORIGIN_REFUSED, detail, hint=hint)
 
 
 def _add_operations(app: FastAPI, service: str, health: Health) -> None:

@@ -15,6 +15,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug, headers_of
 
 PREFIX: Final = "/v0/"
+WRITE: Final = re.compile(r"/v0/pipelines/[^/]+/ingress/[^/]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,11 @@ def error_body(refusal: Refusal, *, path: str, request_id: str) -> dict[str, Any
     if code.name == "ParseErrors":
         details = _parse_errors(refusal, details)
     return {"message": message, "error_code": code.name, "details": details}
+
+
+def is_write(path: str) -> bool:
+    """Whether its clients would write again what is answered 502, 503 or 504 here."""
+    return WRITE.fullmatch(path) is not None
 
 
 def errors(*slugs: Slug) -> dict[int | str, dict[str, Any]]:

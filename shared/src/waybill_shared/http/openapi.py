@@ -139,6 +139,7 @@ def _describe(operation: JsonObject, method: str, path: str) -> None:
     if scope := scope_for(method, path):
         operation["security"] = [{SCHEME: [str(scope)]}]
         common += (Slug.KEY_MISSING, Slug.KEY_REFUSED, Slug.KEY_EXPIRED, Slug.SCOPE_MISSING)
+        common += (Slug.ORIGIN_REFUSED,) if method != "GET" else ()
     foreign = path.startswith(feldera.PREFIX)
     for status, answer in (feldera.errors if foreign else refusals)(*common).items():
         answers.setdefault(str(status), answer)

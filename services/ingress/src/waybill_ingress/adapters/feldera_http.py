@@ -32,7 +32,6 @@ from waybill_shared.http.openapi import OF_BODIES
 from waybill_shared.http.plain_routes import PlainRoute
 
 WAIT_S: Final = 10.0  # the client asks for the state by itself, after that
-NOTHING: Final = frozenset({b"", b"[]", b"{}", b"null"})
 OF_UPDATES: Final[list[dict[str, Any]]] = [
     {
         "name": name,
@@ -58,6 +57,7 @@ INGRESS_ERRORS: Final = errors(
     Slug.INPUT_NOT_FOUND,
     Slug.TOO_MANY_RECORDS,
     Slug.UNSUPPORTED_ENCODING,
+    Slug.UNSUPPORTED_MEDIA_TYPE,
     Slug.BODY_NOT_PACKED,
     Slug.RECORDS_REFUSED_BY_KAFKA,
     Slug.WRITTEN_PERHAPS,
@@ -109,6 +109,10 @@ def feldera_router(
         with await receive(request, most) as body:
             return await take(request, pipeline, name, body, options)
 
+    async def nothing_of(request: Request, pipeline: str, name: str) -> Response:
+        sealed = await tokens.for_nothing(caller(request), pipeline, name)
+        return JSONResponse({"token": sealed.token})
+
     async def take(
         request: Request, pipeline: str, name: str, body: ReceivedBody, options: IngressOptions
     ) -> Response:
@@ -116,9 +120,8 @@ def feldera_router(
 
         async def write(log: Log | None) -> Response:
             nonlocal receipt
-            if body.small and b"".join(body.pieces()).strip() in NOTHING:
-                sealed = await tokens.for_nothing(caller(request), pipeline, name)
-                return JSONResponse({"token": sealed.token})
+            if body.small and b"".join(body.pieces()).strip() in options.nothing:
+                return await nothing_of(request, pipeline, name)
 
             async def all_of_it(begun: Callable[[], None]) -> Receipt:
                 return await records.write(
@@ -132,7 +135,12 @@ def feldera_router(
                     begun=begun,
                 )
 
-            receipt = await _sure(all_of_it, whole=log is not None)
+            try:
+                receipt = await _sure(all_of_it, whole=log is not None)
+            except Refusal as refusal:
+                if refusal.slug is not Slug.NO_RECORDS:
+                    raise
+                return await nothing_of(request, pipeline, name)
             return _told(request, receipt)
 
         answer = await repeats.once(request, body, write)

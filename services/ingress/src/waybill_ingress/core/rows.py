@@ -6,7 +6,7 @@ must not see another row than was checked here, so what two parsers read differe
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -145,6 +145,24 @@ class RowReader:
         self, raw: bytes, value: object, reason: str | None = None, key: bytes | None = None
     ) -> None:
         """Keep the row, or the reason why not."""
+        self.take_checked(*self._checked(raw, value, reason, key))
+
+    def take_together(self, rows: Sequence[tuple[bytes, object, str | None]]) -> None:
+        """What is one record of the body: all of these rows, or the reason why not."""
+        checked = [self._checked(raw, value, reason, None) for raw, value, reason in rows]
+        wrong = [
+            reason for raw, key, given in checked if (reason := given or self._large(raw, key))
+        ]
+        if wrong:
+            self.reject(wrong[0])
+            return
+        row = self._next()
+        for raw, key, _ in checked:
+            self._put(row, raw, key)
+
+    def _checked(
+        self, raw: bytes, value: object, reason: str | None, key: bytes | None
+    ) -> tuple[bytes, bytes | None, str | None]:
         if len(raw) > self.limits.record_bytes_max:
             reason = self.too_long(len(raw))
         reason = reason or self._refusal(raw, value)
@@ -157,7 +175,7 @@ class RowReader:
                 raw = self.rule.form.made_of(value)
             except ValueError as error:
                 reason = str(error)
-        self.take_checked(raw, key, reason)
+        return raw, key, reason
 
     def take_made(self, raw: bytes, key: bytes | None) -> None:
         """JSON that was made of values which the columns take."""
@@ -181,17 +199,24 @@ class RowReader:
 
     def take_checked(self, raw: bytes, key: bytes | None, reason: str | None = None) -> None:
         """What was held against the columns already."""
-        if reason is None and len(raw) + len(key or b"") > self.limits.record_bytes_max:
-            reason = f"with its key more than {self.limits.record_bytes_max} bytes"
+        reason = reason or self._large(raw, key)
         if reason is not None:
             self.reject(reason)
         else:
-            self._bytes += len(raw) + len(key or b"")
-            if self._bytes > self.limits.bytes_max:
-                most = self.limits.bytes_max
-                detail = f"the records of one request have more than {most} bytes: send parts"
-                raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=most)
-            self._keep(Record(self._next(), key, raw))
+            self._put(self._next(), raw, key)
+
+    def _large(self, raw: bytes, key: bytes | None) -> str | None:
+        if len(raw) + len(key or b"") > self.limits.record_bytes_max:
+            return f"with its key more than {self.limits.record_bytes_max} bytes"
+        return None
+
+    def _put(self, row: int, raw: bytes, key: bytes | None) -> None:
+        self._bytes += len(raw) + len(key or b"")
+        if self._bytes > self.limits.bytes_max:
+            most = self.limits.bytes_max
+            detail = f"the records of one request have more than {most} bytes: send parts"
+            raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=most)
+        self._keep(Record(row, key, raw))
 
     def reject(self, reason: str) -> None:
         self.rejected.append(Rejection(self._next(), reason))
@@ -217,10 +242,14 @@ class RowReader:
             raise Refusal(Slug.TOO_MANY_RECORDS, detail, records_max=self.limits.records_max)
         return self.count - 1
 
+    def too_deep(self, brackets: int, value: object, depth: int = DEPTH_MAX) -> bool:
+        """`brackets`: so many are opened in its text."""
+        return brackets > depth and deeper(value, depth)
+
     def _refusal(self, raw: bytes, value: object) -> str | None:
         if self._complaints:
             return self.complaint
-        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX and deeper(value, DEPTH_MAX):
+        if self.too_deep(raw.count(b"{") + raw.count(b"["), value):
             return TOO_DEEP
         reason = refusal(self.rule.columns, value)
         if reason is None and self.rule.strict:

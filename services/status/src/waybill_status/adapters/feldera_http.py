@@ -7,7 +7,8 @@ from fastapi import APIRouter, Query, Request
 
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.tokens import CHARACTERS_MAX, pipeline_id
+from waybill_shared.contract.routes import Scope
+from waybill_shared.contract.tokens import CHARACTERS_MAX, Token, pipeline_id
 from waybill_shared.http.app import caller, hold
 from waybill_shared.http.feldera import errors
 from waybill_status.app.measuring import count_outcome
@@ -21,6 +22,7 @@ from waybill_status.core.feldera import (
     status_in_full,
     status_of,
 )
+from waybill_status.core.outcomes import Outcome
 
 SDK: Final = "feldera-python-sdk"
 OF_PIPELINES: Final = (Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY)
@@ -109,23 +111,45 @@ def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, held_s: float
         if len(token) > CHARACTERS_MAX:
             raise Refusal(Slug.TOKEN_TOO_LONG, "longer than any token")
         opened = tokens.open(caller(request), token)
-        record = await pipelines.record(caller(request), pipeline)
-        own = pipeline_id(record.tenant, record.pipeline_uid)
-        if any(part.pipeline_id != own for part in opened.parts):
-            raise Refusal(Slug.TOKEN_NOT_FOUND, f"the token is not of pipeline {pipeline}")
+        await _check_owner(request, pipelines, pipeline, opened)
         wait_s = wait if wait is not None else held_s * _is_sdk(request)
-        if wait_s > 0:
-            hold(request)
-            outcome = await tokens.wait(opened, wait_s)
-        else:
-            (now,) = await tokens.now([opened])
-            if isinstance(now, Refusal):
-                raise now
-            outcome = now
+        outcome = await _outcome(request, tokens, opened, wait_s)
         count_outcome(outcome)
         return completion_of(outcome)
 
     return router
+
+
+async def _check_owner(
+    request: Request, pipelines: Pipelines, pipeline: str, opened: Token
+) -> None:
+    """Who has a token alone, learns nothing of other pipelines."""
+    other = Refusal(Slug.TOKEN_NOT_FOUND, f"the token is not of pipeline {pipeline:.100}")
+    try:
+        record = await pipelines.record(caller(request), pipeline)
+    except Refusal as refusal:
+        hidden = Scope.READ not in caller(request).scopes
+        if hidden and refusal.slug is Slug.PIPELINE_NOT_FOUND:
+            raise other from refusal
+        raise
+    own = pipeline_id(record.tenant, record.pipeline_uid)
+    if any(part.pipeline_id != own for part in opened.parts):
+        raise other
+
+
+async def _outcome(request: Request, tokens: Tokens, opened: Token, wait_s: float) -> Outcome:
+    if wait_s > 0:
+        hold(request)
+        try:
+            return await tokens.wait(opened, wait_s)
+        except Refusal as refusal:
+            asked = "wait" in request.query_params
+            if asked or refusal.slug is not Slug.TOO_MANY_WAITERS:
+                raise
+    (now,) = await tokens.now([opened])
+    if isinstance(now, Refusal):
+        raise now
+    return now
 
 
 def _is_sdk(request: Request) -> bool:

@@ -54,9 +54,14 @@ def status_of(summary: PipelineSummary) -> dict[str, Any]:
         "program_status": "Success",
         "storage_status": "Cleared",
         "deployment_status": STATUS[summary.phase],
-        "deployment_desired_status": "Running" if summary.desired == "running" else "Stopped",
+        "deployment_desired_status": "Running" if _is_wanted(summary) else "Stopped",
         "deployment_error": None,
     }
+
+
+def _is_wanted(summary: PipelineSummary) -> bool:
+    """Its client waits for what is wanted; of what has failed nothing comes by itself."""
+    return summary.desired == "running" and summary.phase != Phase.FAILED
 
 
 def status_in_full(detail: PipelineDetail) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class PipelineProgress:
     created_at: int
     inputs: tuple[InputProgress, ...]
     complete: bool
+    """Nothing more is to come. What of it died or was lost, tokens tell."""
 
     @property
     def written(self) -> int:
@@ -59,7 +60,8 @@ def progress_of(
         sinks = [sink for stage in judgement.stages for sink in stage.sinks if sink.required]
         written = sum(span.end - span.start for span in spans)
         behind = max((sink.behind for sink in sinks), default=0)
-        complete &= judgement.kind in ARRIVED
+        lost = judgement.kind is OutcomeKind.LOST
+        complete &= judgement.kind in ARRIVED or (lost and behind == 0)
         inputs.append(
             InputProgress(name=source.name, written=written, arrived=max(0, written - behind))
         )

@@ -63,7 +63,12 @@ def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
     if charset is not None:
         _of_charset(charset[1], media_type, parameters)
     reader = read(parameters)
-    return reader if media_type == RAW else partial(_read_rows, read=reader)
+    return reader if media_type == RAW else of_rows(reader)
+
+
+def of_rows(read: Reader) -> Reader:
+    """One that says so where the input has none."""
+    return partial(_read_rows, read=read)
 
 
 def _read_rows(pieces: Iterable[bytes], rows: RowReader, read: Reader) -> None:

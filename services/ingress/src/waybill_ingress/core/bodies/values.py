@@ -33,6 +33,7 @@ class Values:
         self._text = ""
         self._at = 0
         self._line, self._column = 1, 1  # where the text begins, as editors count
+        self._counted = (0, 1, 1)  # a place in the text, and its line and column
         self._final = False
         self._awaited = 0  # so much text before it is tried again: else long values take long
         self._array = False
@@ -52,6 +53,7 @@ class Values:
 
     def _feed(self, piece: bytes, *, final: bool = False) -> None:
         self._line, self._column = self._place(self._at)
+        self._counted = (0, self._line, self._column)
         self._text = self._text[self._at :] + self._decoded(piece, final=final)
         self._at, self._final = 0, final
         if final or len(self._text) >= self._awaited:
@@ -98,10 +100,10 @@ class Values:
                 self._awaited = min(2 * (len(text) - at), self._most + 1)
                 return False
             return self._malformed(error.msg, error.pos)
-        except RecursionError:
-            return self._malformed(f"a value is {TOO_DEEP}", at)
+        except RecursionError as error:
+            raise self._wrong(f"a value is {TOO_DEEP}", at) from error
         if end - at > self._most:
-            return self._malformed("a value is too large", at)
+            raise self._wrong("a value is too large", at)
         if text[end - 1] not in '}]"' and end_of_number(text, end) == len(text) and not self._final:
             return False  # it may have more digits
         self._taken(text[at:end], value)
@@ -144,7 +146,10 @@ class Values:
         return row_refusal(Slug.BODY_NOT_JSON, detail, line=line, column=column)
 
     def _place(self, at: int) -> tuple[int, int]:
-        lines = self._text.count("\n", 0, at)
-        if not lines:
-            return self._line, self._column + at
-        return self._line + lines, at - self._text.rfind("\n", 0, at)
+        begin, line, column = self._counted
+        if at < begin:
+            begin, line, column = 0, self._line, self._column
+        lines = self._text.count("\n", begin, at)
+        column = at - self._text.rfind("\n", begin, at) if lines else column + at - begin
+        self._counted = (at, line + lines, column)
+        return line + lines, column

@@ -6,9 +6,10 @@ from functools import partial
 from typing import Final
 
 from waybill_ingress.core.bodies.csv_rows import CsvOptions, read_csv
-from waybill_ingress.core.bodies.forms import Reader, character_of, invalid
+from waybill_ingress.core.bodies.forms import Reader, character_of, invalid, of_rows
 from waybill_ingress.core.feldera.updates import Updates, read_updates
 
+NOTHING: Final = frozenset({b"[]", b"{}", b"null"})
 TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "format": ("csv", "json"),
     "array": ("false", "true"),
@@ -26,6 +27,8 @@ class IngressOptions:
     read: Reader
     array: bool
     """One record that is not taken refuses all."""
+    nothing: frozenset[bytes]
+    """Bodies that hold no record, beside an empty one."""
 
 
 def read_options(given: Sequence[tuple[str, str]]) -> IngressOptions:
@@ -39,10 +42,14 @@ def read_options(given: Sequence[tuple[str, str]]) -> IngressOptions:
         csv = CsvOptions(
             delimiter=character_of(asked, "delimiter", ","), header=asked["headers"] == "true"
         )
-        return IngressOptions(read=partial(read_csv, options=csv), array=False)
+        return IngressOptions(
+            read=of_rows(partial(read_csv, options=csv)), array=False, nothing=frozenset()
+        )
     updates = Updates(
         array=asked["array"] == "true",
         form=asked["update_format"],
         pandas=asked["json_flavor"] == "pandas",
     )
-    return IngressOptions(read=partial(read_updates, updates=updates), array=updates.array)
+    return IngressOptions(
+        read=of_rows(partial(read_updates, updates=updates)), array=updates.array, nothing=NOTHING
+    )

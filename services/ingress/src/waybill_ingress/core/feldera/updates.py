@@ -1,7 +1,7 @@
 """JSON: rows, or changes of rows. A change is taken out of what wraps it, as it was sent.
 
-Where values stand one behind the other, one that is not well-formed ends at the end of its line:
-the next line is looked at for itself. In an array nobody knows where it ends.
+Where values stand one behind the other, one that is not well-formed ends where a line begins with
+an object: what lies before that is a part of it. In an array nobody knows where it ends.
 """
 
 import json
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from waybill_ingress.core.bodies.values import Values
-from waybill_ingress.core.rows import RowReader
+from waybill_ingress.core.rows import DEPTH_MAX, TOO_DEEP, RowReader
 from waybill_ingress.core.scanning import skip_space
 
 WRAPPED: Final = re.compile(r'\{\s*"(insert|delete)"\s*:\s*')
@@ -24,6 +24,11 @@ NO_CHANGE: Final = (
 NO_DELETES: Final = (
     "the input takes no deletes: name a BOOLEAN column in `deletes: {column}` of its manifest"
 )
+BEGINS: Final = re.compile(r"[\r\n](?=\{)")
+"""Where a line begins with an object."""
+BOM: Final = "\ufeff"
+SPOILT_FREE: Final = 100_000  # characters
+WRAPPED_IN: Final = 2  # objects, at most
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 Change = tuple[bool, str, object]
@@ -48,9 +53,14 @@ class _Changes(Values):
         super().__init__(rows)
         self._updates = updates
         times = ("TIMESTAMP", "DATE") if updates.pandas else ()
+        self._spoilt = 0
+        """Characters that were looked at in vain."""
         self._times = {c.name: c.type for c in rows.rule.columns if c.type in times}
 
     def _begin(self) -> bool:
+        if not self._next():
+            return False
+        self._at += self._text.startswith(BOM, self._at)
         if not self._next():
             return False
         self._array = self._updates.array
@@ -67,27 +77,35 @@ class _Changes(Values):
     def _malformed(self, reason: str, at: int) -> bool:
         if self._array:
             raise self._wrong(reason, at)
+        self._spoilt += at - self._at
+        if self._spoilt > self._bytes + SPOILT_FREE:
+            raise self._wrong("too much of it is not JSON", at)
         line, column = self._place(at)
-        self.rows.reject(f"not JSON at line {line}, column {column}: {reason}")
+        more = "; nothing is taken up to the next line that begins with {"
+        self.rows.reject(f"not JSON at line {line}, column {column}: {reason}{more}")
         self._step = self._skip
         return True
 
     def _skip(self) -> bool:
-        end = self._text.find("\n", self._at)
-        if end < 0:
-            self._at = len(self._text)
+        begins = BEGINS.search(self._text, self._at)
+        if begins is None:
+            self._at = max(self._at, len(self._text) - 1)  # it may be the end of a line
             return False
-        self._at = end + 1
+        self._at = begins.end()
         self._step = self._value
         return True
 
     def _taken(self, raw: str, value: object) -> None:
         """What is wrong in the text of the value is noted in `rows`, and said by it."""
+        depth = DEPTH_MAX + WRAPPED_IN
+        if self.rows.too_deep(raw.count("{") + raw.count("["), value, depth):
+            self.rows.reject(TOO_DEEP)
+            return
         changes, reason = self._changes(raw, value)
         if reason is not None:
             self.rows.reject(self.rows.complaint or reason)
-        for deleted, text, row in changes:
-            self._take_row(text, row, deleted=deleted)
+        else:
+            self.rows.take_together([self._row(*change) for change in changes])
 
     def _changes(self, raw: str, value: object) -> tuple[list[Change], str | None]:
         match self._updates.form:
@@ -104,7 +122,7 @@ class _Changes(Values):
                 found = _captured(raw, value, self.rows.rule.key)
                 return (found, None) if found else ([], NO_CHANGE)
 
-    def _take_row(self, text: str, row: object, *, deleted: bool) -> None:
+    def _row(self, deleted: bool, text: str, row: object) -> tuple[bytes, object, str | None]:
         reason: str | None = None
         if isinstance(row, dict):
             if self._times and self.rows.complaint is None:
@@ -116,7 +134,7 @@ class _Changes(Values):
                 text, row, reason = self._deleted(text, row, reason)
         elif deleted and self.rows.rule.deletes is None:
             reason = NO_DELETES
-        self.rows.take(text.encode(), row, reason)
+        return text.encode(), row, reason
 
     def _deleted(
         self, text: str, row: dict[str, object], reason: str | None
