@@ -6,7 +6,10 @@ from typing import Any
 from waybill_shared.contract.routes import HTTP_SERVICES
 
 TITLE = "Waybill"
-PUBLIC_PREFIX = "/v1/"  # what each service serves for operators is not part of the whole
+PUBLIC_PREFIXES = (
+    "/v0/",
+    "/v1/",
+)  # what each service serves for operators is not part of the whole
 ABOUT = (
     "What the services answer behind one address. For operators, beside it: `/healthz`, `/readyz`"
     " and `/version` of all, and `/metrics/{service}`. Each error is a problem (RFC 9457): 404"
@@ -27,7 +30,7 @@ def merge(documents: Mapping[str, JsonObject], version: str) -> JsonObject:
     for service in sorted(documents, key=HTTP_SERVICES.index):
         own = _with_own_names(documents[service], service, schemas)
         for path, item in own["paths"].items():
-            if path.startswith(PUBLIC_PREFIX):
+            if path.startswith(PUBLIC_PREFIXES):
                 paths.setdefault(path, {}).update(item)
         components = own.get("components", {})
         schemas.update(components.get("schemas", {}))
