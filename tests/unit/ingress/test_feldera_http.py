@@ -118,6 +118,18 @@ def test_a_repeated_request_is_told_the_same_errors(client: TestClient) -> None:
     assert post(client, '{"id": 1}\nx', headers=headers) == first
 
 
+@pytest.mark.parametrize(
+    ("body", "status"), [('{"id": 1}', 200), ("[]", 200), ('{"id": 1}\nx', 400)]
+)
+def test_each_answer_with_a_token_says_where_it_is_asked(
+    client: TestClient, body: str, status: int
+) -> None:
+    answer = client.post(INGRESS, content=body, params=JSON)
+    said = answer.json()
+    token = said.get("details", said)["token"]
+    assert (answer.status_code, answer.headers["location"]) == (status, f"/v1/tokens/{token}")
+
+
 def test_what_may_be_written_is_not_answered_so_that_the_client_sends_again(
     client: TestClient, kafka: FakeKafka
 ) -> None:

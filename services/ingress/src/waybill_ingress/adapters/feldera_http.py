@@ -2,17 +2,18 @@
 answers out. Decides nothing."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.bodies import ReceivedBody, receive
+from waybill_ingress.adapters.http import location_of
 from waybill_ingress.adapters.models import FelderaTokenAnswer
 from waybill_ingress.adapters.pipelines_http import OF_WRITES, RESPONSES, Carrier
 from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, REPLAYED, RepeatsHttp
 from waybill_ingress.app.commands import Commands
-from waybill_ingress.app.measuring import count_records, count_token
+from waybill_ingress.app.measuring import count_records
 from waybill_ingress.app.ports import Answers, Log
 from waybill_ingress.app.records import Receipt, Records, as_json
 from waybill_ingress.app.registry import Registry
@@ -111,7 +112,7 @@ def feldera_router(
 
     async def nothing_of(request: Request, pipeline: str, name: str) -> Response:
         sealed = await tokens.for_nothing(caller(request), pipeline, name)
-        return JSONResponse({"token": sealed.token})
+        return _answer(sealed.token)
 
     async def take(
         request: Request, pipeline: str, name: str, body: ReceivedBody, options: IngressOptions
@@ -147,7 +148,6 @@ def feldera_router(
         if receipt is not None and REPLAYED not in answer.headers:
             accepted, rejected = receipt.accepted, len(receipt.rejected)
             count_records(pipeline, name, accepted=accepted, rejected=rejected)
-            count_token("records")
         return answer
 
     return router
@@ -161,30 +161,31 @@ async def _sure(
     begun: list[bool] = []
     try:
         return await write(lambda: begun.append(True))
-    except (Refusal, Retryable) as error:
-        if begun and not whole:
-            _say_unsure(error)
-        raise
-
-
-def _say_unsure(error: Refusal | Retryable) -> NoReturn:
-    """The client would send again what is answered 503, and it may be written."""
-    if isinstance(error, Refusal) and error.slug.status < 500:
-        raise error
-    members = error.members if isinstance(error, Refusal) else {}
-    detail = error.detail if isinstance(error, Refusal) else str(error)
-    raise Refusal(Slug.WRITTEN_PERHAPS, detail, **members) from error
+    except Retryable as error:
+        if whole or not begun:
+            raise
+        raise Refusal(Slug.WRITTEN_PERHAPS, str(error)) from error
+    except Refusal as error:
+        if whole or not begun or error.slug.status < 500:
+            raise
+        raise Refusal(Slug.WRITTEN_PERHAPS, error.detail, **error.members) from error
 
 
 def _told(request: Request, receipt: Receipt) -> Response:
     if not receipt.rejected:
-        return JSONResponse({"token": receipt.token})
+        return _answer(receipt.token)
     count = len(receipt.rejected)
     detail = f"Errors parsing input data ({count} error{'s' if count != 1 else ''})"
     refusal = Refusal(
         Slug.RECORDS_REJECTED, detail, token=receipt.token, rejected=as_json(receipt.rejected)
     )
-    return refused(request, refusal)
+    answer = refused(request, refusal)
+    answer.headers.update(location_of(receipt.token))
+    return answer
+
+
+def _answer(token: str) -> Response:
+    return JSONResponse({"token": token}, headers=location_of(token))
 
 
 def feldera_commands_router(
@@ -216,27 +217,23 @@ def feldera_commands_router(
             )
         return await carry_out(request, begun(request, pipeline, Action.START), WAIT_S)
 
-    @router.post(
-        "/stop",
-        summary="Stop a pipeline",
-        status_code=202,
-        responses=COMMAND_ANSWERS,
-        openapi_extra=OF_WRITES,
-    )
-    async def stop(request: Request, pipeline: str) -> Response:
-        """What it has not processed waits; so it makes no difference whether it is forced."""
-        return await carry_out(request, begun(request, pipeline, Action.STOP), WAIT_S)
+    def add(action: Action, method: str, path: str, description: str) -> None:
+        @router.api_route(
+            path,
+            methods=[method],
+            summary=f"{action.capitalize()} a pipeline",
+            description=description,
+            status_code=202,
+            responses=COMMAND_ANSWERS,
+            openapi_extra=OF_WRITES,
+            name=f"feldera_{action}",
+        )
+        async def act(request: Request, pipeline: str) -> Response:
+            return await carry_out(request, begun(request, pipeline, action), WAIT_S)
 
-    @router.delete(
-        "",
-        summary="Delete a pipeline",
-        status_code=202,
-        responses=COMMAND_ANSWERS,
-        openapi_extra=OF_WRITES,
-    )
-    async def delete(request: Request, pipeline: str) -> Response:
-        """Topics and tables stay as they are."""
-        return await carry_out(request, begun(request, pipeline, Action.DELETE), WAIT_S)
+    stopping = "What it has not processed waits; so it makes no difference whether it is forced."
+    add(Action.STOP, "POST", "/stop", stopping)
+    add(Action.DELETE, "DELETE", "", "Topics and tables stay as they are.")
 
     @router.post(
         "/clear",

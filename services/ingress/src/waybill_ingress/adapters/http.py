@@ -138,7 +138,6 @@ def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -
         if receipt is not None and REPLAYED not in answer.headers:
             accepted, rejected = receipt.accepted, len(receipt.rejected)
             count_records(pipeline, input, accepted=accepted, rejected=rejected)
-            count_token("records")
         return answer
 
     return router

@@ -6,6 +6,8 @@ from waybill_shared.process import metrics
 
 
 def count_records(pipeline: str, input: str, *, accepted: int, rejected: int) -> None:
+    """Of one request, and its token."""
+    count_token("records")
     labels = {"pipeline": pipeline, "input": input}
     metrics.count("waybill_records_accepted_total", accepted, **labels)
     metrics.count("waybill_records_rejected_total", rejected, **labels)
