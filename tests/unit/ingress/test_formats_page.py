@@ -2,15 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 from urllib.parse import parse_qsl
 
 import pytest
 
 from unit.ingress.bodies import rows_of
-from waybill_ingress.adapters.formats_page import BODIES, WITHOUT_HEADER
+from waybill_ingress.adapters.formats_page import BODIES, MANIFESTS, WITHOUT_HEADER
 from waybill_ingress.core.bodies.forms import FORMS, form_of
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import RowLimits
+from waybill_shared.contract.manifest.model import Input
+from waybill_shared.contract.manifest.reading import parse_manifest
 
 ORDERS = Path(__file__).parents[3] / "examples" / "orders.yaml"
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000, bytes_max=10_000)
@@ -40,3 +43,11 @@ def test_an_example_is_taken_as_it_stands_there(
 
 def test_all_formats_are_told() -> None:
     assert [*BODIES["content"]] == [*FORMS]
+
+
+def test_a_manifest_is_shown_for_each_format_of_an_input() -> None:
+    shown = MANIFESTS["content"]["application/yaml"]["examples"].values()
+    manifests = [parse_manifest(example["value"]) for example in shown]
+    assert [one.inputs[0].format for one in manifests] == [
+        *get_args(Input.model_fields["format"].annotation)
+    ]

@@ -1,5 +1,5 @@
-"""What the API's description says of the formats of a body, each with an example that works for the
-input of `examples/orders.yaml`."""
+"""What the API's description says of the formats: those of a body, each with an example that works
+for the input of `examples/orders.yaml`, and those of an input, each with a manifest."""
 
 from typing import Any, Final
 
@@ -57,6 +57,53 @@ BODIES: Final[dict[str, Any]] = {
             },
             "example": RAW,
         },
+    },
+}
+
+_MANIFEST: Final = """\
+version: 1
+name: orders
+inputs:
+  - name: orders
+    kafka: {{topic: orders.in}}
+    format: {format}
+{options}stages:
+  - name: load
+    inputs: [orders]
+    sinks:
+      - {{name: out, kafka: {{topic: orders.out}}}}
+"""
+_OPTIONS: Final = {
+    "json": """\
+    schema: "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP"
+    key: order_id
+""",
+    "csv": """\
+    csv: {delimiter: ";", nullText: "NULL"}
+    schema: "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP"
+    key: order_id
+""",
+    "avro": """\
+    avroSchema:
+      type: record
+      name: order
+      fields:
+        - {name: order_id, type: long}
+        - {name: customer, type: ["null", string], default: null}
+    key: order_id
+""",
+    "raw": "",
+}
+MANIFESTS: Final[dict[str, Any]] = {
+    "required": True,
+    "content": {
+        "application/yaml": {
+            "schema": {"type": "string"},
+            "examples": {
+                f"format: {name}": {"value": _MANIFEST.format(format=name, options=options)}
+                for name, options in _OPTIONS.items()
+            },
+        }
     },
 }
 

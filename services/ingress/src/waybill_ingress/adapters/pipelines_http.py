@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.examples import FAILED
+from waybill_ingress.adapters.formats_page import MANIFESTS
 from waybill_ingress.adapters.models import AcceptedAnswer
 from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, RepeatsHttp
 from waybill_ingress.app.commands import Beginning, Commands, reason_of
@@ -24,13 +25,6 @@ from waybill_shared.http.operations import OperationAnswer
 WAIT_S: Final = 1.0  # what needs no driver is done by then
 WAIT_S_MAX: Final = 10
 OF_WRITES: Final[dict[str, Any]] = {"parameters": [KEY]}
-MANIFEST_BODY: Final[dict[str, Any]] = {
-    **OF_WRITES,
-    "requestBody": {
-        "required": True,
-        "content": {"application/yaml": {"schema": {"type": "string"}}},
-    },
-}
 OF_COMMANDS: Final = (
     *OF_KEYS,
     Slug.SUPERSEDED,
@@ -112,7 +106,7 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp)
         summary="Create or change a pipeline by its manifest",
         status_code=202,
         responses=APPLY_REFUSALS,
-        openapi_extra=MANIFEST_BODY,
+        openapi_extra={**OF_WRITES, "requestBody": MANIFESTS},
     )
     async def apply(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
         """The manifest is compiled before anything is written down: one that is refused has
