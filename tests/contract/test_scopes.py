@@ -8,6 +8,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
+import waybill_ingress.adapters.convert_http as of_conversions
 import waybill_ingress.adapters.feldera_http as foreign_of_ingress
 import waybill_ingress.adapters.http as of_ingress
 import waybill_ingress.adapters.pipelines_http as of_changes
@@ -53,12 +54,13 @@ def routers(service: str) -> list[APIRouter]:
         of_checks.validate_router(NOBODY, NOBODY),
         of_replays.replays_router(NOBODY, NOBODY),
         of_proposals.propose_router(NOBODY),
+        of_conversions.convert_router(),
         foreign_of_ingress.feldera_router(NOBODY, NOBODY, NOBODY, NOBODY, limits=NOBODY),
         foreign_of_ingress.feldera_commands_router(NOBODY, NOBODY, NOBODY, NOBODY),
     ]
 
 
-WRITES = ("/records", "/ingress/{t}", "/replay", "/tokens", "/validate", "/propose")
+WRITES = ("/records", "/ingress/{t}", "/replay", "/tokens", "/validate", "/propose", "/convert")
 
 
 @pytest.fixture(params=["ingress", "status"])

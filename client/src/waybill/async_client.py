@@ -259,6 +259,10 @@ class AsyncClient:
         """As `Client.propose`."""
         return Proposal.read(await self._ask(questions.propose(topic)))
 
+    async def convert(self, sql: str, name: str) -> str:
+        """As `Client.convert`."""
+        return (await self._ask(questions.convert(sql, name))).text("manifest")
+
     async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""
         return await self._change(questions.start(name), wait_s)

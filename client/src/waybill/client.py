@@ -267,6 +267,13 @@ class Client:
         """
         return Proposal.read(self._ask(questions.propose(topic)))
 
+    def convert(self, sql: str, name: str) -> str:
+        """A manifest of a pipeline called `name`, with an input for each CREATE TABLE of `sql`.
+
+        Invalid names line and column of what Waybill cannot keep.
+        """
+        return self._ask(questions.convert(sql, name)).text("manifest")
+
     def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""
         return self._change(questions.start(name), wait_s)

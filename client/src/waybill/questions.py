@@ -139,6 +139,10 @@ def propose(topic: str) -> Question:
     return _post("/v1/propose", {"topic": topic})
 
 
+def convert(sql: str, name: str) -> Question:
+    return _post("/v1/convert", {"name": name, "sql": sql})
+
+
 def start(name: str) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/start")
 

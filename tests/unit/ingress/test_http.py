@@ -28,6 +28,7 @@ from unit.ingress.fakes import (
 from unit.ingress.graves import FakeLetters, FakeReplayLog
 from unit.ingress.repeating import World
 from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.convert_http import convert_router
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
@@ -98,6 +99,7 @@ def make_app(
         pipelines_router(commands, told, repeats),
         validate_router(commands, told),
         replays_router(replays, repeats),
+        convert_router(),
         propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),
     ]
     return create_app("ingress", routers, Health(), keys=keys)

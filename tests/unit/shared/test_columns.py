@@ -17,8 +17,8 @@ def test_columns_keep_their_order_and_type() -> None:
     columns = parse_columns("a int, `b c` decimal(10, 2) , d map<string, array<date>>")
     assert [(column.name, column.type) for column in columns] == [
         ("a", "INT"),
-        ("b c", "DECIMAL(10, 2)"),
-        ("d", "MAP<STRING, ARRAY<DATE>>"),
+        ("b c", "DECIMAL(10,2)"),
+        ("d", "MAP<STRING,ARRAY<DATE>>"),
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_column_may_be_required() -> None:
     columns = parse_columns("a INT not null, b STRUCT<x: INT> NOT NULL, `not` INT")
     assert [(column.name, column.type, column.required) for column in columns] == [
         ("a", "INT", True),
-        ("b", "STRUCT<X: INT>", True),
+        ("b", "STRUCT<x: INT>", True),
         ("not", "INT", False),
     ]
     assert refusal(columns, {"b": {}}) == "a: is missing, and the column is NOT NULL"

@@ -53,6 +53,7 @@ Use = Callable[[AsyncClient], Awaitable[object]]
 
 # The method, its arguments, the route, and the replies.
 PROPOSAL = Response(json={"topic": "orders.in", "records": 2, "schema": "id BIGINT", "notes": []})
+CONVERSION = Response(json={"manifest": "version: 1"})
 CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[Response]]] = [
     ("send", ("orders", "orders", [{"id": 1}]), {"request_id": "r"}, "POST",
      f"{PIPELINE_PATH}/inputs/orders/records", [RECEIPT]),
@@ -77,6 +78,7 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
     ("propose", ("orders.in",), {}, "POST", "/v1/propose", [PROPOSAL]),
     ("propose", ("orders.in",), {}, "POST", "/v1/propose", [problem(404, "no such topic")]),
     ("propose", ("",), {}, "POST", "/v1/propose", [PROPOSAL]),
+    ("convert", ("CREATE TABLE t (a INT)", "shop"), {}, "POST", "/v1/convert", [CONVERSION]),
     ("start", ("orders",), {}, "POST", f"{PIPELINE_PATH}/start",
      [Response(status=202, json=OPERATION)]),
     ("stop", ("orders",), {}, "POST", f"{PIPELINE_PATH}/stop",

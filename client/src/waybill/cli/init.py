@@ -16,7 +16,7 @@ STDOUT = STDIN  # one sign for both, as elsewhere
 NAMED_WHERE_PRINTED = "FILE"
 
 
-def _valid(name: str | None) -> str | None:
+def valid_name(name: str | None) -> str | None:
     if name is not None and not NAME.fullmatch(name):
         raise typer.BadParameter(f"{name!r} is no name of a pipeline: {NAME_IN_WORDS}")
     return name
@@ -26,7 +26,7 @@ def init(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="of the pipeline; else made of this folder's", callback=_valid
+            metavar="NAME", help="of the pipeline; else made of this folder's", callback=valid_name
         ),
     ] = None,
     file: Annotated[

@@ -15,13 +15,18 @@ ManifestOption = Annotated[
 
 
 def read_manifest(file: Path) -> str:
+    return read_text(file, "--file")
+
+
+def read_text(file: Path, option: str) -> str:
+    """`option`: what names it on the command line."""
     try:
         return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8")
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
     except UnicodeDecodeError:
         message = f"{file} is not text in UTF-8"
-    raise typer.BadParameter(message, param_hint="--file")
+    raise typer.BadParameter(message, param_hint=option)
 
 
 def name_of(file: Path) -> str:

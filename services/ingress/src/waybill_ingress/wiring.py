@@ -8,6 +8,7 @@ from typing import Final
 from fastapi import FastAPI
 
 from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.convert_http import convert_router
 from waybill_ingress.adapters.feldera_http import feldera_commands_router, feldera_router
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
@@ -103,6 +104,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         replays_router(replays, repeats),
         feldera_router(records, tokens, registry, repeats, limits=settings.body_limits),
         feldera_commands_router(commands, answers, registry, repeats),
+        convert_router(),
         propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
     health = Health(

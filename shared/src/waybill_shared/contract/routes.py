@@ -45,6 +45,7 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/tokens write",
         "POST /v1/validate write",
         "POST /v1/propose write",
+        "POST /v1/convert write",
         "PUT /v1/pipelines/{p} admin",
         "DELETE /v1/pipelines/{p} admin",
         "POST /v1/pipelines/{p}/start admin",

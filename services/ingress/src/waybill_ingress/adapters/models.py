@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.letters import LETTERS_MAX
+from waybill_shared.contract.manifest.fields import Name
 from waybill_shared.contract.words import Action
 from waybill_shared.http.operations import PlacedError
 
@@ -261,6 +262,28 @@ class ProposalAnswer(BaseModel):
     records: int = Field(description="how many the columns were taken from, at most 100")
     columns: str = Field(alias="schema", description="as the `schema` of an input")
     notes: list[str] = Field(description="what a person should look at")
+
+
+class ConvertRequest(_Request):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "name": "shop",
+                "sql": "CREATE TABLE price (part BIGINT NOT NULL, price DECIMAL(10,2));",
+            }
+        }
+    )
+
+    name: Name = Field(description="of the pipeline")
+    sql: str
+
+
+class ConversionAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"manifest": "version: 1\nname: shop\ninputs: …"}}
+    )
+
+    manifest: str = Field(description="YAML, with the SQL as it was written")
 
 
 class CheckedNode(BaseModel):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeGuard
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.checks import own_topic_problem
-from waybill_shared.contract.manifest.columns import DEPTH_MAX
+from waybill_shared.contract.manifest.columns import DEPTH_MAX, quoted
 from waybill_shared.contract.manifest.fields import IN_WORDS, TOPIC_PATTERN
 from waybill_shared.contract.manifest.model import SCHEMA_CHARACTERS_MAX
 from waybill_shared.contract.manifest.values import SIMPLE
@@ -26,7 +26,6 @@ FIELDS_MAX: Final = 100  # of a nested object; one with more has keys that are d
 NAME_CHARACTERS_MAX: Final = 128
 SHOWN_CHARACTERS_MAX: Final = 60  # of a name
 NOTES_MAX: Final = 50
-PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 TEXT: Final = "STRING"
 TYPES: Final = {
     "true or false": ("BOOLEAN",),
@@ -136,7 +135,7 @@ class _Reader:
                 over = len(fields) - len(columns)
                 self.notes.append(f"the last {over} columns are left out: they are too many")
                 break
-            columns.append(f"{_quoted(name)} {type_}")
+            columns.append(f"{quoted(name)} {type_}")
         return columns
 
     def _fields(
@@ -178,7 +177,7 @@ class _Reader:
         if not fields:
             self.notes.append(f"{place}: STRING, for its objects have no field for a column")
             return TEXT
-        return f"STRUCT<{', '.join(f'{_quoted(name)}: {type_}' for name, type_ in fields)}>"
+        return f"STRUCT<{', '.join(f'{quoted(name)}: {type_}' for name, type_ in fields)}>"
 
     def _array(self, lists: Sequence[list[object]], place: str, depth: int) -> str | None:
         element = self._type([item for each in lists for item in each], f"{place}[]", depth + 1)
@@ -244,10 +243,6 @@ def _all_objects(values: Sequence[object]) -> TypeGuard[Sequence[dict[str, objec
 
 def _all_lists(values: Sequence[object]) -> TypeGuard[Sequence[list[object]]]:
     return all(isinstance(value, list) for value in values)
-
-
-def _quoted(name: str) -> str:
-    return name if PLAIN_NAME.fullmatch(name) else f"`{name}`"
 
 
 def _shown(name: str) -> str:

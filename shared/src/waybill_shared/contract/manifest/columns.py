@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final, NamedTuple
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
@@ -28,7 +28,7 @@ TYPES_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """`type` is as it was written, in capitals; `required`: a record without a value is refused."""
+    """`type` is as Spark reads it; `required`: a record without a value is refused."""
 
     name: str
     type: str
@@ -41,7 +41,7 @@ def parse_columns(ddl: str, *, binary: bool = False) -> tuple[Column, ...]:
 
     `binary`: of formats that have bytes; in JSON these are base64.
     """
-    return _Parser(ddl, {**SIMPLE, "BINARY": take_binary} if binary else SIMPLE).columns()
+    return ColumnParser(ddl, {**SIMPLE, "BINARY": take_binary} if binary else SIMPLE).columns()
 
 
 def refusal(columns: tuple[Column, ...], row: JsonValue) -> str | None:
@@ -117,8 +117,15 @@ OTHER_NAMES: Final = {
 }
 """What others call our types."""
 NESTED: Final = {"ARRAY": "ARRAY<INT>", "MAP": "MAP<STRING,INT>", "STRUCT": "STRUCT<name: INT>"}
+PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 TYPES: Final = (*SIMPLE, "DECIMAL", *NESTED)
-WORD = re.compile(r"\s*(`[^`]+`|[A-Za-z_][A-Za-z0-9_]*|\d+|[(),:<>])", re.ASCII)
+
+
+class Typed(NamedTuple):
+    """A type as it was read: what it takes, and its text."""
+
+    check: ValueCheck
+    text: str
 
 
 def _type_hint(name: str) -> str:
@@ -127,8 +134,11 @@ def _type_hint(name: str) -> str:
     return f"did you mean {close}? {TYPES_HINT}" if close else TYPES_HINT
 
 
-class _Parser:
+class ColumnParser:
     """Recursive descent over a column list; `at` is where the next word begins."""
+
+    SKIPPED: ClassVar = re.compile(r"\s*", re.ASCII)
+    WORD: ClassVar = re.compile(r"`[^`]+`|[A-Za-z_][A-Za-z0-9_]*|\d+|[(),:<>]", re.ASCII)
 
     def __init__(self, ddl: str, simple: Mapping[str, ValueCheck]) -> None:
         self.ddl = ddl
@@ -136,115 +146,165 @@ class _Parser:
         self.at = 0
 
     def columns(self) -> tuple[Column, ...]:
-        columns = self._fields(separator="", depth=0)
-        if self.ddl[self.at :].strip():
-            raise self._error(f"expected a comma, found {self._rest()}")
+        columns = self._fields()
+        if self._rest():
+            raise self.error(f"expected a comma, found {self.found()}")
         return columns
 
-    def _fields(self, *, separator: str, depth: int) -> tuple[Column, ...]:
+    def _fields(self) -> tuple[Column, ...]:
         fields: list[Column] = []
         while True:
             before = self.at
-            name = self._word("a column name").strip("`")
-            if separator:
-                self._expect(separator)
-            start = self.at
-            check = self._type(depth)
-            text = self.ddl[start : self.at].strip().upper() if not separator else ""
-            required = self._not_null(inside=bool(separator))
-            if any(field.name.lower() == name.lower() for field in fields):  # SQL ignores case
-                raise self._error(f"column {name!r} stands twice", at=before)
-            fields.append(Column(name=name, type=text, check=check, required=required))
-            if self._peek() != ",":
+            name = self.name("a column name")
+            typed = self.type()
+            required = self.not_null()
+            self.add(
+                fields,
+                before,
+                Column(name=name, type=typed.text, check=typed.check, required=required),
+            )
+            if self.peek() != ",":
                 return tuple(fields)
-            self._expect(",")
+            self.expect(",")
 
-    def _type(self, depth: int) -> ValueCheck:
+    def add(self, fields: list[Column], before: int, column: Column) -> None:
+        """`before`: where its name stands."""
+        if any(field.name.lower() == column.name.lower() for field in fields):  # SQL ignores case
+            raise self.error(f"column {column.name!r} stands twice", at=before)
+        fields.append(column)
+
+    def type(self, depth: int = 0) -> Typed:
         if depth > DEPTH_MAX:
-            raise self._error(f"types nest deeper than {DEPTH_MAX}")
+            raise self.error(f"types nest deeper than {DEPTH_MAX}")
         before = self.at
-        name = self._word("a type", COLUMN_HINT).upper()
+        name = self.type_name(self.word("a type", COLUMN_HINT).upper(), before)
         if name in self.simple:
-            return self.simple[name]
+            return Typed(self.simple[name], name)
         if name == "DECIMAL":
             return self._decimal()
         if name not in NESTED:
-            raise self._error(f"unknown type {name}", at=before, hint=_type_hint(name))
-        self._expect("<", f"write {NESTED[name]}")
-        check = self._nested(name, depth + 1)
-        self._expect(">")
-        return check
+            raise self.error(f"unknown type {name}", at=before, hint=_type_hint(name))
+        self.expect("<", f"write {NESTED[name]}")
+        typed = self._nested(name, depth + 1)
+        self.expect(">")
+        return typed
 
-    def _not_null(self, *, inside: bool) -> bool:
+    def type_name(self, word: str, before: int) -> str:
+        """Ours for `word`, which stands behind `before`."""
+        return word
+
+    def not_null(self, *, inside: bool = False) -> bool:
         before = self.at
-        if (self._peek() or "").upper() != "NOT":
+        if (self.peek() or "").upper() != "NOT":
             return False
-        self._word("NOT")
-        if self._word("NULL").upper() != "NULL":
-            raise self._error("NULL must follow NOT", at=before)
+        self.word("NOT")
+        if self.word("NULL").upper() != "NULL":
+            raise self.error("NULL must follow NOT", at=before)
         if inside:
-            raise self._error("NOT NULL stands behind a column, not inside a type", at=before)
+            raise self.error("NOT NULL stands behind a column, not inside a type", at=before)
         return True
 
-    def _nested(self, name: str, depth: int) -> ValueCheck:
+    def _nested(self, name: str, depth: int) -> Typed:
         if name == "ARRAY":
-            return _array(self._type(depth))
+            return array_of(self.type(depth))
         if name == "STRUCT":
-            return _struct(self._fields(separator=":", depth=depth))
+            return self._struct(depth)
         before = self.at
-        if self._word("a key type").upper() != "STRING":
-            raise self._error("the keys of a MAP read from JSON are STRING", at=before)
-        self._expect(",")
-        return _map(self._type(depth))
+        if self.type_name(self.word("a key type").upper(), before) != "STRING":
+            raise self.error("the keys of a MAP read from JSON are STRING", at=before)
+        self.expect(",")
+        value = self.type(depth)
+        return Typed(_map(value.check), f"MAP<STRING,{value.text}>")
 
-    def _decimal(self) -> ValueCheck:
-        if self._peek() != "(":
-            return decimal(10, 0)
+    def _struct(self, depth: int) -> Typed:
+        fields: list[Column] = []
+        while True:
+            before = self.at
+            name = self.name("a field name")
+            self.expect(":")
+            typed = self.type(depth)
+            self.not_null(inside=True)
+            self.add(fields, before, Column(name=name, type=typed.text, check=typed.check))
+            if self.peek() != ",":
+                break
+            self.expect(",")
+        text = ", ".join(f"{quoted(field.name)}: {field.type}" for field in fields)
+        return Typed(_struct(tuple(fields)), f"STRUCT<{text}>")
+
+    def _decimal(self) -> Typed:
+        if self.peek() != "(":
+            return Typed(decimal(10, 0), "DECIMAL(10,0)")
         before = self.at
-        self._expect("(")
+        self.expect("(")
         precision, scale = self._number(), 0
-        if self._peek() == ",":
-            self._expect(",")
+        if self.peek() == ",":
+            self.expect(",")
             scale = self._number()
-        self._expect(")")
+        self.expect(")")
         if not 1 <= precision <= 38 or scale > precision:
-            raise self._error(
+            raise self.error(
                 f"DECIMAL({precision},{scale}) cannot be",
                 at=before,
                 hint="at most 38 digits, and no more of them behind the point than in all",
             )
-        return decimal(precision, scale)
+        return Typed(decimal(precision, scale), f"DECIMAL({precision},{scale})")
 
     def _number(self) -> int:
-        word = self._word("a number")
+        word = self.word("a number")
         if not word.isdigit() or len(word) > NUMBER_DIGITS_MAX:
-            raise self._error(f"expected a number, found {word[:20]!r}")
+            raise self.error(f"expected a number, found {word[:20]!r}")
         return int(word)
 
-    def _peek(self) -> str | None:
-        found = WORD.match(self.ddl, self.at)
-        return found[1] if found else None
+    def name(self, wanted: str) -> str:
+        return self.word(wanted).strip("`")
 
-    def _rest(self) -> str:
-        rest = self.ddl[self.at :].strip()
+    def peek(self) -> str | None:
+        found = self._match()
+        return found[0] if found else None
+
+    def found(self) -> str:
+        """What stands there, for a person."""
+        rest = self._rest()
         return f"{rest[:20]!r}" if rest else "the end of the text"
 
-    def _word(self, wanted: str, hint: str = "") -> str:
-        found = WORD.match(self.ddl, self.at)
-        if found is None or found[1] in "(),:<>":
-            raise self._error(f"expected {wanted}, found {self._rest()}", hint=hint)
+    def word(self, wanted: str, hint: str = "") -> str:
+        found = self._match()
+        if found is None or not self.is_word(found[0]):
+            raise self.error(f"expected {wanted}, found {self.found()}", hint=hint)
         self.at = found.end()
-        return found[1]
+        return found[0]
 
-    def _expect(self, mark: str, hint: str = "") -> None:
-        found = WORD.match(self.ddl, self.at)
-        if found is None or found[1] != mark:
-            raise self._error(f"expected {mark!r}, found {self._rest()}", hint=hint)
+    def is_word(self, token: str) -> bool:
+        return token not in "(),:<>"
+
+    def expect(self, mark: str, hint: str = "") -> None:
+        found = self._match()
+        if found is None or found[0] != mark:
+            raise self.error(f"expected {mark!r}, found {self.found()}", hint=hint)
         self.at = found.end()
 
-    def _error(self, message: str, *, at: int | None = None, hint: str = "") -> UserError:
+    def _match(self) -> re.Match[str] | None:
+        return self.WORD.match(self.ddl, self.skip(self.at))
+
+    def skip(self, at: int) -> int:
+        skipped = self.SKIPPED.match(self.ddl, at)
+        return skipped.end() if skipped else at
+
+    def _rest(self) -> str:
+        return self.ddl[self.skip(self.at) :].strip()
+
+    def error(self, message: str, *, at: int | None = None, hint: str = "") -> UserError:
         """With the place in the text of the columns."""
-        rest = self.ddl[self.at if at is None else at :].lstrip()
-        before = self.ddl[: len(self.ddl) - len(rest)] if rest else self.ddl.rstrip()
+        start = self.skip(self.at if at is None else at)
+        before = self.ddl[:start] if start < len(self.ddl) else self.ddl.rstrip()
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         return UserError([Problem(message=message, hint=hint, line=line, column=column)])
+
+
+def array_of(element: Typed) -> Typed:
+    return Typed(_array(element.check), f"ARRAY<{element.text}>")
+
+
+def quoted(name: str) -> str:
+    """As Spark reads it in a list of columns."""
+    return name if PLAIN_NAME.fullmatch(name) else f"`{name}`"

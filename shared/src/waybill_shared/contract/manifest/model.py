@@ -1,6 +1,7 @@
 """The model of a native manifest. Owns what a manifest may say, but for sinks: see `sinks`."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -18,11 +19,13 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails
 
+from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.formats.avro_schemas import columns_of
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.columns import Column, parse_columns
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
 from waybill_shared.contract.manifest.sinks import KINDS, SinkSettings
+from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
 
 SCHEMA_CHARACTERS_MAX = 20_000  # of the columns of an input
 KEYS_BY_FORMAT: JsonValue = [
@@ -122,6 +125,20 @@ class Input(Strict):
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)
     on_unknown_field: Literal["ignore", "refuse"] = "ignore"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_table(cls, raw: object) -> object:
+        """A table says its columns and its key. One that cannot be read is kept as it is: the
+        checks say what is wrong with it, and where."""
+        text = raw.get("schema") if isinstance(raw, dict) else None
+        if not isinstance(raw, dict) or not isinstance(text, str) or not is_table(text):
+            return raw
+        try:
+            table = parse_table(text)
+        except UserError:
+            return raw
+        return {**raw, **_declared_by(table, raw)}
+
     @property
     def columns(self) -> str:
         """As the text of a schema; UserError if `avroSchema` is none."""
@@ -135,7 +152,21 @@ class Input(Strict):
 
     def parsed_columns(self) -> tuple[Column, ...]:
         """UserError if the text of `schema` is none."""
+        if is_table(self.columns):
+            parse_table(self.columns)
         return parse_columns(self.columns, binary=self.format in ("avro", "raw"))
+
+
+def _declared_by(table: SqlTable, raw: Mapping[object, object]) -> dict[str, str]:
+    name, key = raw.get("name"), raw.get("key")
+    if isinstance(name, str) and table.name.lower() != name.lower():
+        raise ValueError(f"the input is called {name}, and its table {table.name}: use one name")
+    if key is not None and table.keys and key not in table.keys:
+        raise ValueError(
+            f"key is {key}, and the PRIMARY KEY {', '.join(table.keys)}: leave out key"
+        )
+    keys = {"key": table.keys[0]} if table.keys and key is None else {}
+    return {"schema": table.columns, **keys}
 
 
 class Step(Strict):

@@ -1,0 +1,241 @@
+"""Tables as SQL: `CREATE TABLE name (column TYPE NOT NULL, …, PRIMARY KEY (column))`.
+
+An input may have one in `schema`. What Waybill cannot keep is refused by name and place: a word
+that is passed over would be a promise that nobody keeps.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from waybill_shared.contract.manifest.columns import Column, ColumnParser, Typed, array_of, quoted
+from waybill_shared.contract.manifest.fields import IN_WORDS, NAME_PATTERN
+from waybill_shared.contract.manifest.values import SIMPLE
+
+COMMENTS: Final = r"(?:\s|--[^\n]*|/\*[\s\S]*?\*/)*"
+BEGINNING: Final = re.compile(rf"{COMMENTS}CREATE\s", re.ASCII | re.IGNORECASE)
+OUR_NAMES: Final = {
+    **dict.fromkeys(("VARCHAR", "TEXT"), "STRING"),
+    **dict.fromkeys(("INTEGER", "INT4", "INT32"), "INT"),
+    **dict.fromkeys(("INT8", "INT64"), "BIGINT"),
+    **dict.fromkeys(("REAL", "FLOAT4", "FLOAT32"), "FLOAT"),
+    **dict.fromkeys(("FLOAT8", "FLOAT64"), "DOUBLE"),
+    **dict.fromkeys(("NUMERIC", "DEC"), "DECIMAL"),
+    "BOOL": "BOOLEAN",
+}
+"""Types that SQL calls otherwise."""
+COMPUTED: Final = "leave it out, and compute it in a step"
+UNCHECKED: Final = "leave it out: nothing would see to it"
+NOT_KEPT: Final = {
+    "LATENESS": "leave it out: a row is taken however late it comes",
+    "WATERMARK": "leave it out: a row is taken however late it comes",
+    "DEFAULT": "leave it out, and write COALESCE(column, value) in a step",
+    "AS": COMPUTED,
+    "GENERATED": COMPUTED,
+    "METADATA": COMPUTED,
+    "CHECK": "leave it out, and write a rule: expectations: [{name: …, expect: …}]",
+    "UNIQUE": "leave it out: a sink with mode: upsert keeps one row for each of its keys",
+    "REFERENCES": UNCHECKED,
+    "FOREIGN": UNCHECKED,
+    "CONSTRAINT": UNCHECKED,
+    "COLLATE": "leave it out: texts are compared by their bytes",
+    "COMMENT": "write it as -- a comment",
+}
+"""What may stand in a table elsewhere."""
+OF_TABLES: Final = (
+    "CHECK",
+    "CONSTRAINT",
+    "FOREIGN",
+    "UNIQUE",
+    "WATERMARK",
+)  # no column is so called
+ONE_EACH: Final = "an input is one table; `waybill convert` makes a manifest of several"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlTable:
+    """`sql` is as it was written, `columns` the text of a column list; `keys` are those of its
+    PRIMARY KEY."""
+
+    name: str
+    sql: str
+    columns: str
+    keys: tuple[str, ...]
+
+
+def is_table(text: str) -> bool:
+    """Whether `text` is meant as SQL, and not as a list of columns."""
+    return BEGINNING.match(text) is not None
+
+
+def parse_table(sql: str) -> SqlTable:
+    """UserError with the place in the text if it is not one table."""
+    parser = _TableParser(sql, SIMPLE)
+    table = parser.table()
+    if parser.peek() is not None:
+        raise parser.error(f"expected the end of the text, found {parser.found()}", hint=ONE_EACH)
+    return table
+
+
+def parse_tables(sql: str) -> tuple[SqlTable, ...]:
+    """Of a file, one at least, each with a name that an input may have; UserError likewise."""
+    parser = _TableParser(sql, SIMPLE)
+    tables: dict[str, SqlTable] = {}
+    while not tables or parser.peek() is not None:
+        before = parser.at
+        table = parser.table()
+        name = table.name.lower()
+        if name in tables:
+            raise parser.error(f"table {table.name!r} stands twice", at=before)
+        if re.fullmatch(NAME_PATTERN, name) is None:
+            message = f"no input can be called {name!r}"
+            raise parser.error(message, at=before, hint=IN_WORDS[NAME_PATTERN])
+        tables[name] = table
+    return tuple(tables.values())
+
+
+class _TableParser(ColumnParser):
+    SKIPPED: ClassVar = re.compile(COMMENTS, re.ASCII)
+    WORD: ClassVar = re.compile(
+        r"""`[^`]+`|"(?:[^"]|"")+"|'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_]*|\d+|[^\s]""", re.ASCII
+    )
+
+    def table(self) -> SqlTable:
+        start = self.skip(self.at)
+        self._keyword("CREATE", "a table begins with CREATE TABLE")
+        self._table_word()
+        name = self.name("the name of a table")
+        self.expect("(")
+        fields: list[Column] = []
+        keys: list[str] = []
+        self._element(fields, keys)
+        while self.peek() == ",":
+            self.expect(",")
+            self._element(fields, keys)
+        if self.peek() != ")":
+            raise self.error(f"expected a comma or ')', found {self.found()}")
+        self.expect(")")
+        self._end()
+        text = self.ddl[start : self.at]
+        return SqlTable(name=name, sql=text, columns=_list_of(fields, keys), keys=tuple(keys))
+
+    def _table_word(self) -> None:
+        before = self.at
+        word = self.word("TABLE").upper()
+        if word in ("VIEW", "MATERIALIZED", "LOCAL", "RECURSIVE"):
+            hint = "write its query as a step of a stage"
+            raise self.error("CREATE VIEW is not taken", at=before, hint=hint)
+        if word != "TABLE":
+            raise self.error(f"CREATE {word} is not taken: only CREATE TABLE is", at=before)
+        if self._is_next("IF"):
+            for each in ("IF", "NOT", "EXISTS"):
+                self._keyword(each)
+
+    def _end(self) -> None:
+        if self._is_next("WITH"):
+            raise self.error("WITH is not taken", hint="leave it out")
+        if self.peek() == ";":
+            self.expect(";")
+        elif self.peek() is not None:
+            raise self.error(f"expected the end of the table, found {self.found()}")
+
+    def _element(self, fields: list[Column], keys: list[str]) -> None:
+        """A column, or the PRIMARY KEY behind the columns."""
+        if self._is_next("PRIMARY"):
+            self._primary_key(keys)
+            self.expect("(")
+            self._key(fields, keys)
+            while self.peek() == ",":
+                self.expect(",")
+                self._key(fields, keys)
+            self.expect(")")
+            return
+        if (self.peek() or "").upper() in OF_TABLES:
+            self._refuse_what_is_not_kept()
+        before = self.at
+        name = self.name("a column name")
+        self._refuse_what_is_not_kept()
+        typed = self.type()
+        required = False
+        while (self.peek() or ",") not in ",)":
+            if self._is_next("PRIMARY"):
+                self._primary_key(keys)
+                keys.append(name)
+            elif self._is_next("NULL"):
+                self.word("NULL")
+            elif self.not_null():
+                required = True
+            else:
+                self._refuse_what_is_not_kept()
+                raise self.error(f"expected a comma or ')', found {self.found()}")
+        self.add(
+            fields, before, Column(name=name, type=typed.text, check=typed.check, required=required)
+        )
+
+    def _primary_key(self, keys: list[str]) -> None:
+        before = self.at
+        for each in ("PRIMARY", "KEY"):
+            self._keyword(each)
+        if keys:
+            raise self.error("PRIMARY KEY stands twice", at=before)
+
+    def _key(self, fields: list[Column], keys: list[str]) -> None:
+        before = self.at
+        name = self.name("a column name")
+        found = next((field.name for field in fields if field.name.lower() == name.lower()), None)
+        if found is None:
+            hint = f"columns are {', '.join(field.name for field in fields):.200}"
+            raise self.error(f"no column {name!r} stands before it", at=before, hint=hint)
+        if found in keys:
+            raise self.error(f"column {name!r} stands twice", at=before)
+        keys.append(found)
+
+    def _refuse_what_is_not_kept(self) -> None:
+        word = (self.peek() or "").upper()
+        if word in NOT_KEPT:
+            raise self.error(f"{word} is not taken", hint=NOT_KEPT[word])
+
+    def type(self, depth: int = 0) -> Typed:
+        """Behind a type, ARRAY makes a list of it."""
+        typed = super().type(depth)
+        if not self._is_next("ARRAY"):
+            return typed
+        self.word("ARRAY")
+        return array_of(typed)
+
+    def type_name(self, word: str, before: int) -> str:
+        if word == "DOUBLE" and self._is_next("PRECISION"):
+            self.word("PRECISION")
+        name = OUR_NAMES.get(word, word)
+        if name == "STRING" and self.peek() == "(":
+            hint = f"write {word}; a rule such as `length(name) <= 20` in expectations bounds it"
+            raise self.error("the length of a text is not bounded", at=before, hint=hint)
+        return name
+
+    def name(self, wanted: str) -> str:
+        before = self.at
+        word = self.word(wanted)
+        if word[0] not in '`"':
+            return word
+        name = word[1:-1] if word[0] == "`" else word[1:-1].replace('""', '"')
+        if "`" in name:
+            raise self.error("a name has no backtick", at=before)
+        return name
+
+    def is_word(self, token: str) -> bool:
+        return token[0].isalnum() or token[0] in "_`" or (token[0] == '"' and len(token) > 1)
+
+    def _is_next(self, word: str) -> bool:
+        return (self.peek() or "").upper() == word
+
+    def _keyword(self, word: str, hint: str = "") -> None:
+        if not self._is_next(word):
+            raise self.error(f"expected {word}, found {self.found()}", hint=hint)
+        self.word(word)
+
+
+def _list_of(fields: list[Column], keys: list[str]) -> str:
+    """A key is never null."""
+    ends = (" NOT NULL" if each.required or each.name in keys else "" for each in fields)
+    columns = (f"{quoted(each.name)} {each.type}" for each in fields)
+    return ", ".join(map(str.__add__, columns, ends))
