@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import fastavro
 from pydantic import TypeAdapter, ValidationError
 
+from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.events import (
     Beat,
@@ -43,6 +44,7 @@ TOPIC_OF: dict[type, str] = {
     Replay: "replays",
     RequestClaim: "requests",
     RequestAnswer: "answers",
+    ConnectorProgress: "connectors",
 }
 
 M = TypeVar("M", bound=Message)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
@@ -339,6 +340,7 @@ Message = (
     | Replay
     | RequestClaim
     | RequestAnswer
+    | ConnectorProgress
 )
 
 

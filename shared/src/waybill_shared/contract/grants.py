@@ -18,6 +18,7 @@ Need = Literal[
     "to propose columns",
     "to replay dead letters",
     "to list dead letters",
+    "to fetch files",
 ]
 
 PREFIX: Final = "PREFIX"  # stands for WAYBILL_TOPIC_PREFIX at the beginning of a name
@@ -92,10 +93,13 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         ),
         _grant("Read", "Write", topic=f"{PREFIX}.requests", why="who carries out a repeated write"),
         _grant("Read", "Write", topic=f"{PREFIX}.answers", why="what was answered to it"),
-        _grant("Write", topic=INPUTS, why="records over HTTP, and dead letters that are replayed"),
+        _grant("Read", "Write", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
+        _grant("Write", topic=INPUTS, why="records over HTTP, of files, and replayed dead letters"),
         _transactions(f"{PREFIX}/ingress/", "what is written with what is told of it"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _group(READER, "Describe", NEVER_JOINED),
+        _group(f"{PREFIX}.connectors", "Read", "its share of the files that are fetched"),
+        _grant("Write", topic=DEAD, why="rows of files that are no records", need="to fetch files"),
         _grant("Read", topic=DEAD, why="their records", need="to replay dead letters"),
         _grant("Read", topic=INPUTS, why="the newest records", need="to propose columns"),
     ),
@@ -150,6 +154,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
         _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
         _grant("Read", topic=f"{PREFIX}.replays", why="where dead letters were sent again"),
+        _grant("Read", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _grant("Read", topic=DEAD, why="their records", need="to list dead letters"),
         _group(READER, "Describe", NEVER_JOINED, need="to list dead letters"),

@@ -65,6 +65,12 @@ class PipelineDirectory:
         alive = [r for r in records if r.tenant == tenant and r.desired != "deleted"]
         return sorted(alive, key=lambda record: record.name)
 
+    def everywhere(self) -> list[PipelineRecord]:
+        """The living pipelines of all tenants."""
+        with self._lock:
+            records = list(self._by_uid.values())
+        return [record for record in records if record.desired != "deleted"]
+
     def life_for(self, tenant: str, name: str) -> Life:
         """That of the living pipeline of that name, else the one that comes next.
 

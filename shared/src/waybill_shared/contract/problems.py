@@ -72,6 +72,8 @@ class Slug(StrEnum):
         "a web page of another site, without an API key; `WAYBILL_CORS_ORIGINS` lists those let in")
     SCOPE_MISSING = ("scope_missing", 403, Acts.CALLER,
         "the API key does not have the scope that this needs, `scope`; it has `scopes`")
+    CONNECTOR_NOT_FOUND = ("connector_not_found", 404, Acts.CALLER,
+        "the input has no connector of this name; `known` are those it has")
     DEAD_LETTER_NOT_FOUND = ("dead_letter_not_found", 404, Acts.CALLER,
         "the pipeline has no dead letter with this id")
     INPUT_NOT_FOUND = ("input_not_found", 404, Acts.CALLER,

@@ -52,6 +52,7 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/pipelines/{p}/stop admin",
         "POST /v1/pipelines/{p}/restart admin",
         "POST /v0/pipelines/{p}/ingress/{t} write",
+        "GET /v0/pipelines/{p}/tables/{t}/connectors/{c}/completion_token write",
         "POST /v0/pipelines/{p}/start admin",
         "POST /v0/pipelines/{p}/stop admin",
         "POST /v0/pipelines/{p}/clear admin",
@@ -73,6 +74,7 @@ ROUTES: tuple[Route, ...] = (
         "GET /v0/pipelines read",
         "GET /v0/pipelines/{p} read",
         "GET /v0/pipelines/{p}/stats read",
+        "GET /v0/pipelines/{p}/tables/{t}/connectors/{c}/stats read",
         "GET /v0/pipelines/{p}/completion_status read",
     ),
 )

@@ -211,6 +211,18 @@ class OperationState(Word):
     FAILED = "failed", "it was refused, or did not succeed; `errors` says why"
 
 
+class ConnectorState(Word):
+    """How far a connector is.
+
+    `state` of a connector of an input.
+    """
+
+    WAITING = "waiting", "it has not begun: the pipeline has not run yet, or is stopped"
+    FETCHING = "fetching", "it fetches its file"
+    DONE = "done", "its file was fetched to the end, once and for all"
+    FAILED = "failed", "the last attempt failed, `error` says why; it is tried again by itself"
+
+
 class Guarantee(Word):
     """How often a row is in a sink.
 

@@ -31,6 +31,7 @@ CODES: Final[Mapping[Slug, _Code]] = {
     Slug.INVALID: _Code(400, "InvalidParam"),
     Slug.TOKEN_NOT_FOUND: _Code(400, "InvalidParam"),
     Slug.TOKEN_TOO_LONG: _Code(400, "InvalidParam"),
+    Slug.CONNECTOR_NOT_FOUND: _Code(404, "UnknownInputEndpoint"),
     Slug.INPUT_NOT_FOUND: _Code(404, "UnknownInputStream"),
     Slug.PIPELINE_NOT_FOUND: _Code(404, "UnknownPipelineName"),
     Slug.METHOD_NOT_ALLOWED: _Code(501, "NotImplemented"),

@@ -60,6 +60,7 @@ MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.TOPIC_NOT_AN_INPUT: {"known": ["orders.in"]},
     Slug.POSITION_BEYOND_END: {"partition_end": 41},
     Slug.SCOPE_MISSING: {"scope": "admin", "scopes": ["read", "write"]},
+    Slug.CONNECTOR_NOT_FOUND: {"known": ["prices"], "hint": "its connectors: prices"},
     Slug.INPUT_NOT_FOUND: {"known": ["orders"], "hint": "known inputs: orders"},
     Slug.PIPELINE_NOT_FOUND: {"known": ["orders"], "hint": "known pipelines: orders"},
     Slug.BODY_TOO_LARGE: {"bytes_max": 100_000_000},

@@ -110,6 +110,19 @@ def _of_writes(old: Input, now: Input) -> Iterator[str]:
         yield f"deletes are marked by {marks[0]}, was {marks[1]}; for new records"
 
 
+def _of_connectors(old: Input, now: Input) -> Iterator[str]:
+    before, after = ({each.name: each for each in source.connectors} for source in (old, now))
+    for name, each in after.items():
+        was = before.get(name)
+        if was is None or was.url != each.url:
+            yield f"connector {name} fetches {each.url.partition('?')[0]}"
+        elif was != each:
+            yield f"connector {name} changed; no effect on what was fetched"
+    for name in before:
+        if name not in after:
+            yield f"connector {name} removed; what it has written stays"
+
+
 def _input(old: Input, now: Input) -> Iterator[Change]:
     said = [f"{text}; {READ_SO}" for text in _column_texts(_declared(old), _declared(now))]
     if old.format != now.format:
@@ -119,6 +132,7 @@ def _input(old: Input, now: Input) -> Iterator[Change]:
     if old.kafka.topic != now.kafka.topic:
         said.append(f"reads topic {now.kafka.topic}, was {old.kafka.topic}")
     said += _of_writes(old, now)
+    said += _of_connectors(old, now)
     if old.kafka.partitions != now.kafka.partitions:
         said.append("partitions changed; no effect on a topic that exists")
     if old.on_unknown_field != now.on_unknown_field:

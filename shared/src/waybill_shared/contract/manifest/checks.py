@@ -8,7 +8,12 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.columns import NESTED, Column
 from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
-from waybill_shared.contract.manifest.model import RAW_COLUMNS, Input, Manifest
+from waybill_shared.contract.manifest.model import (
+    RAW_COLUMNS,
+    SCHEMA_CHARACTERS_MAX,
+    Input,
+    Manifest,
+)
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import DeadReason
 
@@ -26,6 +31,7 @@ GOES_WITH: Final = {
     "deletes": ("json", "csv", "avro"),
     "onMalformed": ("json", "csv", "avro"),
     "onUnknownField": ("json", "csv", "avro"),
+    "connectors": ("json", "csv", "avro"),
 }
 WITHOUT: Final = {
     ("schema", "avro"): "leave it out: the fields of avroSchema are the columns",
@@ -43,6 +49,7 @@ def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
         *_schema_problems(manifest),
         *names,
         *_rule_problems(manifest),
+        *_connector_problems(manifest),
         *_topic_problems(manifest, reserved),
     ]
     if not names:  # else what reads that name may be wrong for that alone
@@ -70,6 +77,9 @@ def _schema_problems(manifest: Manifest) -> Iterator[Located]:
         at = (*here, "avroSchema" if source.format == "avro" else "schema")
         try:
             columns = source.parsed_columns()
+            if len(source.declared or "") > SCHEMA_CHARACTERS_MAX:
+                message = f"its columns have more than {SCHEMA_CHARACTERS_MAX} characters"
+                yield at, Problem(message=message, hint="leave out columns that nobody reads")
         except UserError as error:
             yield from ((at, problem) for problem in error.problems)
             continue
@@ -163,6 +173,24 @@ def _rule_problems(manifest: Manifest) -> list[Located]:
                 found.append((path, Problem(message=message, hint=hint)))
             seen.add(rule.name)
     return found
+
+
+def _connector_problems(manifest: Manifest) -> Iterator[Located]:
+    for i, source in enumerate(manifest.inputs):
+        seen: set[str] = set()
+        for c, connector in enumerate(source.connectors):
+            here = ("inputs", i, "connectors", c)
+            if connector.name in seen:
+                message = f"the name {connector.name!r} is taken"
+                hint = "the connectors of an input have different names"
+                yield (*here, "name"), Problem(message=message, hint=hint)
+            seen.add(connector.name)
+            if connector.csv is not None and connector.format != "csv":
+                message = f"'csv' does not go with format {connector.format}"
+                yield (*here, "csv"), Problem(message=message, hint="it goes with csv")
+            if connector.format != "json" and connector.update_format != "raw":
+                message = f"updateFormat does not go with format {connector.format}"
+                yield (*here, "updateFormat"), Problem(message=message, hint="it goes with json")
 
 
 def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:

@@ -122,10 +122,15 @@ TYPES: Final = (*SIMPLE, "DECIMAL", *NESTED)
 
 
 class Typed(NamedTuple):
-    """A type as it was read: what it takes, and its text."""
+    """A type as it was read: what it takes, its text, and how deep it nests."""
 
     check: ValueCheck
     text: str
+    depth: int = 0
+
+
+Fields = dict[str, Column]
+"""By their names in small letters: SQL ignores case."""
 
 
 def _type_hint(name: str) -> str:
@@ -152,7 +157,7 @@ class ColumnParser:
         return columns
 
     def _fields(self) -> tuple[Column, ...]:
-        fields: list[Column] = []
+        fields: Fields = {}
         while True:
             before = self.at
             name = self.name("a column name")
@@ -164,14 +169,13 @@ class ColumnParser:
                 Column(name=name, type=typed.text, check=typed.check, required=required),
             )
             if self.peek() != ",":
-                return tuple(fields)
+                return tuple(fields.values())
             self.expect(",")
 
-    def add(self, fields: list[Column], before: int, column: Column) -> None:
+    def add(self, fields: Fields, before: int, column: Column) -> None:
         """`before`: where its name stands."""
-        if any(field.name.lower() == column.name.lower() for field in fields):  # SQL ignores case
+        if fields.setdefault(column.name.lower(), column) is not column:
             raise self.error(f"column {column.name!r} stands twice", at=before)
-        fields.append(column)
 
     def type(self, depth: int = 0) -> Typed:
         if depth > DEPTH_MAX:
@@ -214,22 +218,25 @@ class ColumnParser:
             raise self.error("the keys of a MAP read from JSON are STRING", at=before)
         self.expect(",")
         value = self.type(depth)
-        return Typed(_map(value.check), f"MAP<STRING,{value.text}>")
+        return Typed(_map(value.check), f"MAP<STRING,{value.text}>", value.depth + 1)
 
     def _struct(self, depth: int) -> Typed:
-        fields: list[Column] = []
+        fields: Fields = {}
+        depths = [0]
         while True:
             before = self.at
             name = self.name("a field name")
             self.expect(":")
             typed = self.type(depth)
             self.not_null(inside=True)
+            depths.append(typed.depth)
             self.add(fields, before, Column(name=name, type=typed.text, check=typed.check))
             if self.peek() != ",":
                 break
             self.expect(",")
-        text = ", ".join(f"{quoted(field.name)}: {field.type}" for field in fields)
-        return Typed(_struct(tuple(fields)), f"STRUCT<{text}>")
+        columns = tuple(fields.values())
+        text = ", ".join(f"{quoted(field.name)}: {field.type}" for field in columns)
+        return Typed(_struct(columns), f"STRUCT<{text}>", max(depths) + 1)
 
     def _decimal(self) -> Typed:
         if self.peek() != "(":
@@ -251,7 +258,7 @@ class ColumnParser:
 
     def _number(self) -> int:
         word = self.word("a number")
-        if not word.isdigit() or len(word) > NUMBER_DIGITS_MAX:
+        if not (word.isascii() and word.isdigit()) or len(word) > NUMBER_DIGITS_MAX:
             raise self.error(f"expected a number, found {word[:20]!r}")
         return int(word)
 
@@ -293,16 +300,19 @@ class ColumnParser:
     def _rest(self) -> str:
         return self.ddl[self.skip(self.at) :].strip()
 
-    def error(self, message: str, *, at: int | None = None, hint: str = "") -> UserError:
-        """With the place in the text of the columns."""
-        start = self.skip(self.at if at is None else at)
+    def error(
+        self, message: str, *, at: int | None = None, hint: str = "", exact: bool = False
+    ) -> UserError:
+        """With the place in the text; `exact`: what could be skipped there is meant."""
+        start = self.at if at is None else at
+        start = start if exact else self.skip(start)
         before = self.ddl[:start] if start < len(self.ddl) else self.ddl.rstrip()
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         return UserError([Problem(message=message, hint=hint, line=line, column=column)])
 
 
 def array_of(element: Typed) -> Typed:
-    return Typed(_array(element.check), f"ARRAY<{element.text}>")
+    return Typed(_array(element.check), f"ARRAY<{element.text}>", element.depth + 1)
 
 
 def quoted(name: str) -> str:

@@ -23,6 +23,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.formats.avro_schemas import columns_of
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.columns import Column, parse_columns
+from waybill_shared.contract.manifest.connectors import CONNECTORS_MAX, FileConnector, with_names
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
 from waybill_shared.contract.manifest.sinks import KINDS, SinkSettings
 from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
@@ -114,7 +115,10 @@ class Input(Strict):
     kafka: KafkaInput
     format: Literal["json", "csv", "avro", "raw"] = "json"
     declared: str | None = Field(
-        default=None, alias="schema", min_length=1, max_length=SCHEMA_CHARACTERS_MAX
+        default=None,
+        alias="schema",
+        min_length=1,
+        json_schema_extra={"maxLength": SCHEMA_CHARACTERS_MAX},  # which the checks see to
     )
     csv: CsvForm | None = None
     avro_schema: dict[str, JsonValue] | None = None
@@ -124,12 +128,20 @@ class Input(Strict):
     on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)
     on_unknown_field: Literal["ignore", "refuse"] = "ignore"
+    connectors: tuple[FileConnector, ...] = Field(default=(), max_length=CONNECTORS_MAX)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_connectors(cls, raw: object) -> object:
+        if not isinstance(raw, dict) or "connectors" not in raw:
+            return raw
+        return {**raw, "connectors": with_names(raw["connectors"])}
 
     @model_validator(mode="before")
     @classmethod
     def _read_table(cls, raw: object) -> object:
-        """A table says its columns and its key. One that cannot be read is kept as it is: the
-        checks say what is wrong with it, and where."""
+        """A table says its columns, its key and its connectors. One that cannot be read is kept as
+        it is: the checks say what is wrong with it, and where."""
         text = raw.get("schema") if isinstance(raw, dict) else None
         if not isinstance(raw, dict) or not isinstance(text, str) or not is_table(text):
             return raw
@@ -152,12 +164,12 @@ class Input(Strict):
 
     def parsed_columns(self) -> tuple[Column, ...]:
         """UserError if the text of `schema` is none."""
-        if is_table(self.columns):
-            parse_table(self.columns)
+        if self.declared is not None and is_table(self.declared):
+            parse_table(self.declared)
         return parse_columns(self.columns, binary=self.format in ("avro", "raw"))
 
 
-def _declared_by(table: SqlTable, raw: Mapping[object, object]) -> dict[str, str]:
+def _declared_by(table: SqlTable, raw: Mapping[object, object]) -> dict[str, object]:
     name, key = raw.get("name"), raw.get("key")
     if isinstance(name, str) and table.name.lower() != name.lower():
         raise ValueError(f"the input is called {name}, and its table {table.name}: use one name")
@@ -165,8 +177,14 @@ def _declared_by(table: SqlTable, raw: Mapping[object, object]) -> dict[str, str
         raise ValueError(
             f"key is {key}, and the PRIMARY KEY {', '.join(table.keys)}: leave out key"
         )
-    keys = {"key": table.keys[0]} if table.keys and key is None else {}
-    return {"schema": table.columns, **keys}
+    if table.connectors and raw.get("connectors"):
+        raise ValueError("connectors stand in the table and beside it: write them in one place")
+    found: dict[str, object] = {"schema": table.columns}
+    if table.keys and key is None:
+        found["key"] = table.keys[0]
+    if table.connectors:
+        found["connectors"] = table.connectors
+    return found
 
 
 class Step(Strict):

@@ -4,16 +4,33 @@ An input may have one in `schema`. What Waybill cannot keep is refused by name a
 that is passed over would be a promise that nobody keeps.
 """
 
+import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from waybill_shared.contract.manifest.columns import Column, ColumnParser, Typed, array_of, quoted
+from pydantic import JsonValue
+
+from waybill_shared.contract.manifest.columns import (
+    DEPTH_MAX,
+    Column,
+    ColumnParser,
+    Fields,
+    Typed,
+    array_of,
+    quoted,
+)
+from waybill_shared.contract.manifest.connectors import connectors_of
 from waybill_shared.contract.manifest.fields import IN_WORDS, NAME_PATTERN
 from waybill_shared.contract.manifest.values import SIMPLE
 
-COMMENTS: Final = r"(?:\s|--[^\n]*|/\*[\s\S]*?\*/)*"
-BEGINNING: Final = re.compile(rf"{COMMENTS}CREATE\s", re.ASCII | re.IGNORECASE)
+COMMENTS: Final = r"(?:\s++|--[^\n]*+|/\*[\s\S]*?\*/)*+"  # possessive: nothing is tried twice
+MADE: Final = ("TABLE", "VIEW", "MATERIALIZED", "LOCAL", "RECURSIVE", "OR", "TEMPORARY", "TYPE")
+BEGINNING: Final = re.compile(
+    rf"{COMMENTS}CREATE{COMMENTS}(?:{'|'.join((*MADE, 'FUNCTION', 'INDEX'))})\b",
+    re.ASCII | re.IGNORECASE,
+)
 OUR_NAMES: Final = {
     **dict.fromkeys(("VARCHAR", "TEXT"), "STRING"),
     **dict.fromkeys(("INTEGER", "INT4", "INT32"), "INT"),
@@ -52,15 +69,20 @@ OF_TABLES: Final = (
 ONE_EACH: Final = "an input is one table; `waybill convert` makes a manifest of several"
 
 
+Keys = dict[str, None]
+"""Names of columns, in their order."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlTable:
     """`sql` is as it was written, `columns` the text of a column list; `keys` are those of its
-    PRIMARY KEY."""
+    PRIMARY KEY, and `connectors` as an input has them."""
 
     name: str
     sql: str
     columns: str
     keys: tuple[str, ...]
+    connectors: list[dict[str, JsonValue]]
 
 
 def is_table(text: str) -> bool:
@@ -106,8 +128,8 @@ class _TableParser(ColumnParser):
         self._table_word()
         name = self.name("the name of a table")
         self.expect("(")
-        fields: list[Column] = []
-        keys: list[str] = []
+        fields: Fields = {}
+        keys: Keys = {}
         self._element(fields, keys)
         while self.peek() == ",":
             self.expect(",")
@@ -115,9 +137,15 @@ class _TableParser(ColumnParser):
         if self.peek() != ")":
             raise self.error(f"expected a comma or ')', found {self.found()}")
         self.expect(")")
+        connectors = self._with()
         self._end()
-        text = self.ddl[start : self.at]
-        return SqlTable(name=name, sql=text, columns=_list_of(fields, keys), keys=tuple(keys))
+        return SqlTable(
+            name=name,
+            sql=self.ddl[start : self.at],
+            columns=_list_of(fields.values(), keys),
+            keys=tuple(keys),
+            connectors=connectors,
+        )
 
     def _table_word(self) -> None:
         before = self.at
@@ -131,64 +159,104 @@ class _TableParser(ColumnParser):
             for each in ("IF", "NOT", "EXISTS"):
                 self._keyword(each)
 
+    def _with(self) -> list[dict[str, JsonValue]]:
+        """`WITH ('connectors' = '[…]')`."""
+        if not self._is_next("WITH"):
+            return []
+        self._keyword("WITH")
+        self.expect("(")
+        before = self.at
+        key, _ = self._text("a property")
+        if key != "connectors":
+            raise self.error(f"WITH ({key!r:.60}) is not taken", at=before, hint="leave it out")
+        self.expect("=")
+        text, start = self._text("JSON")
+        try:
+            found = connectors_of(text)
+        except json.JSONDecodeError as error:
+            at = start + len(text[: error.pos].replace("'", "''"))
+            raise self.error(f"connectors are no JSON: {error.msg}", at=at, exact=True) from error
+        except (ValueError, RecursionError) as error:
+            raise self.error(str(error), at=start - 1) from error
+        if self.peek() == ",":
+            raise self.error("WITH takes 'connectors' alone", hint="leave the others out")
+        self.expect(")")
+        return found
+
+    def _text(self, wanted: str) -> tuple[str, int]:
+        """What stands in quotes, and where it begins."""
+        found = self.peek() or ""
+        if len(found) < len("''") or found[0] != "'":
+            raise self.error(f"expected {wanted} in '', found {self.found()}")
+        start = self.skip(self.at) + 1
+        self.at = start - 1 + len(found)
+        return found[1:-1].replace("''", "'"), start
+
     def _end(self) -> None:
-        if self._is_next("WITH"):
-            raise self.error("WITH is not taken", hint="leave it out")
         if self.peek() == ";":
             self.expect(";")
         elif self.peek() is not None:
             raise self.error(f"expected the end of the table, found {self.found()}")
 
-    def _element(self, fields: list[Column], keys: list[str]) -> None:
+    def _element(self, fields: Fields, keys: Keys) -> None:
         """A column, or the PRIMARY KEY behind the columns."""
         if self._is_next("PRIMARY"):
-            self._primary_key(keys)
-            self.expect("(")
+            self._key_of_table(fields, keys)
+        else:
+            self._column(fields, keys)
+
+    def _key_of_table(self, fields: Fields, keys: Keys) -> None:
+        self._primary_key(keys)
+        self.expect("(")
+        self._key(fields, keys)
+        while self.peek() == ",":
+            self.expect(",")
             self._key(fields, keys)
-            while self.peek() == ",":
-                self.expect(",")
-                self._key(fields, keys)
-            self.expect(")")
-            return
+        self.expect(")")
+
+    def _column(self, fields: Fields, keys: Keys) -> None:
         if (self.peek() or "").upper() in OF_TABLES:
             self._refuse_what_is_not_kept()
         before = self.at
         name = self.name("a column name")
         self._refuse_what_is_not_kept()
         typed = self.type()
-        required = False
+        required = nullable = False
         while (self.peek() or ",") not in ",)":
             if self._is_next("PRIMARY"):
                 self._primary_key(keys)
-                keys.append(name)
+                keys[name] = None
             elif self._is_next("NULL"):
                 self.word("NULL")
+                nullable = True
             elif self.not_null():
                 required = True
             else:
                 self._refuse_what_is_not_kept()
                 raise self.error(f"expected a comma or ')', found {self.found()}")
+        if nullable and (required or name in keys):
+            raise self.error(f"column {name!r} is NULL and NOT NULL", at=before)
         self.add(
             fields, before, Column(name=name, type=typed.text, check=typed.check, required=required)
         )
 
-    def _primary_key(self, keys: list[str]) -> None:
+    def _primary_key(self, keys: Keys) -> None:
         before = self.at
         for each in ("PRIMARY", "KEY"):
             self._keyword(each)
         if keys:
             raise self.error("PRIMARY KEY stands twice", at=before)
 
-    def _key(self, fields: list[Column], keys: list[str]) -> None:
+    def _key(self, fields: Fields, keys: Keys) -> None:
         before = self.at
         name = self.name("a column name")
-        found = next((field.name for field in fields if field.name.lower() == name.lower()), None)
+        found = fields.get(name.lower())
         if found is None:
-            hint = f"columns are {', '.join(field.name for field in fields):.200}"
+            hint = f"columns are {', '.join(field.name for field in fields.values()):.200}"
             raise self.error(f"no column {name!r} stands before it", at=before, hint=hint)
-        if found in keys:
+        if found.name in keys:
             raise self.error(f"column {name!r} stands twice", at=before)
-        keys.append(found)
+        keys[found.name] = None
 
     def _refuse_what_is_not_kept(self) -> None:
         word = (self.peek() or "").upper()
@@ -198,10 +266,12 @@ class _TableParser(ColumnParser):
     def type(self, depth: int = 0) -> Typed:
         """Behind a type, ARRAY makes a list of it."""
         typed = super().type(depth)
-        if not self._is_next("ARRAY"):
-            return typed
-        self.word("ARRAY")
-        return array_of(typed)
+        if self._is_next("ARRAY"):
+            self.word("ARRAY")
+            typed = array_of(typed)
+        if depth + typed.depth > DEPTH_MAX:
+            raise self.error(f"types nest deeper than {DEPTH_MAX}")
+        return typed
 
     def type_name(self, word: str, before: int) -> str:
         if word == "DOUBLE" and self._is_next("PRECISION"):
@@ -215,6 +285,8 @@ class _TableParser(ColumnParser):
     def name(self, wanted: str) -> str:
         before = self.at
         word = self.word(wanted)
+        if word[0].isdigit():
+            raise self.error(f"expected {wanted}, found {word[:20]!r}", at=before)
         if word[0] not in '`"':
             return word
         name = word[1:-1] if word[0] == "`" else word[1:-1].replace('""', '"')
@@ -223,7 +295,9 @@ class _TableParser(ColumnParser):
         return name
 
     def is_word(self, token: str) -> bool:
-        return token[0].isalnum() or token[0] in "_`" or (token[0] == '"' and len(token) > 1)
+        if token[0] in '"`':
+            return len(token) > 1
+        return token[0] == "_" or (token[0].isascii() and token[0].isalnum())
 
     def _is_next(self, word: str) -> bool:
         return (self.peek() or "").upper() == word
@@ -234,8 +308,10 @@ class _TableParser(ColumnParser):
         self.word(word)
 
 
-def _list_of(fields: list[Column], keys: list[str]) -> str:
+def _list_of(columns: Iterable[Column], keys: Keys) -> str:
     """A key is never null."""
-    ends = (" NOT NULL" if each.required or each.name in keys else "" for each in fields)
-    columns = (f"{quoted(each.name)} {each.type}" for each in fields)
-    return ", ".join(map(str.__add__, columns, ends))
+    return ", ".join(
+        f"{quoted(each.name)} {each.type}"
+        + (" NOT NULL" if each.required or each.name in keys else "")
+        for each in columns
+    )
