@@ -1,10 +1,13 @@
 """Settings of ingress, beside those that every service has."""
 
+from pathlib import Path
 from typing import Final
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
+from waybill_ingress.core.connectors.addresses import allowed
+from waybill_ingress.core.connectors.limits import FetchLimits, FileLimits
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.settings.service import ServiceSettings
 
@@ -49,6 +52,43 @@ class Settings(ServiceSettings):
         default=30, ge=1, description="until the request of another process is taken over"
     )
 
+    connectors_allow: str = Field(
+        default="",
+        description="hosts and networks that files may be fetched from, with commas; else only"
+        " public addresses",
+    )
+    connectors_files: Path | None = Field(
+        default=None, description="folder whose files `file:` may name; else none"
+    )
+    connectors_bytes_max: int = Field(
+        default=10_000_000_000, ge=1, description="of a file that is fetched, unpacked or not"
+    )
+    connectors_time_s: int = Field(
+        default=6 * 3600, ge=1, description="for one reading of a file that is fetched"
+    )
+
+    @field_validator("connectors_allow")
+    @classmethod
+    def _is_allowed(cls, text: str) -> str:
+        allowed(words_of(text))
+        return text
+
+    @property
+    def fetch_limits(self) -> FetchLimits:
+        return FetchLimits(
+            allowed=allowed(words_of(self.connectors_allow)),
+            files=self.connectors_files,
+            bytes_max=self.connectors_bytes_max,
+            time_s=self.connectors_time_s,
+        )
+
+    @property
+    def file_limits(self) -> FileLimits:
+        unpacked = UnpackLimits(
+            bytes_max=self.connectors_bytes_max, ratio_max=self.ingress_unpacked_ratio_max
+        )
+        return FileLimits(unpacked=unpacked, record_bytes_max=self.ingress_record_bytes_max)
+
     @property
     def row_limits(self) -> RowLimits:
         return RowLimits(
@@ -72,3 +112,7 @@ class Settings(ServiceSettings):
             "queue.buffering.max.messages": self.ingress_queue_records_max,
             "queue.buffering.max.kbytes": self.ingress_queue_kbytes_max,
         }
+
+
+def words_of(text: str) -> list[str]:
+    return [word for each in text.split(",") if (word := each.strip())]

@@ -8,8 +8,14 @@ from typing import Final
 from fastapi import FastAPI
 
 from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.connectors import KafkaConnectorLog
 from waybill_ingress.adapters.convert_http import convert_router
-from waybill_ingress.adapters.feldera_http import feldera_commands_router, feldera_router
+from waybill_ingress.adapters.feldera_http import (
+    feldera_commands_router,
+    feldera_connectors_router,
+    feldera_router,
+)
+from waybill_ingress.adapters.fetching import UrlFetcher
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
@@ -22,9 +28,12 @@ from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.replies import FollowedAnswers
 from waybill_ingress.adapters.request_log import KafkaRequestLog
 from waybill_ingress.adapters.samples import KafkaSamples
+from waybill_ingress.adapters.shares import GroupShares
 from waybill_ingress.adapters.transactions import KafkaTransactions
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.connector_tokens import ConnectorTokens
+from waybill_ingress.app.connectors import Connectors
 from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
@@ -37,7 +46,9 @@ from waybill_ingress.core.requests import Requests
 from waybill_ingress.settings import Settings
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
+from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import load_key_ring
 from waybill_shared.http.app import create_app
@@ -61,6 +72,33 @@ def _repeats(
     patience_ms = settings.ingress_key_patience_s * 1000
     repeats = Repeats(requests, transactions, mint, patience_ms=patience_ms)
     return requests, transactions, RepeatsHttp(repeats)
+
+
+def _connectors(
+    settings: Settings,
+    stack: ExitStack,
+    admin: KafkaAdmin,
+    directory: PipelineDirectory,
+    *,
+    registry: Registry,
+    mint: RandomMint,
+) -> tuple[Connectors, TopicFollower[ConnectorProgress], KnownConnectors]:
+    """What fetches files, what hears how far they are, and what is known of that."""
+    prefix, known = settings.topic_prefix, KnownConnectors()
+    follower = stack.enter_context(
+        TopicFollower(admin.cluster, settings.topic("connectors"), ConnectorProgress, known.accept)
+    )
+    connectors = Connectors(
+        directory,
+        registry,
+        known,
+        mint,
+        settings.file_limits,
+        log=KafkaConnectorLog(admin, prefix),
+        fetcher=UrlFetcher(settings.fetch_limits),
+        shares=stack.enter_context(GroupShares(admin, prefix)),
+    )
+    return connectors, follower, known
 
 
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, FollowedAnswers]:
@@ -95,25 +133,35 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     replays = Replays(
         registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
+    connectors, fetched, known = _connectors(
+        settings, stack, admin, directory, registry=registry, mint=mint
+    )
     commands, tokens = Commands(registry, log, mint, prefix), TokenIssuer(registry, topics, mint)
+    of_connectors = ConnectorTokens(registry, tokens, mint, known, News(fetched))
     routers = [
         records_router(records, repeats, settings.body_limits),
-        tokens_router(tokens, Merges(mint), repeats),
+        tokens_router(tokens, Merges(mint), of_connectors, repeats),
         pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
         replays_router(replays, repeats),
         feldera_router(records, tokens, registry, repeats, limits=settings.body_limits),
+        feldera_connectors_router(of_connectors, registry),
         feldera_commands_router(commands, answers, registry, repeats),
         convert_router(),
         propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
     health = Health(
-        checks={"kafka": log.check, "pipelines": follower.check, "keys": requests.check}
+        checks={
+            "kafka": log.check,
+            "pipelines": follower.check,
+            "keys": requests.check,
+            "connectors": fetched.check,
+        }
     )
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:
-        async with answers.run(app), requests.run():
+        async with answers.run(app), requests.run(), connectors.running():
             yield
             await transactions.close()
 

@@ -13,6 +13,7 @@ from waybill_ingress.adapters.models import FelderaTokenAnswer
 from waybill_ingress.adapters.pipelines_http import OF_WRITES, RESPONSES, Carrier
 from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, REPLAYED, RepeatsHttp
 from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.measuring import count_records
 from waybill_ingress.app.ports import Answers, Log
 from waybill_ingress.app.records import Receipt, Records, as_json
@@ -21,9 +22,9 @@ from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.forms import invalid
 from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.feldera.options import TAKEN, IngressOptions, read_options
-from waybill_ingress.core.feldera.tables import input_named
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
@@ -67,6 +68,15 @@ INGRESS_ERRORS: Final = errors(
     Slug.TOPIC_RECREATED,
     Slug.NOT_AVAILABLE_NOW,
 )
+CONNECTOR_ERRORS: Final = errors(
+    Slug.PIPELINE_NOT_FOUND,
+    Slug.INPUT_NOT_FOUND,
+    Slug.CONNECTOR_NOT_FOUND,
+    Slug.PIPELINE_NOT_READY,
+    Slug.INPUT_NOT_READY,
+    Slug.TOPIC_RECREATED,
+    Slug.NOT_AVAILABLE_NOW,
+)
 OF_COMMANDS: Final = (
     Slug.PIPELINE_NOT_FOUND,
     Slug.SUPERSEDED,
@@ -105,7 +115,7 @@ def feldera_router(
         `ParseErrors`, and its `details.token` is for those that were."""
         options = read_options(request.query_params.multi_items())
         record = await registry.pipeline(caller(request).tenant, pipeline)
-        name = input_named(table, record.root_inputs())
+        name = name_meant(table, record.root_inputs())
         most = limits.of_whole() if HEADER.lower() in request.headers else limits
         with await receive(request, most) as body:
             return await take(request, pipeline, name, body, options)
@@ -149,6 +159,27 @@ def feldera_router(
             accepted, rejected = receipt.accepted, len(receipt.rejected)
             count_records(pipeline, name, accepted=accepted, rejected=rejected)
         return answer
+
+    return router
+
+
+def feldera_connectors_router(connectors: ConnectorTokens, registry: Registry) -> APIRouter:
+    router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
+
+    @router.get(
+        "/tables/{table}/connectors/{connector}/completion_token",
+        summary="Get the token for all that a connector has written by now",
+        response_model=FelderaTokenAnswer,
+        responses=CONNECTOR_ERRORS,
+    )
+    async def completion_token(
+        request: Request, pipeline: str, table: str, connector: str
+    ) -> Response:
+        """`POST /v1/tokens` with `connector` also says whether it is done."""
+        record = await registry.pipeline(caller(request).tenant, pipeline)
+        name = name_meant(table, record.root_inputs())
+        sealed, _ = await connectors.issue(caller(request), pipeline, name, connector)
+        return _answer(sealed.token)
 
     return router
 

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
+from pydantic import TypeAdapter
 
 from waybill_ingress.adapters.bodies import ReceivedBody, receive
 from waybill_ingress.adapters.formats_page import BODIES, OF_FORMATS
@@ -13,6 +14,7 @@ from waybill_ingress.adapters.models import (
     TokenRequest,
 )
 from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, REPLAYED, RepeatsHttp
+from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Log, Sealed
@@ -24,6 +26,7 @@ from waybill_ingress.core.demands import Demand, read_demand
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller, read_body, request_id
@@ -87,11 +90,13 @@ TOKEN_REFUSALS: Final = refusals(
     Slug.POSITION_BEYOND_END,
     Slug.TOPIC_ID_UNKNOWN,
     Slug.TOPIC_NOT_AN_INPUT,
+    Slug.CONNECTOR_NOT_FOUND,
     Slug.TOKEN_NOT_FOUND,
     Slug.TOKEN_EXPIRED,
     Slug.TOKEN_TOO_LARGE,
     Slug.TOO_MANY_TOKENS,
 )
+DETAIL: Final = TypeAdapter(ConnectorDetail)
 
 
 def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -> APIRouter:
@@ -143,7 +148,9 @@ def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -
     return router
 
 
-def tokens_router(tokens: TokenIssuer, merges: Merges, repeats: RepeatsHttp) -> APIRouter:
+def tokens_router(
+    tokens: TokenIssuer, merges: Merges, connectors: ConnectorTokens, repeats: RepeatsHttp
+) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["tokens"], route_class=PlainRoute)
 
     @router.post(
@@ -154,21 +161,35 @@ def tokens_router(tokens: TokenIssuer, merges: Merges, repeats: RepeatsHttp) -> 
         openapi_extra={**OF_WRITES, **body_as(TokenRequest)},
     )
     async def post_token(request: Request) -> Response:
-        """Of what an input holds now (`input`), of records at given `positions`, or of all that
-        other tokens cover (`merge`)."""
+        """Of what an input holds now (`input`), of what a connector of it has written by now
+        (`connector`), of records at given `positions`, or of all that other tokens cover
+        (`merge`)."""
         raw = await read_body(request, bytes_max=TOKENS_BYTES_MAX)
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))
 
         async def issue(_: Log | None) -> Response:
-            born, sealed = await _issue(tokens, merges, caller(request), wanted, demand)
+            asking, connector = caller(request), None
+            if wanted.connector is not None:
+                born = "connector"
+                sealed, connector = await connectors.issue(
+                    asking,
+                    str(wanted.pipeline),
+                    str(wanted.input),
+                    wanted.connector,
+                    demand=demand,
+                )
+            else:
+                born, sealed = await _issue(tokens, merges, asking, wanted, demand)
             count_token(born)
-            told = {
+            told: dict[str, object] = {
                 "token": sealed.token,
                 "pipeline": wanted.pipeline,
                 "issued_at": format_moment(sealed.issued_at),
                 "request_id": request_id(request),
             }
+            if connector is not None:
+                told["connector"] = DETAIL.dump_python(connector, mode="json")
             return JSONResponse(told, headers=location_of(sealed.token))
 
         return await repeats.once(request, raw, issue)

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.letters import LETTERS_MAX
+from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.manifest.fields import Name
 from waybill_shared.contract.words import Action
 from waybill_shared.http.operations import PlacedError
@@ -112,6 +113,7 @@ class TokenRequest(_Request):
         json_schema_extra={
             "examples": [
                 {"pipeline": "orders", "input": "orders"},
+                {"pipeline": "shop", "input": "price", "connector": "prices"},
                 {
                     "pipeline": "orders",
                     "positions": [{"topic": "orders.in", "partition": 0, "offset": 40}],
@@ -123,6 +125,7 @@ class TokenRequest(_Request):
 
     pipeline: str | None = None
     input: str | None = None
+    connector: str | None = Field(default=None, description="of the input")
     positions: list[PositionBody] | None = Field(
         default=None, min_length=1, max_length=POSITIONS_MAX
     )
@@ -140,6 +143,8 @@ class TokenRequest(_Request):
             raise ValueError("a token is asked for by exactly one of input, positions, merge")
         if (self.pipeline is None) == (self.merge is None):
             raise ValueError("pipeline belongs to input and positions, and not to merge")
+        if self.connector is not None and self.input is None:
+            raise ValueError("connector belongs to input")
         if self.cluster_id is not None and self.positions is None:
             raise ValueError("cluster_id belongs to positions")
         return self
@@ -184,6 +189,9 @@ class TokenAnswer(BaseModel):
     pipeline: str | None = Field(description="null for a merged token, which may span several")
     issued_at: str
     request_id: str
+    connector: ConnectorDetail | None = Field(
+        default=None, description="how far it is; only of a token for a connector"
+    )
 
 
 class AcceptedAnswer(BaseModel):

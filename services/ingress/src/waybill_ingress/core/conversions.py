@@ -1,13 +1,17 @@
 """Makes a manifest of what others wrote: each table of a SQL file is an input, and a stage of its
 own writes its rows into the lakehouse. Never talks to anything."""
 
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from typing import Final
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.tables import SqlTable, parse_tables
 
+NAME_MAX: Final = 63
 TABLES_MAX: Final = 64  # a manifest has no more inputs
 HEAD: Final = """\
 # Made of SQL. Each table is an input: records are sent to it over HTTP, or produced to its topic.
@@ -17,47 +21,76 @@ inputs:
 """
 INPUT: Final = """\
   - name: {table}
-    kafka: {{topic: {name}.{table}}}
+    kafka: {{topic: {pipeline}.{topic}}}
     schema: |
 {sql}
 """
 STAGES: Final = """\
-stages:  # each writes the rows of a table as they come; `waybill check` says what else can be
+stages:  # each writes the rows of a table as they come; docs/manifest.md says what else can be
 """
 STAGE: Final = """\
-  - name: load_{table}
+  - name: {stage}
     inputs: [{table}]
     sinks:
-      - {{name: {table}_rows, iceberg: {{table: {namespace}.{place}}}}}
+      - {{name: {sink}, iceberg: {{table: {namespace}.{place}}}}}
 """
+OF_YAML: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
 
 def manifest_of(sql: str, name: str) -> str:
     """UserError with the line and column of what cannot be kept, or if `name` is none."""
+    sql = sql.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     tables = parse_tables(sql)
     if len(tables) > TABLES_MAX:
         message = f"these are {len(tables)} tables, and a pipeline has {TABLES_MAX} inputs at most"
         raise UserError([Problem(message=message, hint="make several pipelines of them")])
     inputs = (_input(table, name) for table in tables)
-    stages = (_stage(table, name) for table in tables)
-    text = "".join([HEAD.format(name=name), *inputs, STAGES, *stages])
+    text = "".join([HEAD.format(name=_written(name)), *inputs, STAGES, *_stages(tables, name)])
     try:
-        read = [source.columns for source in parse_manifest(text).inputs]
+        read = [(each.columns, each.key, each.connectors) for each in parse_manifest(text).inputs]
     except UserError as error:  # the places are those of a text that nobody has seen
         raise error.without_places() from error
-    if read != [table.columns for table in tables]:
+    if read != [(table.columns, *_told(table)) for table in tables]:
         raise UserError([Problem(message="a name in it has a character that YAML does not keep")])
     return text
 
 
-def _input(table: SqlTable, name: str) -> str:
-    lines = (f"      {line}".rstrip() for line in table.sql.splitlines())
-    return INPUT.format(table=table.name.lower(), name=name, sql="\n".join(lines))
+def _told(table: SqlTable) -> tuple[str | None, tuple[FileConnector, ...]]:
+    key = table.keys[0] if table.keys else None
+    return key, tuple(FileConnector.model_validate(each) for each in table.connectors)
 
 
-def _stage(table: SqlTable, name: str) -> str:
-    place = table.name.lower()
-    return STAGE.format(table=place, namespace=_plain(name), place=_plain(place))
+def _input(table: SqlTable, pipeline: str) -> str:
+    name = table.name.lower()
+    lines = (f"      {line}" if line else "" for line in table.sql.split("\n"))
+    return INPUT.format(table=_written(name), pipeline=pipeline, topic=name, sql="\n".join(lines))
+
+
+def _stages(tables: Sequence[SqlTable], pipeline: str) -> Iterator[str]:
+    """With names that nothing else has."""
+    names = [table.name.lower() for table in tables]
+    taken, stages, places = set(names), set[str](), set[str]()
+    for name in names:
+        yield STAGE.format(
+            stage=_free(f"load_{name}", stages),
+            table=_written(name),
+            sink=_free(f"{name}_rows", taken),
+            namespace=_plain(pipeline),
+            place=_free(_plain(name), places),
+        )
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    ends = chain([""], map("_{}".format, count(2)))
+    tries = (f"{wanted[: NAME_MAX - len(end)]}{end}" for end in ends)
+    found = next(name for name in tries if name not in taken)
+    taken.add(found)
+    return found
+
+
+def _written(name: str) -> str:
+    """What YAML would take for something else, in quotes."""
+    return f'"{name}"' if name in OF_YAML else name
 
 
 def _plain(name: str) -> str:

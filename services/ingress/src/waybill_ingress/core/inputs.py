@@ -9,7 +9,9 @@ from waybill_ingress.core.written.form import RecordForm
 from waybill_ingress.core.written.raw_records import RawRecords
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.fetched import no_connector
 from waybill_shared.contract.formats.csv_lines import CsvForm
+from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.problems import Slug
@@ -57,6 +59,15 @@ def find_input(record: PipelineRecord, name: str) -> InputDefinition:
     detail = f"pipeline {record.name} has no input {name!r} that takes records"
     hint = hint_of_names(name, known, "known inputs")
     raise Refusal(Slug.INPUT_NOT_FOUND, detail, hint=hint, known=known)
+
+
+def find_connector(record: PipelineRecord, source: str, name: str) -> FileConnector:
+    manifest = parse_manifest(record.manifest).input(source)
+    connectors = manifest.connectors if manifest is not None else ()
+    found = next((each for each in connectors if each.name == name), None)
+    if found is None:
+        raise no_connector(name, record.name, source, [each.name for each in connectors])
+    return found
 
 
 def not_ready(slug: Slug, reason: str, **members: object) -> Refusal:

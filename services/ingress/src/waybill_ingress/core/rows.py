@@ -95,6 +95,7 @@ class RowReader:
         self.limits = limits
         self.rejected: list[Rejection] = []
         self.count = 0
+        self.where: Callable[[], str] | None = None  # a row begins, if its reader knows
         self._bytes = 0
         self._keep = keep
         self._complaints: list[str] = []
@@ -154,9 +155,9 @@ class RowReader:
             reason for raw, key, given in checked if (reason := given or self._large(raw, key))
         ]
         if wrong:
-            self.reject(wrong[0])
+            self.reject(wrong[0], b"\n".join(raw for raw, _, _ in checked))
             return
-        row = self._next()
+        row = self.next()
         for raw, key, _ in checked:
             self._put(row, raw, key)
 
@@ -201,9 +202,9 @@ class RowReader:
         """What was held against the columns already."""
         reason = reason or self._large(raw, key)
         if reason is not None:
-            self.reject(reason)
+            self.reject(reason, raw)
         else:
-            self._put(self._next(), raw, key)
+            self._put(self.next(), raw, key)
 
     def _large(self, raw: bytes, key: bytes | None) -> str | None:
         if len(raw) + len(key or b"") > self.limits.record_bytes_max:
@@ -218,8 +219,9 @@ class RowReader:
             raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=most)
         self._keep(Record(row, key, raw))
 
-    def reject(self, reason: str) -> None:
-        self.rejected.append(Rejection(self._next(), reason))
+    def reject(self, reason: str, raw: bytes = b"") -> None:
+        """`raw`: the row, as far as it is known."""
+        self.rejected.append(Rejection(self.next(), reason))
         if len(self.rejected) > REJECTED_MAX:
             detail = f"more than {REJECTED_MAX} records do not fit; {NOTHING_TAKEN}"
             named = [asdict(each) for each in self.rejected[:NAMED_OF_TOO_MANY]]
@@ -235,7 +237,7 @@ class RowReader:
     def too_long(self, size: int) -> str:
         return f"{size} bytes, {self.limits.record_bytes_max} is the most"
 
-    def _next(self) -> int:
+    def next(self) -> int:
         self.count += 1
         if self.count > self.limits.records_max:
             detail = f"more than {self.limits.records_max} records in one request: send parts"

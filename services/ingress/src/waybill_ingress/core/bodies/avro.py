@@ -65,7 +65,8 @@ class _Records:
         self._rows = rows
         form = rows.rule.form
         self._wanted = form.schema if isinstance(form, AvroRecords) else None
-        self._unreadable: list[SchemaResolutionError] = []
+        self._unreadable = 0
+        self._first = ""
 
     def take(self, count: int, data: bytes, block: int) -> None:
         values = BytesIO(data)
@@ -80,8 +81,8 @@ class _Records:
             raise _wrong(f"block {block} has more than its {count} records")
 
     def end(self) -> None:
-        if self._unreadable and len(self._unreadable) == self._rows.count:
-            raise _unreadable(self._unreadable[0])
+        if self._unreadable and self._unreadable == self._rows.count:
+            raise _unreadable(self._first)
 
     def _take_one(self, values: BytesIO) -> None:
         begin = values.tell()
@@ -90,7 +91,8 @@ class _Records:
         except SchemaResolutionError as error:
             values.seek(begin)
             fastavro.schemaless_reader(values, self._schema, None)
-            self._unreadable.append(error)
+            self._unreadable += 1
+            self._first = self._first or str(error)  # not itself: it holds the block
             self._rows.reject(f"it cannot be read as the input's avroSchema: {error!s:.200}")
         else:
             _take(record, self._rows)
@@ -319,8 +321,8 @@ class _Types:
         return self._depths[name]
 
 
-def _unreadable(error: SchemaResolutionError) -> Refusal:
-    reason = f"the writer's schema cannot be read as the input's avroSchema: {error!s:.300}"
+def _unreadable(error: str) -> Refusal:
+    reason = f"the writer's schema cannot be read as the input's avroSchema: {error:.300}"
     hint = "fields that the writer does not have need a default there"
     return row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
 

@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import StringIO
 from json.encoder import encode_basestring
 from typing import Final
 
@@ -143,7 +144,7 @@ class _Table:
     def take(self, fields: list[str], line: int) -> None:
         if len(fields) != self._width:
             some = f"{len(fields)} field{'s' if len(fields) != 1 else ''}"
-            self._rows.reject(f"line {line}: {some}, where {self._width} are expected")
+            self._reject(fields, f"line {line}: {some}, where {self._width} are expected")
             return
         parts, null = [], self._null
         for number, (text, (name, convert, absent)) in enumerate(
@@ -151,20 +152,25 @@ class _Table:
         ):
             if text == null:
                 if absent is not None:
-                    self._rows.reject(f"line {line}, field {number}: {absent}")
+                    self._reject(fields, f"line {line}, field {number}: {absent}")
                     return
                 parts.append(f"{name}null")
                 continue
             json, reason = convert(text)
             if reason is not None:
-                self._rows.reject(f"line {line}, field {number}: {reason}")
+                self._reject(fields, f"line {line}, field {number}: {reason}")
                 return
             parts.append(name + json)
         raw = f"{{{','.join(parts)}}}".encode()
         if len(raw) > self._rows.limits.record_bytes_max:
-            self._rows.reject(f"line {line}: {self._rows.too_long(len(raw))}")
+            self._reject(fields, f"line {line}: {self._rows.too_long(len(raw))}")
         else:
             self._rows.take_made(raw, self._key_of(fields, parts))
+
+    def _reject(self, fields: list[str], reason: str) -> None:
+        text = StringIO()
+        csv.writer(text, lineterminator="").writerow(fields)
+        self._rows.reject(reason, text.getvalue().encode(errors="replace"))
 
     def _key_of(self, fields: list[str], parts: list[str]) -> bytes | None:
         """As of a record that is sent as JSON: the text of a string, a number as it is written."""

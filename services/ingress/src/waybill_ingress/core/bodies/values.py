@@ -38,6 +38,7 @@ class Values:
         self._awaited = 0  # so much text before it is tried again: else long values take long
         self._array = False
         self._step = self._begin
+        rows.where = lambda: f"line {self._place(self._at)[0]}"
 
     def read(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:

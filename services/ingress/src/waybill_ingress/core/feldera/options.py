@@ -45,11 +45,12 @@ def read_options(given: Sequence[tuple[str, str]]) -> IngressOptions:
         return IngressOptions(
             read=of_rows(partial(read_csv, options=csv)), array=False, nothing=frozenset()
         )
+    array = asked["array"] == "true"
     updates = Updates(
-        array=asked["array"] == "true",
+        array=array,
         form=asked["update_format"],
         pandas=asked["json_flavor"] == "pandas",
     )
     return IngressOptions(
-        read=of_rows(partial(read_updates, updates=updates)), array=updates.array, nothing=NOTHING
+        read=of_rows(partial(read_updates, updates=updates)), array=array, nothing=NOTHING
     )

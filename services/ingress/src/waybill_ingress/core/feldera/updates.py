@@ -37,9 +37,10 @@ Change = tuple[bool, str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updates:
-    """`form`: insert_delete, raw or debezium. `pandas`: times are milliseconds since 1970."""
+    """`form`: insert_delete, raw or debezium. `pandas`: times are milliseconds since 1970. `array`:
+    the body is one; None: it is what it begins with."""
 
-    array: bool
+    array: bool | None
     form: str
     pandas: bool
 
@@ -63,8 +64,9 @@ class _Changes(Values):
         self._at += self._text.startswith(BOM, self._at)
         if not self._next():
             return False
-        self._array = self._updates.array
-        if self._array and self._text[self._at] != "[":
+        begins = self._text[self._at] == "["
+        self._array = begins if self._updates.array is None else self._updates.array
+        if self._array and not begins:
             raise self._wrong("with array=true the body is an array", self._at)
         self._at += self._array
         self._step = self._first if self._array else self._value
@@ -82,7 +84,9 @@ class _Changes(Values):
             raise self._wrong("too much of it is not JSON", at)
         line, column = self._place(at)
         more = "; nothing is taken up to the next line that begins with {"
-        self.rows.reject(f"not JSON at line {line}, column {column}: {reason}{more}")
+        begins = BEGINS.search(self._text, self._at)
+        raw = self._text[self._at : begins.start() if begins else None]
+        self.rows.reject(f"not JSON at line {line}, column {column}: {reason}{more}", raw.encode())
         self._step = self._skip
         return True
 
@@ -99,11 +103,11 @@ class _Changes(Values):
         """What is wrong in the text of the value is noted in `rows`, and said by it."""
         depth = DEPTH_MAX + WRAPPED_IN
         if self.rows.too_deep(raw.count("{") + raw.count("["), value, depth):
-            self.rows.reject(TOO_DEEP)
+            self.rows.reject(TOO_DEEP, raw.encode())
             return
         changes, reason = self._changes(raw, value)
         if reason is not None:
-            self.rows.reject(self.rows.complaint or reason)
+            self.rows.reject(self.rows.complaint or reason, raw.encode())
         else:
             self.rows.take_together([self._row(*change) for change in changes])
 

@@ -1,0 +1,81 @@
+"""Who fetches for which pipeline: the partitions of `waybill.pipelines` that the group of all
+ingresses gives to this one. Fulfils `Shares`. The group reads nothing, and it has no offsets."""
+
+import logging
+import threading
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import pipeline_key
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.membership import Membership
+from waybill_shared.kafka.partitioner import partition_of
+
+logger = logging.getLogger(__name__)
+
+POLL_S: Final = 0.2
+RETRY_S: Final = 1.0
+
+
+class GroupShares:
+    def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
+        self._admin = admin
+        self._topic = f"{prefix}.pipelines"
+        self._group = f"{prefix}.connectors"
+        self._mine: frozenset[int] = frozenset()
+        self._partitions = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="shares", daemon=True)
+
+    def __enter__(self) -> "GroupShares":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def mine(self, tenant: str, pipeline_uid: str) -> bool:
+        mine, partitions = self._mine, self._partitions
+        key = pipeline_key(tenant, pipeline_uid)
+        return bool(mine) and partition_of(key, partitions) in mine
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._take_part()
+            except (Retryable, RuntimeError, KafkaException, SystemError) as error:
+                logger.warning("files are not fetched now", extra={"reason": str(error)})
+                self._stop.wait(RETRY_S)
+            finally:
+                self._mine = frozenset()
+
+    def _take_part(self) -> None:
+        identity = self._admin.identify([self._topic]).get(self._topic)
+        if identity is None:
+            raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")
+        self._partitions = len(identity.partitions)
+        membership = Membership(self._admin)
+        consumer = make_consumer(self._admin.cluster, self._group)
+
+        def assigned(at: Consumer, given: list[TopicPartition]) -> None:
+            at.assign(given)
+            at.pause(given)
+            self._mine = frozenset(each.partition for each in given)
+            membership.joined()
+
+        def revoked(at: Consumer, taken: list[TopicPartition]) -> None:
+            at.unassign()
+            self._mine = frozenset()
+            membership.left()
+
+        consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
+        try:
+            while not self._stop.is_set():
+                consumer.poll(POLL_S)
+                membership.check()
+        finally:
+            consumer.close()

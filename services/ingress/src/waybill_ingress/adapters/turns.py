@@ -1,0 +1,218 @@
+"""Turns: what counts with a message that tells of it or not at all, in Kafka's transactions.
+
+Who begins with a transactional id shuts out who had it, and Kafka ends what that left open. So a
+turn that has begun finds in the log all that ever counted, and nothing is added to it by another.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from waybill_ingress.app.connector_ports import ShutOut
+from waybill_shared.contract import codec
+from waybill_shared.contract.connectors import ConnectorProgress
+from waybill_shared.contract.dead_letters import Headers
+from waybill_shared.contract.errors import InvalidMessage, Refusal, Retryable
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.replays import Replay
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import (
+    claim_transactions,
+    make_producer,
+    position_of,
+    read_to_end,
+)
+from waybill_shared.kafka.errors import FENCED, explain
+from waybill_shared.kafka.partitioner import partition_of
+from waybill_shared.process.failpoints import reach
+
+logger = logging.getLogger(__name__)
+
+# So long those who read the input wait for an ingress that was killed in between.
+TRANSACTION_TIMEOUT_S: Final = 10.0
+CLAIM_TIMEOUT_S: Final = 10.0
+WRITE_TIMEOUT_S: Final = 4.0  # twice, and there is time left to conclude
+COMMIT_TIMEOUT_S: Final = 10.0
+RECORD_BYTES_MAX: Final = 100_000_000  # here; what a topic takes, its broker says
+NEVER_TAKEN: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
+T = TypeVar("T")
+M = TypeVar("M", Replay, ConnectorProgress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMessage:
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOf(Generic[M]):
+    """`key`: of the messages of `kind` in `topic` that are told in it. `place`: where it may be
+    made to crash. `shut_out`, `unsure`: what is said of another one, and of an unknown end."""
+
+    id: str
+    topic: str
+    key: str
+    kind: type[M]
+    place: str
+    shut_out: str
+    unsure: str
+    strict: bool = False
+    """Whether a message that cannot be read ends the turn; else it is passed over."""
+
+
+@asynccontextmanager
+async def turn_of(admin: KafkaAdmin, what: TurnOf[M]) -> AsyncIterator["KafkaTurn[M]"]:
+    turn = KafkaTurn(admin, what)
+    try:
+        await asyncio.to_thread(turn.claim)
+        yield turn
+    finally:
+        await asyncio.to_thread(turn.close)
+
+
+class KafkaTurn(Generic[M]):
+    """Its calls come from several threads, one after the other."""
+
+    def __init__(self, admin: KafkaAdmin, what: TurnOf[M]) -> None:
+        self._admin = admin
+        self._what: TurnOf[M] = what
+        self._partition = 0
+        self._open = False
+        self._one_at_a_time = threading.Lock()
+        options = {
+            "transactional.id": what.id,
+            "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+            "message.max.bytes": RECORD_BYTES_MAX,
+        }
+        self._producer = make_producer(admin.cluster, **options)
+
+    def claim(self) -> None:
+        self._guard(lambda: claim_transactions(self._producer, CLAIM_TIMEOUT_S))
+        topic = self._what.topic
+        identity = self._admin.identify([topic]).get(topic)
+        if identity is None:
+            raise Retryable(f"topic {topic} does not exist; create it with the admin step")
+        self._partition = partition_of(self._what.key, len(identity.partitions))
+
+    async def told(self) -> Sequence[M]:
+        return await asyncio.to_thread(self._read)
+
+    async def send(self, records: Sequence[TurnMessage]) -> Sequence[tuple[int, int]]:
+        """Begin, and write these: partition and offset of each."""
+        return await asyncio.to_thread(self._guard, lambda: self._send(records))
+
+    async def conclude(self, told: M) -> None:
+        await asyncio.to_thread(self._guard, lambda: self._conclude(told))
+
+    def close(self) -> None:
+        """What is open is ended by Kafka, if it cannot be ended here."""
+        if self._open:
+            with suppress(Retryable):
+                self._guard(lambda: self._producer.abort_transaction(COMMIT_TIMEOUT_S))
+        del self._producer  # which ends in this thread
+
+    def _read(self) -> list[M]:
+        found: list[M] = []
+        cluster = self._admin.cluster
+        for message in read_to_end(cluster, self._what.topic, [self._partition]):
+            value = message.value()
+            if message.key() == self._what.key.encode() and value is not None:
+                try:
+                    found.append(codec.decode(self._what.kind, value))
+                except InvalidMessage as error:
+                    if self._what.strict:
+                        raise Retryable(f"a message of {self._what.topic}: {error}") from error
+                    logger.error("message skipped", extra={"reason": str(error)})
+        return found
+
+    def _send(self, records: Sequence[TurnMessage]) -> list[tuple[int, int]]:
+        if self._open:  # what was sent before was not concluded
+            self._producer.abort_transaction(COMMIT_TIMEOUT_S)
+        self._producer.begin_transaction()
+        self._open = True
+        return self._write(records)
+
+    def _conclude(self, told: M) -> None:
+        message = TurnMessage(
+            topic=self._what.topic,
+            partition=self._partition,
+            key=self._what.key.encode(),
+            value=codec.encode(told),
+        )
+        self._write([message])
+        reach(f"{self._what.place}.before_commit")
+        try:
+            self._producer.commit_transaction(COMMIT_TIMEOUT_S)
+        except KafkaException as error:
+            cause = error.args[0]
+            if cause.txn_requires_abort():
+                raise
+            self._open = False
+            raise Retryable(f"{self._what.unsure} ({explain(cause)})") from error
+        self._open = False
+        reach(f"{self._what.place}.after_commit")
+
+    def _write(self, messages: Sequence[TurnMessage]) -> list[tuple[int, int]]:
+        places: dict[int, tuple[int, int]] = {}
+        failed: list[tuple[str, KafkaError]] = []
+
+        def note(index: int) -> Callable[[KafkaError | None, Message], None]:
+            def on_delivery(error: KafkaError | None, message: Message) -> None:
+                if error is not None:
+                    failed.append((messages[index].topic, error))
+                elif position_of(message)[1] >= 0:
+                    places[index] = position_of(message)
+
+            return on_delivery
+
+        for index, each in enumerate(messages):
+            self._producer.produce(
+                each.topic,
+                partition=each.partition,
+                key=each.key,
+                value=each.value,
+                headers=list(each.headers),
+                on_delivery=note(index),
+            )
+        self._producer.flush(WRITE_TIMEOUT_S)
+        if failed:
+            raise _meaning(*failed[0])
+        if len(places) < len(messages):
+            raise Retryable(f"kafka acknowledged {len(places)} of {len(messages)} in time")
+        return [places[index] for index in range(len(messages))]
+
+    def _guard(self, action: Callable[[], T]) -> T:
+        with self._one_at_a_time:
+            try:
+                return action()
+            except SystemError as error:
+                # The client raises that it was shut out while it hands over delivery reports.
+                if not isinstance(error.__cause__, KafkaException):
+                    raise
+                raise self._fault(error.__cause__.args[0]) from error
+            except KafkaException as error:
+                raise self._fault(error.args[0]) from error
+
+    def _fault(self, cause: KafkaError) -> Retryable:
+        if cause.code() in FENCED or cause.fatal():
+            self._open = False
+            return ShutOut(f"{self._what.shut_out}, or did so: try again")
+        return Retryable(f"kafka: {explain(cause)}")
+
+
+def _meaning(topic: str, error: KafkaError) -> Exception:
+    if error.code() in NEVER_TAKEN:
+        hint = f"see max.message.bytes and cleanup.policy of {topic}; nothing was sent"
+        detail = f"kafka does not take a record for {topic}: {explain(error)}"
+        return Refusal(Slug.RECORDS_REFUSED_BY_KAFKA, detail, hint=hint)
+    return KafkaException(error)

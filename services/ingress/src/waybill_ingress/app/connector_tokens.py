@@ -1,0 +1,49 @@
+"""Makes tokens for what connectors have written. Promise: one covers exactly what the connector had
+written when it was asked for."""
+
+from waybill_ingress.app.ports import Mint, News, Sealed
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.births import part_of
+from waybill_ingress.core.demands import Demand
+from waybill_ingress.core.inputs import find_connector
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail
+
+
+class ConnectorTokens:
+    def __init__(
+        self,
+        registry: Registry,
+        tokens: TokenIssuer,
+        mint: Mint,
+        known: KnownConnectors,
+        news: News,
+    ) -> None:
+        self._registry = registry
+        self._tokens = tokens
+        self._mint = mint
+        self._known = known
+        self._news = news
+
+    async def issue(
+        self,
+        caller: Caller,
+        pipeline: str,
+        source: str,
+        connector: str,
+        *,
+        demand: Demand | None = None,
+    ) -> tuple[Sealed, ConnectorDetail]:
+        """The token, and how far the connector is."""
+        record, declared = await self._registry.input(caller.tenant, pipeline, source, demand)
+        wanted = find_connector(record, source, connector)
+        if not await self._news.catch_up():
+            raise Retryable("this ingress does not know what was fetched by now: try again")
+        progress = self._known.of(record, source, wanted)
+        told = connector_detail(progress, running=record.desired == "running")
+        if not progress.spans:
+            return await self._tokens.for_nothing(caller, pipeline, source), told
+        await self._registry.present(record, declared, fresh=True)
+        return self._mint.seal([part_of(record, progress.spans)], tenant=caller.tenant), told

@@ -1,0 +1,318 @@
+"""Fetches the files of connectors into their inputs. Promise: each row of a file is written once,
+whatever crashes and whoever takes over, and what was told of a connector is exactly what it wrote.
+
+One process fetches for a pipeline; who thinks so wrongly is shut out by Kafka. Rows are written in
+chunks, each in one transaction with how far the file has been read. Who takes over reads the file
+anew, and leaves out as many rows as were taken.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from threading import Event
+from typing import Final, NamedTuple, Protocol
+
+from waybill_ingress.app.connector_ports import (
+    ConnectorLog,
+    ConnectorTurn,
+    Fetcher,
+    FetchFailed,
+    FileDownload,
+    Shares,
+    ShutOut,
+)
+from waybill_ingress.app.ports import Mint
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.core.bodies.packed import ENCODINGS, unpack
+from waybill_ingress.core.connectors.limits import FileLimits
+from waybill_ingress.core.connectors.progress import advanced, failed, form_of, pause_s
+from waybill_ingress.core.connectors.rows import FileChunk, FileRows, read_rows
+from waybill_ingress.core.inputs import find_input, row_rules
+from waybill_shared.contract.connectors import ConnectorProgress
+from waybill_shared.contract.errors import ContractError, Refusal, UserError
+from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.fetched import KnownConnectors, beginning
+from waybill_shared.contract.manifest.connectors import FileConnector
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.words import ConnectorState
+
+logger = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.5  # between two looks at what there is to do
+AT_ONCE: Final = 4  # files that one process reads
+
+
+class Living(Protocol):
+    """The pipelines that are known here."""
+
+    def everywhere(self) -> list[PipelineRecord]: ...
+
+
+class Job(NamedTuple):
+    """What is fetched into which input. Another generation of the pipeline begins it anew."""
+
+    record: PipelineRecord
+    input: str
+    connector: FileConnector
+
+    @property
+    def id(self) -> tuple[str, int, str, str]:
+        uid, generation = self.record.pipeline_uid, self.record.generation
+        return uid, generation, self.input, self.connector.name
+
+
+@lru_cache(maxsize=1_000)
+def _connectors_of(manifest: str) -> tuple[tuple[str, FileConnector], ...]:
+    """By input; none of a manifest that is refused today."""
+    try:
+        inputs = parse_manifest(manifest).inputs
+    except UserError:
+        return ()
+    return tuple((source.name, each) for source in inputs for each in source.connectors)
+
+
+def declared(record: PipelineRecord) -> list[tuple[str, FileConnector]]:
+    """Of the inputs that a stage reads."""
+    found = _connectors_of(record.manifest)
+    return [each for each in found if each[0] in record.root_inputs()] if found else []
+
+
+class Connectors:
+    def __init__(
+        self,
+        directory: Living,
+        registry: Registry,
+        known: KnownConnectors,
+        mint: Mint,
+        limits: FileLimits,
+        *,
+        log: ConnectorLog,
+        fetcher: Fetcher,
+        shares: Shares,
+    ) -> None:
+        self._directory = directory
+        self._registry = registry
+        self._known = known
+        self._mint = mint
+        self._limits = limits
+        self._log = log
+        self._fetcher = fetcher
+        self._shares = shares
+        self._jobs: dict[tuple[str, int, str, str], asyncio.Task[None]] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="files")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        looking = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.wait([looking])
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    self._look()
+                except Exception:
+                    logger.exception("what is to be fetched could not be looked at")
+                await asyncio.sleep(LOOK_S)
+        finally:
+            for task in self._jobs.values():
+                task.cancel()
+            await asyncio.gather(*self._jobs.values(), return_exceptions=True)
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _look(self) -> None:
+        wanted = {job.id: job for job in self._wanted()}
+        for known, task in [*self._jobs.items()]:
+            if task.done():
+                del self._jobs[known]
+            elif known not in wanted and not task.cancelling():
+                task.cancel()
+        for new, job in wanted.items():
+            if new not in self._jobs:
+                self._jobs[new] = asyncio.create_task(self._fetch(job))
+
+    def _wanted(self) -> list[Job]:
+        """Of pipelines that run, and that are ours, what is not done."""
+        return [
+            Job(record, source, connector)
+            for record in self._directory.everywhere()
+            if record.desired == "running" and record.stages
+            for source, connector in declared(record)
+            if self._known.of(record, source, connector).state != ConnectorState.DONE
+            and self._shares.mine(record.tenant, record.pipeline_uid)
+        ]
+
+    async def _fetch(self, job: Job) -> None:
+        failures, before = 0, None
+        while True:
+            async with self._room:
+                try:
+                    await self._attempt(job, before)
+                    return
+                except ContractError as error:
+                    reason = str(error)
+                except Exception as error:
+                    logger.exception("fetching a file has failed")
+                    reason = f"an error of Waybill's own: {type(error).__name__}"
+            failures, before = failures + 1, reason
+            told = {"pipeline": job.record.name, "input": job.input, "reason": reason}
+            logger.warning("a file was not fetched", extra=told)
+            await asyncio.sleep(pause_s(failures))
+
+    async def _attempt(self, job: Job, before: str | None) -> None:
+        """`before`: why the last one failed, if it could not be told then."""
+        source = find_input(job.record, job.input)
+        begun = beginning(job.record, job.input, job.connector)
+        async with self._log.turn(job.record, begun) as turn:
+            progress = await turn.told() or begun
+            if progress.state == ConnectorState.DONE:
+                return
+            writing = _Writing(
+                job,
+                source,
+                turn=turn,
+                progress=progress,
+                registry=self._registry,
+                mint=self._mint,
+            )
+            if before is not None and progress.error is None:
+                await writing.tell(failed(progress, before))
+            try:
+                await self._read(job, writing)
+            except ShutOut:
+                raise
+            except ContractError as error:
+                if writing.sure:
+                    await writing.tell(failed(writing.progress, _reason(error)))
+                raise
+
+    async def _read(self, job: Job, writing: "_Writing") -> None:
+        stop, loop = Event(), asyncio.get_running_loop()
+
+        def wait_for(step: Coroutine[None, None, None]) -> None:
+            """In the thread that reads: what is written is written on the loop."""
+            asyncio.run_coroutine_threadsafe(step, loop).result()
+
+        def read() -> None:
+            download = self._fetcher.fetch(job.connector.url, stop)
+            try:
+                wait_for(writing.begin(download))
+                rows = FileRows(
+                    row_rules(job.record.manifest)[job.input],
+                    self._limits.record_bytes_max,
+                    skip=writing.progress.rows,
+                    give=lambda chunk: wait_for(writing.write(chunk, download)),
+                )
+                read_rows(job.connector, self._unpacked(download), rows)
+                wait_for(writing.end(rows.count, download))
+            finally:
+                download.close()
+
+        reading = loop.run_in_executor(self._threads, read)
+        try:
+            await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            stop.set()
+            with suppress(Exception):
+                await reading
+            raise
+
+    def _unpacked(self, download: FileDownload) -> Iterator[bytes]:
+        if download.encoding not in ENCODINGS:
+            raise FetchFailed(f"it is packed as {download.encoding:.60}, which is not taken")
+        return unpack(download.pieces(), download.encoding, self._limits.unpacked)
+
+
+class _Writing:
+    """What is written of one reading of a file."""
+
+    def __init__(
+        self,
+        job: Job,
+        source: InputDefinition,
+        *,
+        turn: ConnectorTurn,
+        progress: ConnectorProgress,
+        registry: Registry,
+        mint: Mint,
+    ) -> None:
+        self._job = job
+        self._source = source
+        self._turn = turn
+        self._registry = registry
+        self._mint = mint
+        self._dead_topic = parse_manifest(job.record.manifest).dead_letter_topic(source.topic)
+        self.progress = progress
+        self.sure = True
+        """Whether it is known that `progress` is the last that was told."""
+
+    async def begin(self, download: FileDownload) -> None:
+        before, form = self.progress, form_of(self._job.connector)
+        if before.rows and before.form != form:
+            raise FetchFailed(
+                f"how the file is read was changed when {before.rows} rows of it were taken: give"
+                " the connector another name, and all of it is fetched"
+            )
+        note = before.note
+        if before.rows and download.version != before.version:
+            note = (
+                f"the file has changed since its first {before.rows} rows were taken: they are left"
+                " out by their number, and what comes behind them is taken as it is now"
+            )
+        await self.tell(
+            replace(
+                before,
+                state=ConnectorState.FETCHING,
+                form=form,
+                version=download.version,
+                size=download.size,
+                bytes=0,
+                error=None,
+                note=note,
+            )
+        )
+
+    async def write(self, chunk: FileChunk, download: FileDownload) -> None:
+        topic = await self._registry.present(self._job.record, self._source, fresh=True)
+        if any(span.topic_id != topic.topic_id for span in self.progress.spans):
+            text = "the topic of the input is another one than that of its first rows"
+            self.progress = replace(self.progress, note=text)
+        places = await self._turn.send(topic.name, chunk.records, self._dead_topic, chunk.dead)
+        await self._registry.present(self._job.record, self._source, fresh=True)
+        then = advanced(self.progress, chunk, places, topic.topic_id)
+        await self._conclude(replace(then, bytes=download.taken))
+
+    async def end(self, rows: int, download: FileDownload) -> None:
+        before = self.progress
+        note = before.note
+        if rows < before.rows:
+            note = f"the file has {rows} rows now, and {before.rows} were taken of it before"
+        await self.tell(
+            replace(before, state=ConnectorState.DONE, bytes=download.taken, error=None, note=note)
+        )
+
+    async def tell(self, progress: ConnectorProgress) -> None:
+        """Without rows."""
+        await self._turn.send(self._source.topic, [], self._dead_topic, [])
+        await self._conclude(progress)
+
+    async def _conclude(self, progress: ConnectorProgress) -> None:
+        told = replace(progress, at=self._mint.now_ms())
+        self.sure = False
+        await self._turn.conclude(told)
+        self.progress, self.sure = told, True
+
+
+def _reason(error: ContractError) -> str:
+    if isinstance(error, UserError | Refusal):
+        return str(error).removesuffix("; nothing was taken")
+    return str(error)

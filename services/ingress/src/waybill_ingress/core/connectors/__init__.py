@@ -1,0 +1,1 @@
+"""Files that are fetched into inputs: their rows, and how far one has come. Pure."""

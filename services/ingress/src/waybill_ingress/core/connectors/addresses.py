@@ -1,0 +1,66 @@
+"""Which addresses may be fetched from: those of the public internet, and those that the people who
+run Waybill have named. Whoever writes a manifest is not to look around in their network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import Final
+
+Address = IPv4Address | IPv6Address
+NAT64: Final = ip_network("64:ff9b::/96")
+NOT_PUBLIC: Final = tuple(
+    map(
+        ip_network,
+        ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "fec0::/10", "3fff::/20"),
+    )
+)
+"""Which Python does not know as such: for protocols, site-local, of one cloud, for documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedAddresses:
+    """Hosts by name, and networks, beside what is public."""
+
+    hosts: frozenset[str] = frozenset()
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def host(self, name: str) -> bool:
+        return name.lower().rstrip(".") in self.hosts
+
+    def address(self, text: str) -> bool:
+        meant = _meant(ip_address(text.partition("%")[0]))
+        named = any(meant in network for network in self.networks)
+        special = meant.is_multicast or meant.is_reserved or any(meant in n for n in NOT_PUBLIC)
+        return named or (meant.is_global and not special)
+
+
+def allowed(words: Sequence[str]) -> AllowedAddresses:
+    """ValueError for what is neither a network nor the name of a host."""
+    hosts, networks = set(), []
+    for word in words:
+        try:
+            networks.append(ip_network(word))
+        except ValueError:
+            if "/" in word or not word.strip("."):
+                raise
+            hosts.add(word.lower().rstrip("."))
+    return AllowedAddresses(hosts=frozenset(hosts), networks=tuple(networks))
+
+
+def _meant(address: Address) -> Address:
+    """The address behind one that only wraps it."""
+    if not isinstance(address, IPv6Address):
+        return address
+    wrapped = address.ipv4_mapped or address.sixtofour
+    if wrapped is None and address.teredo is not None:
+        wrapped = address.teredo[1]
+    if wrapped is None and address in NAT64:
+        wrapped = IPv4Address(address.packed[-4:])
+    return wrapped or address
