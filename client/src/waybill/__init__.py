@@ -53,7 +53,14 @@ from waybill.outcomes import (
     SinkProgress,
     StageProgress,
 )
-from waybill.pipelines import Pipeline, PipelineFailure, PipelineInput, PipelineSink, PipelineStage
+from waybill.pipelines import (
+    Pipeline,
+    PipelineConnector,
+    PipelineFailure,
+    PipelineInput,
+    PipelineSink,
+    PipelineStage,
+)
 from waybill.proposals import Proposal
 from waybill.tokens import AsyncToken, Token
 
@@ -91,6 +98,7 @@ __all__ = [
     "OutcomeKind",
     "PhaseNotReached",
     "Pipeline",
+    "PipelineConnector",
     "PipelineFailed",
     "PipelineFailure",
     "PipelineInput",

@@ -147,19 +147,22 @@ class Client:
         *,
         input: str | None = None,
         positions: Iterable[Position | Span] | None = None,
+        connector: str | None = None,
         cluster_id: str | None = None,
         generation: int | None = None,
     ) -> IssuedToken:
-        """A token for all that an input holds now, or for positions in Kafka.
+        """A token for all that an input holds now, for what a connector of it has written by now,
+        or for positions in Kafka.
 
         `cluster_id`: of the Kafka that the positions are in, to be sure that it is this Waybill's.
         Invalid: a position that is not there, or in no topic that the pipeline reads. NotFound: no
-        such pipeline or input. `generation`: as for `send`.
+        such pipeline, input or connector. `generation`: as for `send`.
         """
         question = questions.token_for(
             pipeline,
             input=input,
             positions=positions,
+            connector=connector,
             cluster_id=cluster_id,
             if_match=self._generations.if_match(pipeline, generation),
         )

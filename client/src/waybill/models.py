@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Generic, Literal, Self, TypeVar
 
 from waybill.fields import Fields, no_json
+from waybill.pipelines import PipelineConnector
 from waybill.tokens import AsyncToken, Token
 
 Handle = TypeVar("Handle", Token, AsyncToken)
@@ -88,21 +89,25 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedTokenOf(Generic[Handle]):
-    """A token made for positions, or for all that an input holds now."""
+    """A token made for positions, for all that an input holds now, or for what a connector has
+    written by now; then `connector` says how far it is."""
 
     token: Handle
     pipeline: str
     issued_at: datetime | None
     request_id: str | None
+    connector: PipelineConnector | None = None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @classmethod
     def read(cls, fields: Fields, hold: Callable[[str], Handle]) -> Self:
+        connector = fields.object_or_none("connector")
         return cls(
             token=hold(fields.text("token")),
             pipeline=fields.text("pipeline"),
             issued_at=fields.moment_or_none("issued_at"),
             request_id=fields.text_or_none("request_id"),
+            connector=None if connector is None else PipelineConnector.read(connector),
             raw=fields.raw,
         )
 

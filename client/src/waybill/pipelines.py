@@ -33,11 +33,47 @@ class PipelineFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineConnector:
+    """A file that is fetched into an input. `rows` of it were read, of which `records` were written
+    and `dead` were none. `error` says why the last attempt failed, `note` what else is to be known.
+    """
+
+    name: str
+    url: str
+    state: str
+    rows: int
+    records: int
+    dead: int
+    bytes: int
+    size: int | None
+    changed_at: datetime | None
+    error: str | None
+    note: str | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineConnector":
+        return cls(
+            name=fields.text("name"),
+            url=fields.text("url"),
+            state=fields.text("state"),
+            rows=fields.whole("rows"),
+            records=fields.whole("records"),
+            dead=fields.whole("dead"),
+            bytes=fields.whole("bytes"),
+            size=fields.whole_or_none("size"),
+            changed_at=fields.moment_or_none("changed_at"),
+            error=fields.text_or_none("error"),
+            note=fields.text_or_none("note"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineInput:
     """A topic the pipeline reads; `bases` has the offset it began at, by partition.
 
     `ignored_records` had fields that are no columns, and `warnings` says which. `dropped` and
     `warned` have the number of records by rule: those that were left out, and those that went on.
+    `connectors` are the files that are fetched into it.
     """
 
     name: str
@@ -49,6 +85,7 @@ class PipelineInput:
     warnings: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     warned: Mapping[str, int] = field(default_factory=dict)
+    connectors: tuple[PipelineConnector, ...] = ()
 
     @classmethod
     def read(cls, fields: Fields) -> "PipelineInput":
@@ -63,6 +100,7 @@ class PipelineInput:
             warnings=fields.texts("warnings"),
             dropped=_counts(fields, "dropped"),
             warned=_counts(fields, "warned"),
+            connectors=tuple(map(PipelineConnector.read, fields.objects("connectors"))),
         )
 
 

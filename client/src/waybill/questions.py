@@ -64,12 +64,17 @@ def token_for(
     *,
     input: str | None,
     positions: Iterable[Position | Span] | None,
+    connector: str | None = None,
     cluster_id: str | None = None,
     if_match: str | None = None,
 ) -> Question:
     if (input is None) == (positions is None):
         raise Unusable("token_for needs either an input or positions")
+    if connector is not None and input is None:
+        raise Unusable("a connector belongs to an input")
     body: dict[str, object] = {"pipeline": pipeline}
+    if connector is not None:
+        body["connector"] = connector
     if positions is None:
         body["input"] = input
     else:

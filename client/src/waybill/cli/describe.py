@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from waybill.cli import render
 from waybill.cli.lag import Lag
-from waybill.pipelines import Pipeline, PipelineInput, PipelineStage
+from waybill.pipelines import Pipeline, PipelineConnector, PipelineInput, PipelineStage
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -33,6 +33,9 @@ def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
         lines += [render.words(""), render.words("stuck:", why)]
         lines += [render.words("hint:", hint)] if hint else []
     lines += _section("Inputs", [_input(item) for item in pipeline.inputs])
+    files = [_file(item, each) for item in pipeline.inputs for each in item.connectors]
+    lines += _section("Files", files)
+    lines += [line for item in pipeline.inputs for line in _faults(item)]
     lines += [line for item in pipeline.inputs for line in _warnings(item)]
     lines += _section("Stages", [row for stage in pipeline.stages for row in _stage(stage, lag)])
     if pipeline.manifest:
@@ -89,6 +92,25 @@ def _input(item: PipelineInput) -> tuple[str, ...]:
     partitions = "" if item.partitions is None else render.count(item.partitions, "partition")
     bases = ", ".join(f"{partition}: {base}" for partition, base in sorted(item.bases.items()))
     return (item.name, f"topic {item.topic}", partitions, f"from {bases}" if bases else "")
+
+
+def _file(item: PipelineInput, file: PipelineConnector) -> tuple[str, ...]:
+    """As in `price  tutorial-price-s3  done  3 rows, 1 dead  https://files.example/price.json`."""
+    told = render.count(file.rows, "row") + (f", {file.dead} dead" if file.dead else "")
+    if file.state == "fetching" and file.size:
+        told += f", {100 * file.bytes // file.size} %"
+    return (item.name, file.name, file.state, told, file.url)
+
+
+def _faults(item: PipelineInput) -> "list[Text]":
+    """Of its files."""
+    return [
+        line
+        for file in item.connectors
+        for kind, said in (("error:", file.error), ("note:", file.note))
+        if said is not None
+        for line in (render.words(""), render.words(kind, f"{file.name}: {said}"))
+    ]
 
 
 def _warnings(item: PipelineInput) -> "list[Text]":

@@ -21,7 +21,7 @@ def read_manifest(file: Path) -> str:
 def read_text(file: Path, option: str) -> str:
     """`option`: what names it on the command line."""
     try:
-        return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8-sig")
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
     except UnicodeDecodeError:

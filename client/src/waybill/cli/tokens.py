@@ -103,6 +103,10 @@ def make(
             autocompletion=known_inputs,
         ),
     ] = None,
+    connector: Annotated[
+        str | None,
+        typer.Option("--connector", help="of the input: only what it has written by now"),
+    ] = None,
     position: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,6 +115,7 @@ def make(
             help="a record's place in Kafka, from its delivery report; may be repeated",
         ),
     ] = None,
+    *,
     generation: GenerationOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
@@ -122,6 +127,7 @@ def make(
     \b
     Example:
       waybill token for orders orders
+      waybill token for shop price --connector prices
       waybill token for orders --position orders.in:Hb0c2kS1TJmAqf3Ydm0Q2w:0:41
 
     \b
@@ -130,9 +136,17 @@ def make(
     """
     if (input is None) == (not position):
         raise typer.BadParameter("name either an INPUT or at least one --position")
+    if connector is not None and input is None:
+        raise typer.BadParameter("--connector belongs to an INPUT")
     positions = [_position(text) for text in position] if position else None
     with connect() as client:
-        issued = client.token_for(pipeline, input=input, positions=positions, generation=generation)
+        issued = client.token_for(
+            pipeline,
+            input=input,
+            positions=positions,
+            connector=connector,
+            generation=generation,
+        )
     if output is Form.JSON:
         render.as_json(issued.raw)
     else:

@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
 from waybill_shared.access.redis import require_redis
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.tokens import load_key_ring
@@ -46,13 +47,16 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
     hub = Hub(slots, waiters_max=waiters_max, replays=replays)
     events, directory = Events(streams_max=waiters_max), PipelineDirectory()
     since_ms = clock.now_ms() - KEPT_MS
-    followers = Followers(kafka, prefix, directory, replays, events_since_ms=since_ms)
+    connectors = KnownConnectors()
+    followers = Followers(
+        kafka, prefix, directory, replays, connectors=connectors, events_since_ms=since_ms
+    )
     news = News(followers.pipelines)
     tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock, replays=replays)
     loop = Loop(
         slots=slots, followers=followers, hub=hub, tokens=tokens, replies=replies, events=events
     )
-    pipelines = Pipelines(directory, news, slots)
+    pipelines = Pipelines(directory, news, slots, connectors)
     progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots)
     routers = [
         tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
@@ -67,6 +71,7 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
         "pipelines": followers.pipelines.check,
         "replies": followers.replies.check,
         "replays": followers.replays.check,
+        "connectors": followers.connectors.check,
         "redis": loop.check_redis,
     }
     app = create_app(

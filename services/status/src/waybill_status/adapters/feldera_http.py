@@ -18,6 +18,8 @@ from waybill_status.app.tokens import Tokens
 from waybill_status.core.feldera import (
     completion_of,
     config,
+    connector_stats_of,
+    named_connector,
     stats_of,
     status_in_full,
     status_of,
@@ -86,8 +88,20 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
     )
     async def get_stats(request: Request, pipeline: str) -> dict[str, Any]:
         """`pipeline_complete`: all that its inputs held has arrived."""
-        reached = await progress.of(caller(request), pipeline)
-        return stats_of(await pipelines.one(caller(request), pipeline), reached)
+        detail = await pipelines.one(caller(request), pipeline)
+        return stats_of(detail, await progress.of(caller(request), pipeline))
+
+    @router.get(
+        "/pipelines/{pipeline}/tables/{table}/connectors/{connector}/stats",
+        summary="How far a connector is with its file",
+        responses=errors(*OF_PIPELINES, Slug.INPUT_NOT_FOUND, Slug.CONNECTOR_NOT_FOUND),
+    )
+    async def get_connector_stats(
+        request: Request, pipeline: str, table: str, connector: str
+    ) -> dict[str, Any]:
+        """`GET /v1/pipelines/{pipeline}` has the same, and why the last attempt failed."""
+        detail = await pipelines.one(caller(request), pipeline)
+        return connector_stats_of(*named_connector(detail, table, connector))
 
     return router
 

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.replays import Replay
 from waybill_shared.kafka.cluster import Kafka
@@ -24,7 +26,8 @@ class Hearers:
 
 
 class Followers:
-    """`replays` knows what is told of them in its own thread: nobody is woken by that."""
+    """`replays` and `connectors` know what is told of them in threads of their own: nobody is woken
+    by that."""
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Followers:
         directory: PipelineDirectory,
         replays: KnownReplays,
         *,
+        connectors: KnownConnectors,
         events_since_ms: int,
     ) -> None:
         self._directory = directory
@@ -50,6 +54,9 @@ class Followers:
             since_ms=events_since_ms,
         )
         self.replays = TopicFollower(kafka, f"{prefix}.replays", Replay, replays.accept)
+        self.connectors = TopicFollower(
+            kafka, f"{prefix}.connectors", ConnectorProgress, connectors.accept
+        )
 
     @contextmanager
     def telling(self, hearers: Hearers) -> Iterator[None]:
@@ -60,6 +67,7 @@ class Followers:
             stack.enter_context(self.replies)
             stack.enter_context(self.lifecycle)
             stack.enter_context(self.replays)
+            stack.enter_context(self.connectors)
             yield
 
     def _accept_record(self, record: PipelineRecord) -> None:

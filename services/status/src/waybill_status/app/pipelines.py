@@ -10,6 +10,7 @@ from typing import Protocol
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_status.app.ports import News, SlotStore
@@ -33,10 +34,17 @@ class KnownPipelines(Protocol):
 
 
 class Pipelines:
-    def __init__(self, records: KnownPipelines, news: News, store: SlotStore) -> None:
+    def __init__(
+        self,
+        records: KnownPipelines,
+        news: News,
+        store: SlotStore,
+        connectors: KnownConnectors | None = None,
+    ) -> None:
         self._records = records
         self._news = news
         self._store = store
+        self._connectors = connectors or KnownConnectors()
 
     async def all(self, caller: Caller) -> list[PipelineSummary]:
         await self._catch_up()
@@ -47,7 +55,7 @@ class Pipelines:
     async def one(self, caller: Caller, name: str) -> PipelineDetail:
         record = await self.record(caller, name)
         readings = await self._read([record])
-        return detail_of(record, readings.get(_key(record)))
+        return detail_of(record, readings.get(_key(record)), self._connectors)
 
     async def key_of(self, caller: Caller, name: str) -> PipelineKey:
         return _key(await self.record(caller, name))

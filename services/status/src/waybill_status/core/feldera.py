@@ -6,10 +6,13 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.fetched import ConnectorDetail, no_connector
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import OutcomeKind
+from waybill_shared.contract.suggestions import hint_of_names
+from waybill_shared.contract.words import ConnectorState, OutcomeKind
 from waybill_status.core.outcomes import Outcome
 from waybill_status.core.pipelines import PipelineDetail, PipelineSummary
 from waybill_status.core.progress import PipelineProgress
@@ -101,15 +104,18 @@ def _relation(name: str, columns: Iterable[tuple[str, str, bool]]) -> dict[str, 
     return {"name": name, "case_sensitive": False, "materialized": False, "fields": fields}
 
 
-def stats_of(summary: PipelineSummary, progress: PipelineProgress) -> dict[str, Any]:
+def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> dict[str, Any]:
+    """`detail` is older than `progress`: so what a connector that is done has written is in it."""
     written, arrived = progress.written, progress.arrived
+    connectors = [(each.name, of) for each in detail.inputs for of in each.connectors]
+    fetched = all(of.state == ConnectorState.DONE for _, of in connectors)
     return {
         "global_metrics": {
-            "state": STATUS[summary.phase],
+            "state": STATUS[detail.phase],
             "incarnation_uuid": progress.uid,
             "start_time": progress.created_at // 1_000,
             "transaction_status": "NoTransaction",
-            "pipeline_complete": progress.complete,
+            "pipeline_complete": progress.complete and fetched,
             "total_input_records": written,
             "buffered_input_records": written - arrived,
             "total_processed_records": arrived,
@@ -117,23 +123,63 @@ def stats_of(summary: PipelineSummary, progress: PipelineProgress) -> dict[str, 
         },
         "suspend_error": None,
         "inputs": [
-            {
-                "endpoint_name": each.name,
-                "config": {"stream": each.name},
-                "metrics": {
-                    "total_records": each.written,
-                    "buffered_records": each.written - each.arrived,
-                    "num_transport_errors": 0,
-                    "num_parse_errors": 0,
-                    "end_of_input": False,
-                },
-                "paused": False,
-                "barrier": False,
-                "fatal_error": None,
-            }
-            for each in progress.inputs
+            *(
+                _endpoint(each.name, each.name, each.written, buffered=each.written - each.arrived)
+                for each in progress.inputs
+            ),
+            *(connector_stats_of(source, of) for source, of in connectors),
         ],
         "outputs": [],
+    }
+
+
+def named_connector(
+    detail: PipelineDetail, table: str, connector: str
+) -> tuple[str, ConnectorDetail]:
+    """With the name of its input."""
+    names = [each.name for each in detail.inputs]
+    name = name_meant(table, names)
+    source = next((each for each in detail.inputs if each.name == name), None)
+    if source is None:
+        hint = hint_of_names(table, names, "known inputs")
+        message = f"pipeline {detail.name} has no input {table!r:.80}"
+        raise Refusal(Slug.INPUT_NOT_FOUND, message, hint=hint, known=names)
+    known = [each.name for each in source.connectors]
+    found = next((each for each in source.connectors if each.name == connector), None)
+    if found is None:
+        raise no_connector(connector, detail.name, source.name, known)
+    return source.name, found
+
+
+def connector_stats_of(source: str, detail: ConnectorDetail) -> dict[str, Any]:
+    endpoint = _endpoint(f"{source}.{detail.name}", source, detail.records)
+    return {
+        **endpoint,
+        "metrics": {
+            **endpoint["metrics"],
+            "total_bytes": detail.bytes,
+            "num_transport_errors": int(detail.error is not None),
+            "num_parse_errors": detail.dead,
+            "end_of_input": detail.state == ConnectorState.DONE,
+        },
+        "paused": detail.state == ConnectorState.WAITING,
+    }
+
+
+def _endpoint(name: str, source: str, records: int, *, buffered: int = 0) -> dict[str, Any]:
+    return {
+        "endpoint_name": name,
+        "config": {"stream": source},
+        "metrics": {
+            "total_records": records,
+            "buffered_records": buffered,
+            "num_transport_errors": 0,
+            "num_parse_errors": 0,
+            "end_of_input": False,
+        },
+        "paused": False,
+        "barrier": False,
+        "fatal_error": None,
     }
 
 

@@ -4,6 +4,7 @@ show these values as they are."""
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import (
     IgnoredFields,
     LifecycleError,
@@ -12,8 +13,10 @@ from waybill_shared.contract.events import (
     SinkWait,
     StageDefinition,
 )
+from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
 from waybill_status.core.views import SlotReading, silent, usable_slot, waits_of
@@ -54,6 +57,7 @@ class InputDetail:
     warnings: tuple[str, ...]
     dropped: dict[str, int] = field(metadata={"description": DROPPED})
     warned: dict[str, int] = field(metadata={"description": WARNED})
+    connectors: tuple[ConnectorDetail, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +127,9 @@ def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineS
     )
 
 
-def detail_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineDetail:
+def detail_of(
+    record: PipelineRecord, reading: SlotReading | None, connectors: KnownConnectors
+) -> PipelineDetail:
     slot = usable_slot(reading)
     heard = slot is not None and reading is not None and not silent(slot, reading.stamp.now_ms)
     newest = slot.lifecycle if slot is not None else None
@@ -135,7 +141,7 @@ def detail_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineDe
         next_attempt_at=newest.next_at if newest is not None else None,
         error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
-        inputs=tuple(_inputs(record, () if slot is None else slot.ignored)),
+        inputs=tuple(_inputs(record, () if slot is None else slot.ignored, connectors)),
         stages=tuple(_stage(stage, slot, waits) for stage in record.stages),
         graph=graph_of(record.stages),
         manifest=record.manifest,
@@ -148,7 +154,28 @@ def _failure(error: LifecycleError | None) -> Failure | None:
     return Failure(domain=error.domain, message=error.message, hint=error.hint)
 
 
-def _inputs(record: PipelineRecord, ignored: tuple[IgnoredFields, ...]) -> list[InputDetail]:
+def connectors_of(
+    record: PipelineRecord, known: KnownConnectors
+) -> dict[str, tuple[ConnectorDetail, ...]]:
+    """By input, with how far each is."""
+    try:
+        inputs = parse_manifest(record.manifest).inputs
+    except UserError:  # one that is refused today
+        return {}
+    running = record.desired == "running"
+    return {
+        source.name: tuple(
+            connector_detail(known.of(record, source.name, connector), running=running)
+            for connector in source.connectors
+        )
+        for source in inputs
+    }
+
+
+def _inputs(
+    record: PipelineRecord, ignored: tuple[IgnoredFields, ...], known: KnownConnectors
+) -> list[InputDetail]:
+    connectors = connectors_of(record, known)
     by_name = {each.input: each for each in ignored}
     return [
         InputDetail(
@@ -161,6 +188,7 @@ def _inputs(record: PipelineRecord, ignored: tuple[IgnoredFields, ...]) -> list[
             warnings=found.warnings if found is not None else (),
             dropped=found.dropped if found is not None else {},
             warned=found.warned if found is not None else {},
+            connectors=connectors.get(source.name, ()),
         )
         for source in record.root_inputs().values()
         for found in [by_name.get(source.name)]
