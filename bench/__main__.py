@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.contest import Contest, Result, measure
+from bench.feldera import R21
 from bench.guard import G1
 from bench.ingress import R4, R5, R19, R19O, R27, R28
 from bench.latency import R1, R2
@@ -24,7 +25,7 @@ from bench.tokens import R11
 from bench.tracker import R10
 from bench.waking import R7, R9
 
-OF_A_STAGE = (R1, R2, R3, R16, R22, R22U, R23, R23F, R24, R25, R26)
+OF_A_STAGE = (R1, R2, R3, R16, R21, R22, R22U, R23, R23F, R24, R25, R26)
 OF_SERVICES = (R4, R5, R7, R9, R10, R11, R15, R17, R18, R19, R19O, R27, R28, G1)
 CONTESTS = {contest.key: contest for contest in (*OF_A_STAGE, *OF_SERVICES)}
 ROUNDS = 5

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import (
     Beat,
@@ -364,6 +365,25 @@ def make_claim(id: str = "c" * 32) -> RequestClaim:
         root=id,
         begun="",
         forgets_before=0,
+    )
+
+
+def make_progress(url: str = "https://files.example/price.json?sign=x") -> ConnectorProgress:
+    return ConnectorProgress(
+        tenant=TENANT,
+        pipeline_uid=UID,
+        input="orders",
+        connector="prices",
+        url=url,
+        at=NOW,
+        state="fetching",
+        rows=1_000,
+        records=999,
+        dead=1,
+        bytes=65_536,
+        size=200_000,
+        version='"1"',
+        spans=(Span(topic_id=ORDERS_ID, partition=0, start=0, end=999),),
     )
 
 

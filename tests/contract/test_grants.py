@@ -73,6 +73,7 @@ def test_commands_name_user_and_pattern() -> None:
     ]
     dead = [line.partition("User:")[2] for line in printed if " orders.in.dlq" in line]
     assert dead == [
+        "ingress@team --operation Write --topic orders.in.dlq  # only to fetch files",
         "ingress@team --operation Read --topic orders.in.dlq  # only to replay dead letters",
         "stage_runner@team --operation Write --topic orders.in.dlq",
         "stage_runner@team --operation Create --topic orders.in.dlq  # only to create topics",

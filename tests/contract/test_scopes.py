@@ -49,13 +49,14 @@ def routers(service: str) -> list[APIRouter]:
         ]
     return [
         of_ingress.records_router(NOBODY, NOBODY, NOBODY),
-        of_ingress.tokens_router(NOBODY, NOBODY, NOBODY),
+        of_ingress.tokens_router(NOBODY, NOBODY, NOBODY, NOBODY),
         of_changes.pipelines_router(NOBODY, NOBODY, NOBODY),
         of_checks.validate_router(NOBODY, NOBODY),
         of_replays.replays_router(NOBODY, NOBODY),
         of_proposals.propose_router(NOBODY),
         of_conversions.convert_router(),
         foreign_of_ingress.feldera_router(NOBODY, NOBODY, NOBODY, NOBODY, limits=NOBODY),
+        foreign_of_ingress.feldera_connectors_router(NOBODY, NOBODY),
         foreign_of_ingress.feldera_commands_router(NOBODY, NOBODY, NOBODY, NOBODY),
     ]
 
@@ -133,7 +134,9 @@ def test_only_authentication_knows_whose_callers_without_a_tenant_are() -> None:
 
 def test_reading_changes_nothing_and_only_admins_change_pipelines() -> None:
     for route in ROUTES:
-        if route.method == "GET" or route.path.endswith("/query"):
+        if route.path.endswith("/completion_token"):
+            assert route.scope is Scope.WRITE, route  # as for all new tokens
+        elif route.method == "GET" or route.path.endswith("/query"):
             assert route.scope is Scope.READ, route
         elif route.path.endswith(WRITES):
             assert route.scope is Scope.WRITE, route

@@ -18,6 +18,7 @@ from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.words import (
     Action,
+    ConnectorState,
     Obstacle,
     OperationState,
     OutcomeKind,
@@ -41,7 +42,7 @@ COMPARED: dict[str, set[StrEnum]] = {
     "blocked_by": set(Obstacle),
     "kind": set(OutcomeKind),
     "phase": set(Phase),
-    "state": {*OperationState, *StateInSink, *StateInStage},
+    "state": {*OperationState, *StateInSink, *StateInStage, *ConnectorState},
 }
 
 

@@ -17,6 +17,8 @@ from feldera.rest.errors import FelderaAPIError
 from postgres import Database
 from waybill import Client
 from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import read_to_end
 
 WAIT_S = 60.0
 MANIFEST = """
@@ -51,6 +53,8 @@ stages:
     sinks:
       - name: vendors
         postgres: {{connection: warehouse, table: public.{name}_vendors}}
+      - name: vendors_out
+        kafka: {{topic: {name}.vendors.out, partitions: 1}}
 """
 
 
@@ -99,10 +103,25 @@ def test_a_pipeline_is_seen_as_one_of_feldera(shop: Shop) -> None:
 
 
 def test_what_is_pushed_is_there_when_the_client_has_waited(shop: Shop) -> None:
-    for part in range(100, 130):
+    for part in range(100, 300):
         row = {"part": part, "vendor": "v", "price": 1.5}
         shop.pipeline.input_json("price", row, update_format="raw", wait=True)
         assert shop.prices()[part][:2] == ("v", Decimal("1.50"))
+
+
+def test_of_fifty_posts_each_is_in_two_sinks_when_the_client_has_waited(
+    shop: Shop, stack: StackState, kafka: KafkaAdmin
+) -> None:
+    """As Feldera's own test of tokens with outputs."""
+    database = Database.of(stack)
+    for number in range(50):
+        row = {"id": number, "name": f"v{number}"}
+        shop.pipeline.input_json("VENDOR", row, update_format="raw", wait=True)
+        found = database.ask(f"SELECT id FROM public.{shop.name}_vendors")
+        assert {each[0] for each in found} == set(range(number + 1))
+        values = read_to_end(kafka.cluster, f"{shop.name}.vendors.out", [0])
+        out = [json.loads(message.value() or b"{}")["id"] for message in values]
+        assert out == list(range(number + 1))
 
 
 def test_inserts_and_deletes_change_the_table(shop: Shop) -> None:

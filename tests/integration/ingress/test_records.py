@@ -81,8 +81,9 @@ def make_pipeline(
     partitions: int = PARTITIONS,
     replication: int = 1,
     config: dict[str, str] | None = None,
+    more: str = "",
 ) -> Known:
-    """A pipeline as the stage runner would have written it down."""
+    """A pipeline as the stage runner would have written it down. `more`: lines of its input."""
     name = f"p{uuid.uuid4().hex[:8]}"
     topic = f"{surroundings.prefix}.{name}.in"
     create_missing(admin, [NewTopic(topic, partitions, replication, config=config or {})])

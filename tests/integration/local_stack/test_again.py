@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from feldera import FelderaClient
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import order, orders_manifest
@@ -102,5 +103,7 @@ def test_after_the_end_of_the_stack_tokens_answer_as_before(
         assert client.wait(token, timeout_s=WAIT_S).raw == before.raw
         assert client.wait(waiting, timeout_s=WAIT_S).kind == "complete"
         assert client.wait(token, timeout_s=WAIT_S).raw == before.raw
+    stock = FelderaClient(home.state.url)  # whose own server knows no token from before
+    stock.wait_for_token(home.pipeline.name, token, timeout_s=WAIT_S)
     assert home.numbers() == Counter(home.sent)
     eventually(lambda: home.left() == [], within_s=GONE_S)

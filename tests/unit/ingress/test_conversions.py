@@ -52,10 +52,26 @@ def test_the_sql_stands_in_it_as_it_was_written() -> None:
 
 
 def test_a_name_that_yaml_does_not_keep_is_refused() -> None:
-    with pytest.raises(UserError, match="a character that YAML does not keep"):
+    with pytest.raises(UserError, match="YAML"):
         manifest_of('CREATE TABLE t ("a\u2028 b" INT)', "shop")
     with pytest.raises(UserError, match="not YAML"):
         manifest_of("CREATE TABLE t (a INT /* \x07 */)", "shop")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE a (x INT); CREATE TABLE a_rows (x INT)",
+        'CREATE TABLE "a-b" (x INT); CREATE TABLE a_b (y STRING)',
+        "CREATE TABLE null (x INT); CREATE TABLE true (x INT)",
+        f"CREATE TABLE {'a' * 63} (x INT); CREATE TABLE {'a' * 62} (x INT)",
+        "\ufeffCREATE TABLE t (a INT NOT NULL, -- x\r PRIMARY KEY (a),\r\n b INT)",
+    ],
+)
+def test_all_that_is_made_has_a_name_of_its_own(sql: str) -> None:
+    manifest = parse_manifest(manifest_of(sql, "on"))
+    targets = [stage.sinks[0].settings.target for stage in manifest.stages]
+    assert len({*targets}) == len(targets) == len(manifest.inputs)
 
 
 def test_more_tables_than_a_pipeline_has_inputs() -> None:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from unit.ingress.bodies import Rows, rows_of
 from waybill_ingress.core.feldera.options import read_options
-from waybill_ingress.core.feldera.tables import input_named
 from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_ingress.core.written.raw_records import RawRecords
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.manifest.columns import parse_columns
+from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
 
 LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000, bytes_max=100_000)
@@ -169,7 +169,7 @@ def test_other_parameters_say_nothing() -> None:
     ],
 )
 def test_a_table_is_the_input_that_is_alone_in_being_called_so(table: str, found: str) -> None:
-    assert input_named(table, ["orders", "Orders", "price"]) == found
+    assert name_meant(table, ["orders", "Orders", "price"]) == found
 
 
 JSON = st.recursive(

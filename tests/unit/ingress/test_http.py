@@ -37,6 +37,7 @@ from waybill_ingress.adapters.repeats_http import RepeatsHttp
 from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
@@ -51,6 +52,7 @@ from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Command
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.routes import Scope
 from waybill_shared.http.app import create_app
 from waybill_shared.process.clock import SystemClock
@@ -93,9 +95,11 @@ def make_app(
     commands, told = Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()
     process = World().process()
     repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
+    issuer = TokenIssuer(known, kafka, mint)
+    of_connectors = ConnectorTokens(known, issuer, mint, KnownConnectors(), directory)
     routers = [
         records_router(writer, repeats, BODY_LIMITS),
-        tokens_router(TokenIssuer(known, kafka, mint), Merges(sealing), repeats),
+        tokens_router(issuer, Merges(sealing), of_connectors, repeats),
         pipelines_router(commands, told, repeats),
         validate_router(commands, told),
         replays_router(replays, repeats),
@@ -315,7 +319,7 @@ def test_a_malformed_question_for_a_token_names_the_place(
             {"pipelin": "orders", "input": "orders", "cluster_id": "c"},
             (
                 "pipelin: unknown field: did you mean 'pipeline'?"
-                " fields: pipeline, input, positions, cluster_id, merge"
+                " fields: pipeline, input, connector, positions, cluster_id, merge"
             ),
         ),
         (

@@ -13,6 +13,7 @@ from builders import (
     make_fact,
     make_fence,
     make_lifecycle,
+    make_progress,
     make_record,
     make_replay,
     make_reply,
@@ -40,6 +41,7 @@ MESSAGES: list[Message] = [
     make_replay(),
     make_claim(),
     make_answer(),
+    make_progress(),
 ]
 RAW = codec.encode(make_fact(make_commit(outputs={("A", 0): 7})))
 

@@ -112,7 +112,7 @@ def test_names_in_quotes_are_taken_as_they_stand() -> None:
         ("CREATE TABLE t (a INT, CHECK (a > 0))", (1, 24, "CHECK is not taken")),
         ("CREATE TABLE t (a INT REFERENCES u)", (1, 23, "REFERENCES is not taken")),
         ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u)", (1, 24, "FOREIGN is not taken")),
-        ("CREATE TABLE t (a INT) WITH ('x' = 'y')", (1, 24, "WITH is not taken")),
+        ("CREATE TABLE t (a INT) WITH ('x' = 'y')", (1, 30, "WITH ('x') is not taken")),
         ("CREATE VIEW v AS SELECT 1", (1, 8, "CREATE VIEW is not taken")),
         ("CREATE FUNCTION f", (1, 8, "CREATE FUNCTION is not taken: only CREATE TABLE is")),
         ("CREATE TABLE t (a INT PRIMARY KEY, b INT PRIMARY KEY)", (1, 42, "PRIMARY KEY stands")),
@@ -128,6 +128,12 @@ def test_names_in_quotes_are_taken_as_they_stand() -> None:
         ("CREATE TABLE t (a INT b)", (1, 23, "expected a comma or ')', found 'b)'")),
         ("CREATE TABLE t ('a' INT)", (1, 17, "expected a column name, found")),
         ('CREATE TABLE t ("a`b" INT)', (1, 17, "a name has no backtick")),
+        ("CREATE TABLE t (a DECIMAL(²))", (1, 27, "expected a number")),
+        ("CREATE TABLE t (a DECIMAL(٣))", (1, 27, "expected a number")),
+        ("CREATE TABLE t (1 INT)", (1, 17, "expected a column name, found '1'")),
+        ("CREATE TABLE t (數 INT)", (1, 17, "expected a column name")),
+        ("CREATE TABLE t (a INT NULL NOT NULL)", (1, 17, "column 'a' is NULL and NOT NULL")),
+        ("CREATE TABLE t (a INT NULL PRIMARY KEY)", (1, 17, "column 'a' is NULL and NOT NULL")),
     ],
 )
 def test_what_cannot_be_kept_is_refused_by_name_and_place(
@@ -176,3 +182,84 @@ def test_a_file_has_many_tables_and_each_has_a_name_of_its_own() -> None:
         parse_tables('CREATE TABLE "my table" (a INT)')
     with pytest.raises(UserError, match="expected CREATE, found the end of the text"):
         parse_tables("-- nothing")
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 60_000 + "\nx", "/**/" * 15_000 + "x", " " * 60_000 + "x", "--\n" * 20_000]
+)
+def test_comments_cost_no_time(text: str) -> None:
+    assert not is_table(text)
+    assert is_table(f"{text[:-1]}\nCREATE/* */TABLE t (a INT)")
+
+
+def test_a_column_may_be_called_create() -> None:
+    assert input_of("create TIMESTAMP, b INT").columns.strip() == "create TIMESTAMP, b INT"
+    table = "CREATE TABLE price (create TIMESTAMP, b INT)"
+    assert input_of(table).columns == "create TIMESTAMP, b INT"
+
+
+def test_a_mistake_behind_many_comments_is_the_one_that_is_told() -> None:
+    comments = "-- a comment that is long\n" * 1_000
+    problem = problem_of(manifest(f"CREATE TABLE price (\n{comments}a SMALLINT)"))
+    assert problem.message == "unknown type SMALLINT"
+
+
+def test_columns_beyond_all_bounds_are_refused() -> None:
+    columns = ", ".join(f"column_{number} BIGINT" for number in range(2_000))
+    assert "more than 20000 characters" in problem_of(manifest(columns)).message
+
+
+DOCUMENTED = """\
+CREATE TABLE price (
+part BIGINT NOT NULL,
+vendor BIGINT NOT NULL,
+price DECIMAL
+) WITH ('connectors' = '[{
+"name": "tutorial-price-s3",
+"transport": {
+"name": "url_input",
+"config": {
+"path": "https://files.example/price.json"
+}
+},
+"format": {
+"name": "json"
+}
+}]');
+"""
+
+
+def test_connectors_of_a_table_keep_their_names() -> None:
+    (found,) = input_of(DOCUMENTED).connectors
+    assert (found.name, found.url) == ("tutorial-price-s3", "https://files.example/price.json")
+    assert (found.format, found.update_format) == ("json", "insert_delete")
+    nameless = DOCUMENTED.replace('"name": "tutorial-price-s3",', "")
+    assert input_of(nameless).connectors[0].name == "unnamed-0"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "seen"),
+    [
+        ("url_input", "kafka_input", "transport 'kafka_input' is not taken"),
+        ('"url_input"', "[]", "transport [] is not taken"),
+        ('"path"', '"paths"', "'paths' is not taken"),
+        ('"https://files.example/price.json"', "7", "`path` of its transport is missing, or no"),
+        ("https:", "ftp:", "a URL begins with one of"),
+        ("https://", "https://me:secret@", "a URL has no user and no password"),
+        ('"json"', '"parquet"', "format 'parquet' is not taken"),
+        ('"json"', '"json", "config": {"array": "x"}', "`array` is true or false"),
+        ('"json"', '"csv", "config": {"headers": "true"}', "`headers` is true or false"),
+        ('"json"', '"json", "name": "csv"', "'name' stands twice in one object"),
+        ("tutorial-price-s3", "\\ud800", "connector '\\ud800', name"),
+        ("}]", "}", "connectors are no JSON"),
+        ("[{", "{", "connectors are no JSON"),
+        ("'connectors'", "'materialized'", "WITH ('materialized') is not taken"),
+        ("}]'", "}]', 'x' = 'y'", "WITH takes 'connectors' alone"),
+    ],
+)
+def test_what_is_wrong_with_connectors_is_told(old: str, new: str, seen: str) -> None:
+    assert old in DOCUMENTED
+    problem = problem_of(manifest(DOCUMENTED.replace(old, new, 1)))
+    assert seen in problem.message
+    assert problem.path == "inputs.0.schema"
+    problem.message.encode()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from builders import MANIFEST
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
@@ -240,7 +241,7 @@ def record(name: str = "orders", uid: str = UID) -> PipelineRecord:
         name=name,
         generation=1,
         desired="running",
-        manifest="version: 1\n",
+        manifest=MANIFEST,
         stages=stages(0, 0),
         created_at=5,
         updated_at=5,

@@ -23,6 +23,7 @@ from unit.status.fakes import (
     token,
     view,
 )
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.graph import graph_of
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
@@ -139,7 +140,7 @@ def test_a_pipeline_reads_as_the_contract_has_it() -> None:
     )
     content = slot(lifecycle=life())
     content.sinks[sink_key("load", "lake", 1)] = state
-    detail = detail_of(record(), reading(content))
+    detail = detail_of(record(), reading(content), KnownConnectors())
     told = json.loads(TypeAdapter(PipelineDetail).dump_json(detail))
     assert list(told) == list(examples.PIPELINE)
     assert list(told["stages"][1]["last_batch"]) == list(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
+from builders import MANIFEST
 from unit.status.fakes import (
     NOW,
     OPERATION,
@@ -49,7 +50,7 @@ def test_pipelines_are_told_without_redis_too(client: TestClient, store: FakeSto
     store.away = True
     (item,) = client.get("/v1/pipelines").json()["items"]
     assert (item["phase"], item["reason"]) == ("Unknown", "redis does not answer")
-    assert client.get("/v1/pipelines/orders").json()["manifest"] == "version: 1\n"
+    assert client.get("/v1/pipelines/orders").json()["manifest"] == MANIFEST
 
 
 def test_what_is_left_out_is_told_of_its_input(client: TestClient, store: FakeStore) -> None:

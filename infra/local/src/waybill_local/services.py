@@ -22,6 +22,7 @@ DEFAULT_TOPIC_PREFIX = "waybill"
 KEY_RING = "keys.json"
 CONNECTIONS = "connections.yaml"
 CONNECTIONS_SETTING = "WAYBILL_CONNECTIONS_FILE"
+LOOPBACK = "127.0.0.0/8,::1"  # whoever runs this stack may read there anyway
 OF_OTHER_CLUSTERS = ("WAYBILL_KAFKA_", "WAYBILL_REDIS_")  # a login that nobody here knows
 
 
@@ -58,6 +59,7 @@ def environment(state_folder: Path, ports: Mapping[str, int], java: Java) -> dic
         "STAGE_RUNNER_SPARK_JARS": spark_jars,
         "STAGE_RUNNER_SPARK_ARCHIVES": archives.folder(),
         "LOG_FORMAT": os.environ.get("WAYBILL_LOG_FORMAT", "console"),
+        "CONNECTORS_ALLOW": os.environ.get("WAYBILL_CONNECTORS_ALLOW", LOOPBACK),
         **{f"{name.upper()}_PORT": port for name, port in ports.items()},
     }
     named = {f"WAYBILL_{name}": str(value) for name, value in ours.items()}
