@@ -7,6 +7,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from feldera import FelderaClient, Pipeline
+from feldera.enums import CompletionTokenStatus
+from feldera.rest.errors import FelderaAPIError
 from pyiceberg.catalog.sql import SqlCatalog
 
 from integration.ingress.files import FileServer, ServedFile, serving_files
@@ -86,3 +89,17 @@ def test_what_is_null_is_refused_over_http_and_in_the_stage_alike(
     token = client.token_for(supply_chain, positions=[place]).token
     outcome = token.wait(WAIT_S)
     assert (outcome.kind, outcome.dead[0].reason) == ("dead_lettered", "malformed")
+
+
+def test_feldera_client_takes_the_token_of_a_connector(
+    supply_chain: str, stack: StackState
+) -> None:
+    pipeline = Pipeline.get(supply_chain, FelderaClient(stack.url))
+    token = pipeline.generate_completion_token("PRICE", "tutorial-price-s3")
+    pipeline.wait_for_token(token)
+    assert pipeline.completion_token_status(token) is CompletionTokenStatus.COMPLETE
+    stats = pipeline.input_connector_stats("PRICE", "tutorial-price-s3")
+    assert stats.metrics.total_records == 3
+    with pytest.raises(FelderaAPIError) as refused:
+        pipeline.generate_completion_token("PRICE", "tutorial-prices")
+    assert (refused.value.error_code, refused.value.status_code) == ("UnknownInputEndpoint", 404)

@@ -171,8 +171,12 @@ class UrlDownload:
         for _ in range(REDIRECTS_MAX + 1):
             connection, response = self._ask(url, at)
             if response.status not in MOVED:
-                return self._opened(connection, response, at)
-            connection.close()
+                try:
+                    return self._opened(connection, response, at)
+                except FetchFailed:
+                    _end(connection, response)
+                    raise
+            _end(connection, response)
             target = response.getheader("Location")
             if not target:
                 raise FetchFailed(f"{response.status} without a Location")
@@ -238,14 +242,12 @@ class UrlDownload:
     def _opened(self, connection: HTTPConnection, response: HTTPResponse, at: int) -> _Opened:
         status = response.status
         if status not in (200, 206) or (status == 206 and not at):
-            connection.close()
             kind = _Passing if status in PASSING else FetchFailed
             raise kind(f"its server answers {status} {response.reason:.100}")
         begins, size = 0, _whole(response.getheader("Content-Length"))
         encoding = _encoding(self._url, response.getheader("Content-Encoding"))
         sent = (response.getheader("Transfer-Encoding") or "").strip().lower()
         if sent not in ("", "chunked") or (size is None and not sent and encoding == "identity"):
-            connection.close()
             raise FetchFailed(
                 "its server says neither how long the file is, nor sends it in chunks: nobody could"
                 " know whether it is whole"
@@ -255,17 +257,12 @@ class UrlDownload:
             span, _, whole = more.partition("/")
             size = _whole(whole)
             if unit != "bytes" or span.partition("-")[0] != str(at):
-                connection.close()
                 raise _Passing("its server sends another part than it was asked for")
             begins = at
 
-        def close() -> None:
-            response.close()
-            connection.close()
-
         return _Opened(
             read=response.read1,
-            close=close,
+            close=lambda: _end(connection, response),
             at=begins,
             size=size,
             version=_version(response),
@@ -304,6 +301,11 @@ def _encoding(url: str, header: str | None) -> str:
         return said
     name = urlsplit(url).path.lower()
     return "gzip" if name.endswith(".gz") else "zstd" if name.endswith(".zst") else "identity"
+
+
+def _end(connection: HTTPConnection, response: HTTPResponse) -> None:
+    response.close()
+    connection.close()
 
 
 def _behind(url: str, target: str) -> str:

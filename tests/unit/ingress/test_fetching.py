@@ -1,0 +1,131 @@
+"""What a URL is connected to: the address that was checked, and no other."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from waybill_ingress.adapters.fetching import UrlDownload, UrlFetcher, _behind
+from waybill_ingress.app.connector_ports import FetchFailed
+from waybill_ingress.core.connectors.addresses import allowed
+from waybill_ingress.core.connectors.limits import FetchLimits
+
+PUBLIC, OTHER = "93.184.216.34", "93.184.216.35"
+CONTENT = b'{"a": 1}\n'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(CONTENT), CONTENT)
+
+
+class Names:
+    """Answers each question for the address of a host with the next of `told`."""
+
+    def __init__(self, *told: list[str]) -> None:
+        self._told = iter(told)
+        self.asked: list[str] = []
+
+    def __call__(self, host: str, port: int, **more: object) -> list[tuple[object, ...]]:
+        self.asked.append(host)
+        kind = socket.SOCK_STREAM
+        return [(socket.AF_INET, kind, 6, "", (each, port)) for each in next(self._told)]
+
+
+class Network:
+    """Connects every address to a server of its own that gives the same answer."""
+
+    def __init__(self, answer: bytes = ANSWER) -> None:
+        self.reached: list[str] = []
+        self.servers: list[socket.socket] = []
+        self.answer = answer
+
+    def __call__(self, address: tuple[str, int], timeout: float) -> socket.socket:
+        self.reached.append(address[0])
+        ours, theirs = socket.socketpair()
+        theirs.sendall(self.answer)
+        theirs.shutdown(socket.SHUT_WR)
+        self.servers.append(theirs)
+        return ours
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
+    found = Network()
+    monkeypatch.setattr(socket, "create_connection", found)
+    yield found
+    for server in found.servers:
+        server.close()
+
+
+def fetch(url: str, *allow: str, files: Path | None = None) -> UrlDownload:
+    limits = FetchLimits(allowed=allowed(allow), files=files, bytes_max=1_000, time_s=30)
+    return UrlFetcher(limits).fetch(url, Event())
+
+
+def read(download: UrlDownload) -> bytes:
+    try:
+        return b"".join(download.pieces())
+    finally:
+        download.close()
+
+
+def test_a_name_is_looked_up_once_and_the_checked_address_is_connected_to(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names([PUBLIC], ["127.0.0.1"])
+    monkeypatch.setattr(socket, "getaddrinfo", names)
+    assert read(fetch("http://rebinding.example/a.json")) == CONTENT
+    assert (names.asked, network.reached) == (["rebinding.example"], [PUBLIC])
+
+
+def test_a_name_with_one_private_address_is_refused(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC, "10.0.0.1"]))
+    with pytest.raises(FetchFailed, match=r"two\.example is at 10\.0\.0\.1, which is not public"):
+        fetch("http://two.example/a.json")
+    assert network.reached == []
+
+
+def test_where_a_redirect_leads_is_looked_up_and_checked_again(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC], ["169.254.169.254"]))
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n"
+    network.answer = moved
+    with pytest.raises(FetchFailed, match=r"169\.254\.169\.254, which is not public"):
+        fetch("http://moving.example/a.json")
+    assert network.reached == [PUBLIC]
+
+
+def test_a_host_that_is_named_is_not_checked(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", Names(["10.0.0.1"]))
+    assert read(fetch("http://Files.internal:8080/a", "files.internal")) == CONTENT
+
+
+def test_from_https_nothing_leads_to_http() -> None:
+    assert _behind("http://a/b", "https://c/d") == "https://c/d"
+    assert _behind("https://a/b", "../é") == "https://a/%C3%A9"
+    with pytest.raises(FetchFailed, match="which is not fetched"):
+        _behind("https://a/b", "http://c/d?secret")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "files"
+    found.mkdir()
+    (found / "a b.json").write_bytes(CONTENT)
+    (tmp_path / "other.json").write_bytes(CONTENT)
+    return found
+
+
+def test_a_file_is_read_below_its_folder_only(folder: Path) -> None:
+    assert read(fetch(f"file://{folder}/a%20b.json", files=folder)) == CONTENT
+    for url in (f"file://{folder}/../other.json", f"file://{folder}/..%2fother.json"):
+        with pytest.raises(FetchFailed, match="not in the folder"):
+            fetch(url, files=folder)
+    with pytest.raises(FetchFailed, match="there is no such file"):
+        fetch(f"file://{folder}", files=folder)
+    with pytest.raises(FetchFailed, match="names no folder"):
+        fetch(f"file://{folder}/a%20b.json")
