@@ -7,6 +7,7 @@ from threading import Event
 
 import pytest
 
+from waybill_ingress.adapters import fetching
 from waybill_ingress.adapters.fetching import UrlDownload, UrlFetcher, _behind
 from waybill_ingress.app.connector_ports import FetchFailed
 from waybill_ingress.core.connectors.addresses import allowed
@@ -36,13 +37,15 @@ class Network:
     def __init__(self, answer: bytes = ANSWER) -> None:
         self.reached: list[str] = []
         self.servers: list[socket.socket] = []
+        self.ends = True
         self.answer = answer
 
     def __call__(self, address: tuple[str, int], timeout: float) -> socket.socket:
         self.reached.append(address[0])
         ours, theirs = socket.socketpair()
         theirs.sendall(self.answer)
-        theirs.shutdown(socket.SHUT_WR)
+        if self.ends:
+            theirs.shutdown(socket.SHUT_WR)
         self.servers.append(theirs)
         return ours
 
@@ -102,6 +105,20 @@ def test_a_host_that_is_named_is_not_checked(
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", Names(["10.0.0.1"]))
     assert read(fetch("http://Files.internal:8080/a", "files.internal")) == CONTENT
+
+
+def test_a_server_that_is_too_slow_is_left(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that sends a byte now and then, else nobody could fetch meanwhile."""
+    for name, seconds in (("LOOK_S", 0.01), ("SLOW_S", 0.3)):
+        monkeypatch.setattr(fetching, name, seconds)
+    monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC]))
+    network.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    network.ends = False
+    download = fetch("http://slow.example/a.json")
+    with pytest.raises(FetchFailed, match="slower than 1000 bytes a second"):
+        read(download)
 
 
 def test_from_https_nothing_leads_to_http() -> None:

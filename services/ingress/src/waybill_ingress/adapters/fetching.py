@@ -4,11 +4,13 @@ An address is looked up once and checked, and that very one is connected to. A c
 breaks is made again where it was, as long as the file is the same.
 """
 
+import math
 import os
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse
@@ -25,6 +27,9 @@ DIGITS_MAX: Final = 18
 READ_BYTES: Final = 65_536
 SILENCE_S: Final = 30.0
 CONNECT_S: Final = 10.0  # to one address
+LOOK_S: Final = 1.0  # between two looks at how fast it comes
+SLOW_S: Final = 60.0  # of waiting for its server, in which a file may be slower
+SLOWEST: Final = 1_000  # bytes a second
 REDIRECTS_MAX: Final = 5
 PORTS: Final = {"http": 80, "https": 443}
 IN_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
@@ -80,11 +85,11 @@ class UrlDownload:
         self._limits = limits
         self._tls = tls
         self._stop = stop
-        self._late = False
+        self._late: str | None = None
+        self._waited_s, self._waits_since = 0.0, math.inf
         self._socket: socket.socket | None = None
-        self._watch = Thread(target=self._end_in_time, name="deadline of a file", daemon=True)
-        self._watch.start()
         self.taken = 0
+        Thread(target=self._end_in_time, name="deadline of a file", daemon=True).start()
         try:
             self._first: _Opened | None = self._open(0)
         except BaseException:
@@ -118,15 +123,32 @@ class UrlDownload:
 
     def _end_in_time(self) -> None:
         """A server may send a byte now and then, or headers for ever: only this ends such calls."""
-        self._late = not self._stop.wait(self._limits.time_s)
+        deadline = time.monotonic() + self._limits.time_s
+        while self._late is None and not self._stop.wait(LOOK_S):
+            now = time.monotonic()
+            waited_s = self._waited_s + max(0.0, now - self._waits_since)
+            if now > deadline:
+                self._late = f"it takes longer than {self._limits.time_s:.0f} s"
+            elif waited_s > SLOW_S and self.taken < waited_s * SLOWEST:
+                self._late = f"it comes slower than {SLOWEST} bytes a second"
         self._stop.set()
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """For the server, and not for who takes what it sends."""
+        self._waits_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waited_s += time.monotonic() - self._waits_since
+            self._waits_since = math.inf
+
     def _check(self) -> None:
-        if self._late:
-            raise FetchFailed(f"it takes longer than {self._limits.time_s:.0f} s")
+        if self._late is not None:
+            raise FetchFailed(self._late)
         if self._stop.is_set():
             raise FetchFailed("it was stopped")
 
@@ -156,7 +178,8 @@ class UrlDownload:
     def _read(self, opened: _Opened) -> bytes:
         self._check()
         try:
-            piece = opened.read(READ_BYTES)
+            with self._waiting():
+                piece = opened.read(READ_BYTES)
         except (OSError, HTTPException, ValueError) as error:
             self._check()
             raise _Passing(_said(error)) from error
@@ -167,6 +190,10 @@ class UrlDownload:
     def _open(self, at: int) -> _Opened:
         if urlsplit(self._url).scheme == "file":
             return self._open_file(at)
+        with self._waiting():
+            return self._open_url(at)
+
+    def _open_url(self, at: int) -> _Opened:
         url = self._url
         for _ in range(REDIRECTS_MAX + 1):
             connection, response = self._ask(url, at)

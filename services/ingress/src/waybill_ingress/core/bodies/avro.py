@@ -18,7 +18,7 @@ from fastavro.types import Schema
 
 from waybill_ingress.core.rows import RowReader, row_refusal
 from waybill_ingress.core.written.avro_records import AvroRecords
-from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.errors import ContractError, Refusal
 from waybill_shared.contract.formats.avro_schemas import PARSED_MARK
 from waybill_shared.contract.formats.avro_values import NoValue
 from waybill_shared.contract.problems import Slug
@@ -73,7 +73,7 @@ class _Records:
         try:
             for _ in range(count):
                 self._take_one(values)
-        except (Refusal, AssertionError):
+        except (ContractError, AssertionError):
             raise
         except Exception as error:
             raise _wrong(f"block {block} is not what its schema says") from error
