@@ -16,7 +16,7 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.topics import create_missing
 
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 LOOPBACK = {"WAYBILL_CONNECTORS_ALLOW": "127.0.0.0/8"}
 
 
