@@ -40,7 +40,9 @@ class Stopped:
         own = {"WAYBILL_URL": stack.url, "XDG_STATE_HOME": str(folder / "state")}
         self._environment = {**os.environ, **own}
         self._folder = folder
-        self.made = client.apply(self.manifest, wait_s=HELD_S)
+        made = client.apply(self.manifest, wait_s=HELD_S)
+        # On a stack that has just begun no driver is ready to check it within one answer.
+        self.made = client.operation(made.id, wait_s=WAIT_S) if made.pending else made
 
     def put(self, manifest: str, wait_s: float = HELD_S) -> httpx2.Response:
         return httpx2.put(self.url, content=manifest, params={"wait": wait_s}, timeout=WAIT_S)
