@@ -271,10 +271,7 @@ class Client:
         return Proposal.read(self._ask(questions.propose(topic)))
 
     def convert(self, sql: str, name: str) -> str:
-        """A manifest of a pipeline called `name`, with an input for each CREATE TABLE of `sql`.
-
-        Invalid names line and column of what Waybill cannot keep.
-        """
+        """A manifest, with an input for each CREATE TABLE; Invalid names the place of what is wrong."""
         return self._ask(questions.convert(sql, name)).text("manifest")
 
     def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:

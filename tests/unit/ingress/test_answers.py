@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from builders import make_reply
 from scraping import read_scrape
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
-from unit.ingress.test_http import make_app
+from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.replies import FollowedAnswers
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.events import PipelineRecord

@@ -5,65 +5,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
     OLD_ID,
-    RING,
-    FakeAnswers,
-    FakeDirectory,
     FakeKafka,
-    FakeMint,
-    FakeSamples,
-    FixedClock,
-    pipeline,
     sealed_token,
-    source,
     span,
     unsealed,
 )
-from unit.ingress.graves import FakeLetters, FakeReplayLog
-from unit.ingress.repeating import World
-from waybill_ingress.adapters.bodies import RecordSpool
-from waybill_ingress.adapters.convert_http import convert_router
-from waybill_ingress.adapters.http import records_router, tokens_router
-from waybill_ingress.adapters.mint import RandomMint
-from waybill_ingress.adapters.pipelines_http import pipelines_router
-from waybill_ingress.adapters.propose_http import propose_router
-from waybill_ingress.adapters.repeats_http import RepeatsHttp
-from waybill_ingress.adapters.replays_http import replays_router
-from waybill_ingress.adapters.validate_http import validate_router
-from waybill_ingress.app.commands import Commands
-from waybill_ingress.app.connector_tokens import ConnectorTokens
-from waybill_ingress.app.merges import Merges
-from waybill_ingress.app.proposals import Proposals
-from waybill_ingress.app.records import Records
-from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.repeats import Repeats
-from waybill_ingress.app.replays import Replays
-from waybill_ingress.app.tokens import TokenIssuer
+from unit.ingress.in_memory import BODY_BYTES_MAX, make_app
 from waybill_ingress.core.bodies.forms import FORMS
-from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
-from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Command
-from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.routes import Scope
-from waybill_shared.http.app import create_app
 from waybill_shared.process.clock import SystemClock
-from waybill_shared.process.health import Health
 
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
 NDJSON = {"Content-Type": "application/x-ndjson"}
-BODY_BYTES_MAX = 1_000
-BODY_LIMITS = BodyLimits(
-    bytes_max=BODY_BYTES_MAX, unpacked=UnpackLimits(bytes_max=BODY_BYTES_MAX, ratio_max=200)
-)
 
 
 @pytest.fixture
@@ -75,38 +38,6 @@ def kafka() -> FakeKafka:
 def client(kafka: FakeKafka) -> Iterator[TestClient]:
     with TestClient(make_app(kafka), raise_server_exceptions=False) as client:
         yield client
-
-
-def make_app(
-    kafka: FakeKafka,
-    keys: KeysInForce | None = None,
-    answers: FakeAnswers | None = None,
-    samples: FakeSamples | None = None,
-    letters: FakeLetters | None = None,
-) -> FastAPI:
-    mint = FakeMint()
-    directory = FakeDirectory(pipeline(source()))
-    known = Registry(directory, directory, kafka, mint)
-    limits = RowLimits(records_max=10, record_bytes_max=500, bytes_max=10_000_000)
-    writer = Records(known, kafka, kafka, mint, limits, spool=RecordSpool)
-    sealing = RandomMint(RING, FixedClock())
-    graves = letters or FakeLetters()
-    replays = Replays(known, graves, FakeReplayLog(kafka), sealing, sealing)
-    commands, told = Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()
-    process = World().process()
-    repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
-    issuer = TokenIssuer(known, kafka, mint)
-    of_connectors = ConnectorTokens(known, issuer, mint, KnownConnectors(), directory)
-    routers = [
-        records_router(writer, repeats, BODY_LIMITS),
-        tokens_router(issuer, Merges(sealing), of_connectors, repeats),
-        pipelines_router(commands, told, repeats),
-        validate_router(commands, told),
-        replays_router(replays, repeats),
-        convert_router(),
-        propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),
-    ]
-    return create_app("ingress", routers, Health(), keys=keys)
 
 
 def test_records_are_answered_with_a_token(client: TestClient) -> None:

@@ -4,7 +4,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from unit.ingress.fakes import FakeKafka, FakeSamples
-from unit.ingress.test_http import make_app
+from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.models import ProposalAnswer, ProposeRequest
 
 PATH = "/v1/propose"

@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 
 from unit.ingress.fakes import FakeKafka, unsealed
 from unit.ingress.graves import FakeLetters, place
-from unit.ingress.test_http import make_app
+from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.models import ReplayAnswer, ReplayRequest
 from waybill_ingress.core.letters import LETTERS_MAX
 

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from builders import make_reply
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
-from unit.ingress.test_http import make_app
+from unit.ingress.in_memory import make_app
 from unit.stage_runner.fakes import command
 from waybill_ingress.adapters.models import FINDINGS, FindingsAnswer, ValidateRequest
 from waybill_shared.contract.codec import decode
