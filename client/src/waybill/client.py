@@ -271,7 +271,7 @@ class Client:
         return Proposal.read(self._ask(questions.propose(topic)))
 
     def convert(self, sql: str, name: str) -> str:
-        """A manifest, with an input for each CREATE TABLE; Invalid names the place of what is wrong."""
+        """A manifest with an input for each CREATE TABLE; Invalid has the place of what is not."""
         return self._ask(questions.convert(sql, name)).text("manifest")
 
     def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:

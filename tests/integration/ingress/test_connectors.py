@@ -113,6 +113,7 @@ def test_rows_that_are_no_records_are_counted_and_named_in_the_dead_letter_topic
     ]
     assert letters[0][1]["__connect.errors.topic"] == files.url("orders.json")
     assert letters[0][1]["waybill.reason"] == "malformed"
+    assert int(letters[0][1]["waybill.at"]) > fetched.known.record.created_at + 1_000_000_000_000
 
 
 def test_what_cannot_be_fetched_is_told_and_tried_again(

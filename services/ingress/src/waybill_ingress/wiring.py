@@ -94,7 +94,7 @@ def _connectors(
         known,
         mint,
         settings.file_limits,
-        log=KafkaConnectorLog(admin, prefix),
+        log=KafkaConnectorLog(admin, prefix, SystemClock()),
         fetcher=UrlFetcher(settings.fetch_limits),
         shares=stack.enter_context(GroupShares(admin, prefix)),
     )

@@ -13,6 +13,7 @@ from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.clock import Clock
 
 SHUT_OUT: Final = "another ingress fetches this file at this moment"
 UNSURE: Final = "it is not known whether the last rows were written"
@@ -21,9 +22,10 @@ STEP: Final = "VALUE_CONVERTER"  # as Kafka Connect calls it
 
 
 class KafkaConnectorLog:
-    def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
+    def __init__(self, admin: KafkaAdmin, prefix: str, clock: Clock) -> None:
         self._admin = admin
         self._prefix = prefix
+        self._clock = clock
 
     @asynccontextmanager
     async def turn(
@@ -40,7 +42,7 @@ class KafkaConnectorLog:
             strict=True,
         )
         async with turn_of(self._admin, what) as turn:
-            yield KafkaConnectorTurn(turn, record, begun)
+            yield KafkaConnectorTurn(turn, record, begun, self._clock)
 
 
 class KafkaConnectorTurn:
@@ -49,8 +51,10 @@ class KafkaConnectorTurn:
         turn: KafkaTurn[ConnectorProgress],
         record: PipelineRecord,
         begun: ConnectorProgress,
+        clock: Clock,
     ) -> None:
         self._turn = turn
+        self._clock = clock
         self._record = record
         self._begun = begun
         self.conclude = turn.conclude
@@ -99,6 +103,6 @@ class KafkaConnectorTurn:
             named.REASON: DeadReason.MALFORMED,
             named.RULE: None,
             named.BATCH: f"{self._begun.connector}:{dead.row}",
-            named.AT: str(self._begun.at),
+            named.AT: str(self._clock.now_ms()),
         }
         return named.with_told((), told)
