@@ -372,7 +372,7 @@ def make_progress(url: str = "https://files.example/price.json?sign=x") -> Conne
     return ConnectorProgress(
         tenant=TENANT,
         pipeline_uid=UID,
-        input="orders",
+        topic="orders.in",
         connector="prices",
         url=url,
         at=NOW,

@@ -203,7 +203,7 @@ def test_a_connector_that_there_is_not_is_named(fetched: Fetched, files: FileSer
         ),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n" + rows(5),
-            "a chunk has a negative size",
+            "a chunk has a size that is none",
         ),
         (
             b"HTTP/1.1 302 OK\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n",

@@ -1,6 +1,7 @@
 """How far a connector is: its rows in chunks, its spans, and pauses after failures."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -120,3 +121,12 @@ def test_progress_counts_what_was_read_and_written() -> None:
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (5, 16), (11, 600), (99, 600)])
 def test_pauses_grow_up_to_ten_minutes(failures: int, seconds: float) -> None:
     assert pause_s(failures) == seconds
+
+
+def test_a_connector_is_known_by_topic_name_and_url_and_without_a_name_by_its_url() -> None:
+    one = make_progress()
+    assert replace(one, url="https://files.example/other.json").key != one.key
+    assert replace(one, connector="other").key != one.key
+    assert replace(one, topic="other").key != one.key
+    moved = [replace(one, connector=f"unnamed-{number}").key for number in (0, 7)]
+    assert moved[0] == moved[1] != one.key

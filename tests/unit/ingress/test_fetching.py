@@ -1,5 +1,6 @@
 """What a URL is connected to: the address that was checked, and no other."""
 
+import gzip
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,12 +39,13 @@ class Network:
         self.reached: list[str] = []
         self.servers: list[socket.socket] = []
         self.ends = True
+        self.next: list[bytes] = []
         self.answer = answer
 
     def __call__(self, address: tuple[str, int], timeout: float) -> socket.socket:
         self.reached.append(address[0])
         ours, theirs = socket.socketpair()
-        theirs.sendall(self.answer)
+        theirs.sendall(self.next.pop(0) if self.next else self.answer)
         if self.ends:
             theirs.shutdown(socket.SHUT_WR)
         self.servers.append(theirs)
@@ -119,6 +121,56 @@ def test_a_server_that_is_too_slow_is_left(
     download = fetch("http://slow.example/a.json")
     with pytest.raises(FetchFailed, match="slower than 1000 bytes a second"):
         read(download)
+
+
+CHUNKED = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nTransfer-Encoding: chunked\r\n\r\n'
+PART = b'HTTP/1.1 206 OK\r\nETag: "1"\r\nContent-Range: bytes 4-11/12\r\nContent-Length: 8\r\n\r\n'
+
+
+def test_a_part_that_is_cut_off_is_not_the_end_of_a_file_that_came_in_chunks(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(socket, "getaddrinfo", Names(*([[PUBLIC]] * 3)))
+    rest = b'HTTP/1.1 206 OK\r\nETag: "1"\r\nContent-Range: bytes 8-11/12\r\n'
+    network.next = [
+        CHUNKED + b"4\r\nabcd\r\n",
+        PART + b"efgh",
+        rest + b"Content-Length: 4\r\n\r\nijkl",
+    ]
+    assert read(fetch("http://cutting.example/a")) == b"abcdefghijkl"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (CHUNKED + b"4\r\nabcd\r\n0", "size that is none|does not say"),
+        (CHUNKED.replace(b"chunked\r", b"chunked \r") + b"4\r\nabcd\r\n0\r\n\r\n", "nobody could"),
+        (
+            b"HTTP/1.0 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(CONTENT),
+            "nobody could",
+        ),
+    ],
+)
+def test_what_nobody_could_know_to_be_whole_is_refused(
+    network: Network, monkeypatch: pytest.MonkeyPatch, answer: bytes, reason: str
+) -> None:
+    monkeypatch.setattr(fetching, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(socket, "getaddrinfo", Names(*([[PUBLIC]] * 9)))
+    network.answer = answer
+    with pytest.raises(FetchFailed, match=reason):
+        read(fetch("http://odd.example/a"))
+
+
+def test_a_part_that_is_packed_otherwise_is_of_another_file(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC], [PUBLIC]))
+    packed = PART.replace(b"206 OK", b"206 OK\r\nContent-Encoding: gzip")
+    network.next = [CHUNKED + b"4\r\nabcd\r\n", packed + b"efghijkl"]
+    with pytest.raises(FetchFailed, match="another one than a moment ago"):
+        read(fetch("http://packing.example/a"))
 
 
 def test_from_https_nothing_leads_to_http() -> None:

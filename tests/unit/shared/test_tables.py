@@ -263,3 +263,12 @@ def test_what_is_wrong_with_connectors_is_told(old: str, new: str, seen: str) ->
     assert seen in problem.message
     assert problem.path == "inputs.0.schema"
     problem.message.encode()
+
+
+def test_without_names_the_same_file_stands_once() -> None:
+    declared = '    connectors: [{url: "https://x/y"}, {url: "https://x/y"}]\n'
+    problem = problem_of(manifest("a INT", declared))
+    assert (problem.message, problem.path) == (
+        "https://x/y stands twice",
+        "inputs.0.connectors.1.url",
+    )

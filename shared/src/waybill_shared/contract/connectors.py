@@ -1,6 +1,7 @@
 """How far a connector has fetched its file: the messages of `waybill.connectors`. The newest of a
 key counts, and each stands in the transaction of the rows that it tells of."""
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -8,6 +9,8 @@ from typing import Final
 from waybill_shared.contract.vectors import Span
 
 URL_HASH_CHARACTERS: Final = 16
+NUMBERED: Final = re.compile(r"unnamed-\d+")
+"""One that has no name in its manifest, by its place in the list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +21,7 @@ class ConnectorProgress:
 
     tenant: str
     pipeline_uid: str
-    input: str
+    topic: str
     connector: str
     url: str
     at: int
@@ -36,12 +39,8 @@ class ConnectorProgress:
 
     @property
     def key(self) -> str:
-        return connector_key(
-            self.tenant, self.pipeline_uid, self.input, self.connector, url=self.url
-        )
-
-
-def connector_key(tenant: str, pipeline_uid: str, source: str, name: str, *, url: str) -> str:
-    """Another URL is another connector."""
-    digest = sha256(url.encode()).hexdigest()[:URL_HASH_CHARACTERS]
-    return f"{tenant}/{pipeline_uid}/{source}/{name}/{digest}"
+        """What makes it this one. An input may be renamed, and a connector without a name of its
+        own may move in its list: they fetch the same file into the same topic."""
+        name = "" if NUMBERED.fullmatch(self.connector) else self.connector
+        digest = sha256(self.url.encode()).hexdigest()[:URL_HASH_CHARACTERS]
+        return f"{self.tenant}/{self.pipeline_uid}/{self.topic}/{name}/{digest}"

@@ -1,7 +1,7 @@
 """How far the connectors of pipelines are, as a process knows it and as it is told to people."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import Refusal
@@ -22,19 +22,17 @@ class KnownConnectors:
     def accept(self, progress: ConnectorProgress) -> None:
         self._known[progress.key] = progress
 
-    def of(
-        self, record: PipelineRecord, source: str, connector: FileConnector
-    ) -> ConnectorProgress:
-        begun = beginning(record, source, connector)
-        return self._known.get(begun.key, begun)
+    def of(self, record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:
+        begun = beginning(record, topic, connector)
+        return replace(self._known.get(begun.key, begun), connector=connector.name)
 
 
-def beginning(record: PipelineRecord, source: str, connector: FileConnector) -> ConnectorProgress:
+def beginning(record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:
     """Of one of which nothing was ever told."""
     return ConnectorProgress(
         tenant=record.tenant,
         pipeline_uid=record.pipeline_uid,
-        input=source,
+        topic=topic,
         connector=connector.name,
         url=connector.url,
         at=0,

@@ -24,6 +24,7 @@ from waybill_ingress.core.connectors.limits import FetchLimits
 from waybill_shared.contract.version import VERSION
 
 DIGITS_MAX: Final = 18
+LINE_BYTES_MAX: Final = 65_536
 READ_BYTES: Final = 65_536
 SILENCE_S: Final = 30.0
 CONNECT_S: Final = 10.0  # to one address
@@ -53,11 +54,18 @@ class _Opened:
 
 class _Answer(HTTPResponse):
     def _read_next_chunk_size(self) -> int:
-        """Else a negative one would be read without an end."""
-        size = int(super()._read_next_chunk_size())  # type: ignore[misc]
-        if size < 0:
-            raise HTTPException("a chunk has a negative size")
+        """Else a negative one would be read without an end, and one that is cut off be the last."""
+        line = self.fp.readline(LINE_BYTES_MAX)
+        size = int(line.partition(b";")[0], 16)
+        if size < 0 or not line.endswith(b"\n"):
+            raise HTTPException("a chunk has a size that is none")
         return size
+
+    def rest(self, most: int) -> bytes:
+        piece = self.read1(most)
+        if not piece and self.length:
+            raise HTTPException(f"the connection ended, and {self.length} bytes were to come")
+        return piece
 
 
 class _Connection(HTTPConnection):
@@ -157,13 +165,14 @@ class UrlDownload:
             reason = f"the connection broke at byte {self.taken}"
             raise FileChanged(f"{reason}, and its server does not say whether a file has changed")
         opened = self._open(self.taken)
-        if self.taken and opened.version != self.version:
+        if self.taken and (opened.version, opened.encoding) != (self.version, self.encoding):
             opened.close()
             raise FileChanged("the file is another one than a moment ago")
         return opened
 
     def _rest(self, opened: _Opened) -> Iterator[bytes]:
         left = self.taken - opened.at  # what was read before, where it comes again
+        self.size = opened.size if self.size is None else self.size
         while piece := self._read(opened):
             fresh, left = piece[left:], max(0, left - len(piece))
             if fresh:
@@ -210,7 +219,7 @@ class UrlDownload:
             url = _behind(url, target)
         raise FetchFailed(f"it leads to another place more than {REDIRECTS_MAX} times")
 
-    def _ask(self, url: str, at: int) -> tuple[HTTPConnection, HTTPResponse]:
+    def _ask(self, url: str, at: int) -> tuple[HTTPConnection, _Answer]:
         self._check()
         try:
             parts = urlsplit(url)
@@ -234,7 +243,9 @@ class UrlDownload:
                 )
                 self._socket = connection.sock
             connection.request("GET", target, headers=headers)
-            return connection, connection.getresponse()
+            answer = connection.getresponse()
+            assert isinstance(answer, _Answer)
+            return connection, answer
         except (OSError, HTTPException, ValueError) as error:
             connection.close()
             self._check()
@@ -266,7 +277,7 @@ class UrlDownload:
                 last = error
         raise last
 
-    def _opened(self, connection: HTTPConnection, response: HTTPResponse, at: int) -> _Opened:
+    def _opened(self, connection: HTTPConnection, response: _Answer, at: int) -> _Opened:
         status = response.status
         if status not in (200, 206) or (status == 206 and not at):
             kind = _Passing if status in PASSING else FetchFailed
@@ -274,7 +285,7 @@ class UrlDownload:
         begins, size = 0, _whole(response.getheader("Content-Length"))
         encoding = _encoding(self._url, response.getheader("Content-Encoding"))
         sent = (response.getheader("Transfer-Encoding") or "").strip().lower()
-        if sent not in ("", "chunked") or (size is None and not sent and encoding == "identity"):
+        if (sent and not response.chunked) or (size is None and not response.chunked):
             raise FetchFailed(
                 "its server says neither how long the file is, nor sends it in chunks: nobody could"
                 " know whether it is whole"
@@ -288,7 +299,7 @@ class UrlDownload:
             begins = at
 
         return _Opened(
-            read=response.read1,
+            read=response.rest,
             close=lambda: _end(connection, response),
             at=begins,
             size=size,

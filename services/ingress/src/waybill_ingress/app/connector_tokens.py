@@ -41,7 +41,7 @@ class ConnectorTokens:
         wanted = find_connector(record, source, connector)
         if not await self._news.catch_up():
             raise Retryable("this ingress does not know what was fetched by now: try again")
-        progress = self._known.of(record, source, wanted)
+        progress = self._known.of(record, declared.topic, wanted)
         told = connector_detail(progress, running=record.desired == "running")
         if not progress.spans:
             return await self._tokens.for_nothing(caller, pipeline, source), told

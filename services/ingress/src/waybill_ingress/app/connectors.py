@@ -147,7 +147,8 @@ class Connectors:
             for record in self._directory.everywhere()
             if record.desired == "running" and record.stages
             for source, connector in declared(record)
-            if self._known.of(record, source, connector).state != ConnectorState.DONE
+            if self._known.of(record, record.root_inputs()[source].topic, connector).state
+            != ConnectorState.DONE
             and self._shares.mine(record.tenant, record.pipeline_uid)
         ]
 
@@ -171,9 +172,9 @@ class Connectors:
     async def _attempt(self, job: Job, before: str | None) -> None:
         """`before`: why the last one failed, if it could not be told then."""
         source = find_input(job.record, job.input)
-        begun = beginning(job.record, job.input, job.connector)
+        begun = beginning(job.record, source.topic, job.connector)
         async with self._log.turn(job.record, begun) as turn:
-            progress = await turn.told() or begun
+            progress = replace(await turn.told() or begun, connector=job.connector.name)
             if progress.state == ConnectorState.DONE:
                 return
             writing = _Writing(

@@ -165,7 +165,7 @@ def connectors_of(
     running = record.desired == "running"
     return {
         source.name: tuple(
-            connector_detail(known.of(record, source.name, connector), running=running)
+            connector_detail(known.of(record, source.kafka.topic, connector), running=running)
             for connector in source.connectors
         )
         for source in inputs

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from waybill_shared.contract.connectors import NUMBERED
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.columns import NESTED, Column
@@ -177,7 +178,7 @@ def _rule_problems(manifest: Manifest) -> list[Located]:
 
 def _connector_problems(manifest: Manifest) -> Iterator[Located]:
     for i, source in enumerate(manifest.inputs):
-        seen: set[str] = set()
+        seen, urls = set[str](), set[str]()
         for c, connector in enumerate(source.connectors):
             here = ("inputs", i, "connectors", c)
             if connector.name in seen:
@@ -185,6 +186,12 @@ def _connector_problems(manifest: Manifest) -> Iterator[Located]:
                 hint = "the connectors of an input have different names"
                 yield (*here, "name"), Problem(message=message, hint=hint)
             seen.add(connector.name)
+            if NUMBERED.fullmatch(connector.name):
+                if connector.url in urls:
+                    hint = "give them names of their own: without one a file is known by its URL"
+                    problem = Problem(message=f"{connector.url:.200} stands twice", hint=hint)
+                    yield (*here, "url"), problem
+                urls.add(connector.url)
             if connector.csv is not None and connector.format != "csv":
                 message = f"'csv' does not go with format {connector.format}"
                 yield (*here, "csv"), Problem(message=message, hint="it goes with csv")
