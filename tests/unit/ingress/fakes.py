@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 
+from waybill_ingress.app.connector_ports import FetchFailed, FileDownload
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.access.authentication import DEFAULT_TENANT
@@ -12,9 +14,11 @@ from waybill_shared.contract.events import (
     InputDefinition,
     PartitionOffset,
     PipelineRecord,
+    Problem,
     Reply,
     StageDefinition,
 )
+from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.tokens import (
@@ -266,3 +270,13 @@ class FakeSamples:
         if self.away:
             raise Retryable("kafka is away")
         return self.values
+
+
+class FakeFetcher:
+    """Knows no connections, and fetches nothing."""
+
+    def fetch(self, connector: FileConnector, stop: Event) -> FileDownload:
+        raise FetchFailed(f"{connector.url} is not fetched here")
+
+    def fault(self, connector: FileConnector) -> Problem | None:
+        return None

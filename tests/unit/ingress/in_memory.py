@@ -6,6 +6,7 @@ from unit.ingress.fakes import (
     RING,
     FakeAnswers,
     FakeDirectory,
+    FakeFetcher,
     FakeKafka,
     FakeMint,
     FakeSamples,
@@ -61,7 +62,10 @@ def make_app(
     sealing = RandomMint(RING, FixedClock())
     graves = letters or FakeLetters()
     replays = Replays(known, graves, FakeReplayLog(kafka), sealing, sealing)
-    commands, told = Commands(known, kafka, mint, "waybill"), answers or FakeAnswers()
+    commands, told = (
+        Commands(known, kafka, mint, "waybill", fetcher=FakeFetcher()),
+        answers or FakeAnswers(),
+    )
     process = World().process()
     repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
     issuer = TokenIssuer(known, kafka, mint)

@@ -10,6 +10,7 @@ from unit.ingress.fakes import (
     RING,
     FakeAnswers,
     FakeDirectory,
+    FakeFetcher,
     FakeKafka,
     FixedClock,
     pipeline,
@@ -50,7 +51,7 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
     repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
     tokens, commands = (
         TokenIssuer(registry, kafka, mint),
-        Commands(registry, kafka, mint, "waybill"),
+        Commands(registry, kafka, mint, "waybill", fetcher=FakeFetcher()),
     )
     routers = [
         feldera_router(records, tokens, registry, repeats, limits=LIMITS),

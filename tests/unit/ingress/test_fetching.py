@@ -8,11 +8,13 @@ from threading import Event
 
 import pytest
 
-from waybill_ingress.adapters import fetching
-from waybill_ingress.adapters.fetching import UrlDownload, UrlFetcher, _behind
+from waybill_ingress.adapters.files import download, patience
+from waybill_ingress.adapters.files.download import FileFetcher, FileReading
+from waybill_ingress.adapters.files.web import _behind
 from waybill_ingress.app.connector_ports import FetchFailed
 from waybill_ingress.core.connectors.addresses import allowed
 from waybill_ingress.core.connectors.limits import FetchLimits
+from waybill_shared.contract.manifest.connectors import FileConnector
 
 PUBLIC, OTHER = "93.184.216.34", "93.184.216.35"
 CONTENT = b'{"a": 1}\n'
@@ -61,16 +63,16 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
         server.close()
 
 
-def fetch(url: str, *allow: str, files: Path | None = None) -> UrlDownload:
+def fetch(url: str, *allow: str, files: Path | None = None) -> FileReading:
     limits = FetchLimits(allowed=allowed(allow), files=files, bytes_max=1_000, time_s=30)
-    return UrlFetcher(limits).fetch(url, Event())
+    return FileFetcher(limits, None).fetch(FileConnector(name="file", url=url), Event())
 
 
-def read(download: UrlDownload) -> bytes:
+def read(reading: FileReading) -> bytes:
     try:
-        return b"".join(download.pieces())
+        return b"".join(reading.pieces())
     finally:
-        download.close()
+        reading.close()
 
 
 def test_a_name_is_looked_up_once_and_the_checked_address_is_connected_to(
@@ -114,13 +116,13 @@ def test_a_server_that_is_too_slow_is_left(
 ) -> None:
     """One that sends a byte now and then, else nobody could fetch meanwhile."""
     for name, seconds in (("LOOK_S", 0.01), ("SLOW_S", 0.3)):
-        monkeypatch.setattr(fetching, name, seconds)
+        monkeypatch.setattr(patience, name, seconds)
     monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC]))
     network.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
     network.ends = False
-    download = fetch("http://slow.example/a.json")
+    slow = fetch("http://slow.example/a.json")
     with pytest.raises(FetchFailed, match="slower than 1000 bytes a second"):
-        read(download)
+        read(slow)
 
 
 CHUNKED = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nTransfer-Encoding: chunked\r\n\r\n'
@@ -130,7 +132,7 @@ PART = b'HTTP/1.1 206 OK\r\nETag: "1"\r\nContent-Range: bytes 4-11/12\r\nContent
 def test_a_part_that_is_cut_off_is_not_the_end_of_a_file_that_came_in_chunks(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(download, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(socket, "getaddrinfo", Names(*([[PUBLIC]] * 3)))
     rest = b'HTTP/1.1 206 OK\r\nETag: "1"\r\nContent-Range: bytes 8-11/12\r\n'
     network.next = [
@@ -155,7 +157,7 @@ def test_a_part_that_is_cut_off_is_not_the_end_of_a_file_that_came_in_chunks(
 def test_what_nobody_could_know_to_be_whole_is_refused(
     network: Network, monkeypatch: pytest.MonkeyPatch, answer: bytes, reason: str
 ) -> None:
-    monkeypatch.setattr(fetching, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(download, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(socket, "getaddrinfo", Names(*([[PUBLIC]] * 9)))
     network.answer = answer
     with pytest.raises(FetchFailed, match=reason):
@@ -165,7 +167,7 @@ def test_what_nobody_could_know_to_be_whole_is_refused(
 def test_a_part_that_is_packed_otherwise_is_of_another_file(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(download, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC], [PUBLIC]))
     packed = PART.replace(b"206 OK", b"206 OK\r\nContent-Encoding: gzip")
     network.next = [CHUNKED + b"4\r\nabcd\r\n", packed + b"efghijkl"]

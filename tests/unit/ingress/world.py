@@ -9,6 +9,7 @@ from unit.ingress.bodies import WholeBody
 from unit.ingress.fakes import (
     OLD_ID,
     FakeDirectory,
+    FakeFetcher,
     FakeKafka,
     FakeMint,
 )
@@ -40,7 +41,9 @@ class World:
             self.registry, self.kafka, self.kafka, self.mint, LIMITS, spool=RecordSpool
         )
         self.tokens = TokenIssuer(self.registry, self.kafka, self.mint)
-        self.commands = Commands(self.registry, self.kafka, self.mint, "waybill")
+        self.commands = Commands(
+            self.registry, self.kafka, self.mint, "waybill", fetcher=FakeFetcher()
+        )
 
     def write(
         self,

@@ -241,6 +241,7 @@ def test_connectors_of_a_table_keep_their_names() -> None:
     ("old", "new", "seen"),
     [
         ("url_input", "kafka_input", "transport 'kafka_input' is not taken"),
+        ("url_input", "s3_input", "url: s3://BUCKET/KEY, connection: NAME"),
         ('"url_input"', "[]", "transport [] is not taken"),
         ('"path"', '"paths"', "'paths' is not taken"),
         ('"https://files.example/price.json"', "7", "`path` of its transport is missing, or no"),

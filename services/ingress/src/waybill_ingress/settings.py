@@ -60,6 +60,9 @@ class Settings(ServiceSettings):
     connectors_files: Path | None = Field(
         default=None, description="folder whose files `file:` may name; else none"
     )
+    connections_file: Path | None = Field(
+        default=None, description="how object stores are reached: docs/connections.md"
+    )
     connectors_bytes_max: int = Field(
         default=10_000_000_000, ge=1, description="of a file that is fetched, unpacked or not"
     )

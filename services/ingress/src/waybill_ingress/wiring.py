@@ -15,7 +15,7 @@ from waybill_ingress.adapters.feldera_http import (
     feldera_connectors_router,
     feldera_router,
 )
-from waybill_ingress.adapters.fetching import UrlFetcher
+from waybill_ingress.adapters.files.download import FileFetcher
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
@@ -82,6 +82,7 @@ def _connectors(
     *,
     registry: Registry,
     mint: RandomMint,
+    fetcher: FileFetcher,
 ) -> tuple[Connectors, TopicFollower[ConnectorProgress], KnownConnectors]:
     """What fetches files, what hears how far they are, and what is known of that."""
     prefix, known = settings.topic_prefix, KnownConnectors()
@@ -95,7 +96,7 @@ def _connectors(
         mint,
         settings.file_limits,
         log=KafkaConnectorLog(admin, prefix, SystemClock()),
-        fetcher=UrlFetcher(settings.fetch_limits),
+        fetcher=fetcher,
         shares=stack.enter_context(GroupShares(admin, prefix)),
     )
     return connectors, follower, known
@@ -122,8 +123,8 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     follower = stack.enter_context(
         TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
     )
-    prefix = settings.topic_prefix
-    topics, mint = AdminTopics(admin), RandomMint(ring, clock)
+    prefix, topics, mint = settings.topic_prefix, AdminTopics(admin), RandomMint(ring, clock)
+    fetcher = FileFetcher(settings.fetch_limits, settings.connections_file)
     registry = Registry(directory, News(follower), topics, mint)
     answers = FollowedAnswers(
         kafka, prefix, follower, registry.note_answered, since_ms=clock.now_ms()
@@ -134,9 +135,12 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
     connectors, fetched, known = _connectors(
-        settings, stack, admin, directory, registry=registry, mint=mint
+        settings, stack, admin, directory, registry=registry, mint=mint, fetcher=fetcher
     )
-    commands, tokens = Commands(registry, log, mint, prefix), TokenIssuer(registry, topics, mint)
+    commands, tokens = (
+        Commands(registry, log, mint, prefix, fetcher=fetcher),
+        TokenIssuer(registry, topics, mint),
+    )
     of_connectors = ConnectorTokens(registry, tokens, mint, known, News(fetched))
     routers = [
         records_router(records, repeats, settings.body_limits),

@@ -3,9 +3,11 @@ and will be answered once; ingress itself changes no pipeline, and says no more 
 What is to be validated waits for no pipeline: its command goes to the runner of the pipeline that
 it would change, under a key of its own if there is none."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Literal
 
+from waybill_ingress.app.connector_ports import Fetcher
 from waybill_ingress.app.ports import Log, Mint
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
@@ -29,11 +31,14 @@ def reason_of(reply: Reply) -> Slug:
 
 
 class Commands:
-    def __init__(self, registry: Registry, log: Log, mint: Mint, prefix: str) -> None:
+    def __init__(
+        self, registry: Registry, log: Log, mint: Mint, prefix: str, *, fetcher: Fetcher
+    ) -> None:
         self._registry = registry
         self._log = log
         self._mint = mint
         self._prefix = prefix
+        self._fetcher = fetcher
 
     async def apply(
         self, caller: Caller, name: str, manifest: str, request_id: str, log: Log | None = None
@@ -44,7 +49,7 @@ class Commands:
             message = f"the manifest is called {declared.name!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{declared.name}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
-        await self._refuse_crossing(caller.tenant, declared)
+        await self._refuse_in_this_world(caller.tenant, declared)
         operation = await self._send(caller, Action.APPLY, name, request_id, log, manifest=manifest)
         self._registry.note_applied(caller.tenant, operation)
         return operation
@@ -75,7 +80,7 @@ class Commands:
         """`without_places`: who sent it does not know lines and columns of this text."""
         declared = parse_manifest(manifest, reserved=self._prefix)
         name = declared.name
-        await self._refuse_crossing(caller.tenant, declared)
+        await self._refuse_in_this_world(caller.tenant, declared)
         operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
         options = {WITHOUT_PLACES: "true"} if without_places else {}
         known = await self._registry.known(caller.tenant, name)
@@ -97,11 +102,19 @@ class Commands:
         await self._write(command)
         return operation
 
-    async def _refuse_crossing(self, tenant: str, manifest: Manifest) -> None:
+    async def _refuse_in_this_world(self, tenant: str, manifest: Manifest) -> None:
+        """What is well written, and does not go with what is there."""
         others = await self._registry.others(tenant, manifest.name)
         known = await self._registry.known(tenant, manifest.name)
-        if problems := list(dead_topic_problems(manifest, known, others)):
+        crossing = dead_topic_problems(manifest, known, others)
+        if problems := [*crossing, *self._connector_problems(manifest)]:
             raise UserError(problems)
+
+    def _connector_problems(self, manifest: Manifest) -> Iterator[Problem]:
+        for i, source in enumerate(manifest.inputs):
+            for c, connector in enumerate(source.connectors):
+                if fault := self._fetcher.fault(connector):
+                    yield replace(fault, path=f"inputs.{i}.connectors.{c}.connection")
 
     async def _send(
         self,

@@ -9,7 +9,8 @@ from waybill_ingress.core.connectors.rows import DeadRow
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Retryable
-from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.events import PipelineRecord, Problem
+from waybill_shared.contract.manifest.connectors import FileConnector
 
 
 class FetchFailed(ContractError):
@@ -40,8 +41,12 @@ class FileDownload(Protocol):
 
 
 class Fetcher(Protocol):
-    def fetch(self, url: str, stop: Event) -> FileDownload:
-        """Blocks until it has begun. Raises FetchFailed."""
+    def fetch(self, connector: FileConnector, stop: Event) -> FileDownload:
+        """Blocks until it has begun. Raises FetchFailed, and UserError for a connection."""
+        ...
+
+    def fault(self, connector: FileConnector) -> Problem | None:
+        """Why it can never be fetched, as far as is known without asking its server."""
         ...
 
 

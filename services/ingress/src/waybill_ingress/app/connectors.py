@@ -204,7 +204,7 @@ class Connectors:
             asyncio.run_coroutine_threadsafe(step, loop).result()
 
         def read() -> None:
-            download = self._fetcher.fetch(job.connector.url, stop)
+            download = self._fetcher.fetch(job.connector, stop)
             try:
                 wait_for(writing.begin(download))
                 rows = FileRows(

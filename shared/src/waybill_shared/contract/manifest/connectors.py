@@ -2,23 +2,26 @@
 written as Feldera has them, in JSON."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, Field, JsonValue, ValidationError, model_validator
 
 from waybill_shared.contract.formats.csv_lines import CsvForm
-from waybill_shared.contract.manifest.fields import Strict
+from waybill_shared.contract.manifest.fields import Name, Strict
 from waybill_shared.contract.suggestions import hint_of_names
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 URL_CHARACTERS_MAX: Final = 2_000
-SCHEMES: Final = ("http", "https", "file")
+SCHEMES: Final = ("http", "https", "file", "s3")
+BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 UNNAMED: Final = "unnamed-{number}"
 CONNECTORS_MAX: Final = 16  # of one input
 TRANSPORTS: Final = ("url_input", "file_input")
 """Of Feldera."""
+OBJECTS: Final = "write the connector in the manifest: url: s3://BUCKET/KEY, connection: NAME"
 WITHOUT_EFFECT: Final = frozenset(
     {"labels", "max_batch_size", "max_queued_records", "max_queued_bytes"}
 )
@@ -41,11 +44,22 @@ def _is_fetched(url: str) -> str:
     if parts.scheme == "file":
         if host or not parts.path.startswith("/"):
             raise ValueError(f"{url!r:.200} is no file: write file:///folder/name")
+    elif parts.scheme == "s3":
+        _is_object(url, parts.netloc, unquote(parts.path).removeprefix("/"))
     elif not host:
         raise ValueError(f"{url!r:.200} names no host")
     if parts.fragment or not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError(f"{url!r:.200} has a part behind #, or characters that a URL has not")
     return url
+
+
+def _is_object(url: str, bucket: str, key: str) -> None:
+    if not BUCKET.fullmatch(bucket) or not key:
+        raise ValueError(f"{url!r:.200} is no object: write s3://BUCKET/KEY")
+    if {".", ".."} & {*key.split("/")}:
+        raise ValueError(f"{url!r:.200}: a part of a key may not be . or .., which servers change")
+    if "?" in url:
+        raise ValueError(f"{url!r:.200}: a key has no query; a ? in it is written %3F")
 
 
 class FileCsv(CsvForm):
@@ -59,10 +73,20 @@ class FileConnector(Strict):
 
     name: str = Field(pattern=NAME_PATTERN)
     url: Annotated[str, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_is_fetched)]
+    connection: Name | None = None
     format: Literal["json", "csv", "avro"] = "json"
     update_format: Literal["raw", "insert_delete", "debezium"] = "raw"
     csv: FileCsv | None = None
     every: Literal["once"] = "once"
+
+    @model_validator(mode="after")
+    def _has_its_connection(self) -> "FileConnector":
+        signed = urlsplit(self.url).scheme == "s3"
+        if signed and self.connection is None:
+            raise ValueError("s3:// needs a connection, which says how the store is reached")
+        if self.connection is not None and not signed:
+            raise ValueError("connection goes with s3://; other URLs are fetched without one")
+        return self
 
 
 def with_names(connectors: object) -> object:
@@ -111,7 +135,7 @@ def _connector(given: Mapping[str, JsonValue], number: int) -> dict[str, JsonVal
     transport = _object(given, "transport", here)
     kind = transport.get("name")
     if not isinstance(kind, str) or kind not in TRANSPORTS:
-        hint = hint_of_names(str(kind), TRANSPORTS, "taken")
+        hint = OBJECTS if kind == "s3_input" else hint_of_names(str(kind), TRANSPORTS, "taken")
         raise ValueError(f"{here}: transport {kind!r:.60} is not taken ({hint})")
     _only(transport, ("name", "config"), f"{here}, transport")
     config = _object(transport, "config", here)

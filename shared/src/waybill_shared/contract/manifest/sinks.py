@@ -132,8 +132,6 @@ class SinkKind:
     modes: tuple[str, ...]
     loader: str
     """The module beside Spark that opens a sink of this kind, as `LOADER` there."""
-    connector: str = ""
-    """The module beside Spark that tries a connection of this kind, as `CONNECTOR` there."""
     interval_ms: int = 0
     """Between batches where the manifest does not say; a shorter one is warned of."""
     when_shorter: str = ""
@@ -162,7 +160,6 @@ KINDS: Final[dict[str, SinkKind]] = {
         guarantee=Guarantee.ONCE,
         modes=("append", "upsert"),
         loader="waybill_spark.sinks.postgres.loader",
-        connector="waybill_spark.sinks.postgres.connector",
     ),
     "console": SinkKind(
         model=ConsoleSinkSettings,

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final, Literal
 import psycopg
 from pydantic import AfterValidator, Field
 
+from waybill_shared.connections import ConnectionSettings, Secret
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_spark.connections import ConnectionSettings, Secret
 from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 
 CONNECT_TIMEOUT_S: Final = 10

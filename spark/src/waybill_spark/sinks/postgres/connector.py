@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from waybill_spark.connections import Connections, Connector
+from waybill_shared.connections import Connections, Connector
 from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.postgres.connection import PostgresConnection, connect, told
 from waybill_spark.sinks.postgres.fences import refuse_no_place

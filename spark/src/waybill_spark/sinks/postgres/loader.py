@@ -8,10 +8,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
 
+from waybill_shared.connections import read_connections
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
-from waybill_spark.connections import read_connections
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
 from waybill_spark.sinks.postgres.connection import (
     PostgresConnection,

@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
+from waybill_shared import connections
+from waybill_shared.connections import read_connections
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_spark import connections
-from waybill_spark.connections import read_connections
 from waybill_spark.sinks.postgres.connection import PostgresConnection
 
 SECRET: Final = "hunter2"

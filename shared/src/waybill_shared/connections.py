@@ -1,11 +1,12 @@
-"""The file that says how sinks reach databases. Manifests name a connection, and know no more.
+"""The file that says how databases and object stores are reached. Manifests name a connection, and
+know no more.
 
     warehouse:
       kind: postgres
       host: db.example
       …
 
-`python -m waybill_spark.connections check` tries each. A password stands in the environment or in
+`python -m waybill_shared.connections check` tries each. A secret stands in the environment or in
 a file of its own, and is read when it is used: it is in no message, no log and no other file.
 """
 
@@ -23,12 +24,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.document import Document
-from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.contract.manifest.yaml_source import read_yaml
 from waybill_shared.contract.suggestions import hint_of_names
 
 SETTING: Final = "WAYBILL_CONNECTIONS_FILE"
-PASSWORD_HINT: Final = "see docs/connections.md"
+SECRET_HINT: Final = "see docs/connections.md"
+CONNECTORS: Final = {
+    "postgres": "waybill_spark.sinks.postgres.connector",
+    "s3": "waybill_ingress.adapters.files.connector",
+}
+"""By kind the module that tries a connection, as `CONNECTOR` there."""
 
 
 class Secret(BaseModel):
@@ -52,13 +57,13 @@ class Secret(BaseModel):
         if self.env is not None:
             value = os.environ.get(self.env)
             if value is None:
-                raise _no_password(connection, f"the variable {self.env} is not set")
+                raise _no_secret(connection, f"the variable {self.env} is not set")
             return _as_text(value, connection, f"the variable {self.env}")
         assert self.file is not None
         try:
             value = self.file.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError as error:
-            raise _no_password(connection, f"{self.file}: {error.strerror}") from None
+            raise _no_secret(connection, f"{self.file}: {error.strerror}") from None
         return _as_text(value.rstrip("\r\n"), connection, str(self.file))
 
 
@@ -74,7 +79,7 @@ C = TypeVar("C", bound=ConnectionSettings)
 
 
 class Connector(Protocol):
-    """One kind of connections. `KINDS` in the manifest's contract names the module that has it."""
+    """One kind of connections."""
 
     def reach(self, name: str, connections: "Connections") -> str:
         """What answers there, in a line; UserError or Retryable says why nothing does."""
@@ -93,10 +98,9 @@ class Connections:
     def kind_of(self, name: str) -> str:
         raw = self._raw(name)
         kind = raw.get("kind") if isinstance(raw, Mapping) else None
-        known = [kind for kind, row in KINDS.items() if row.connector]
-        if kind not in known:
+        if kind not in CONNECTORS:
             message = f"connection {name}: its kind is none that is known"
-            raise self._refusal(message, hint_of_names(str(kind), known, "kinds"), name)
+            raise self._refusal(message, hint_of_names(str(kind), list(CONNECTORS), "kinds"), name)
         return str(kind)
 
     def find(self, name: str, model: type[C]) -> C:
@@ -109,7 +113,7 @@ class Connections:
     def _raw(self, name: str) -> Any:  # noqa: ANN401 - what a person wrote
         names = self.names()
         if self.document is None or name not in names:
-            local = f"{SETTING} of the stage runner; `waybill up --with postgres` does so"
+            local = f"the file of {SETTING}; `waybill up --with postgres` writes one"
             where = local if self.file is None else str(self.file)
             hint = hint_of_names(name, names, "known") or f"say how to reach it in {where}"
             message = f"no connection is called {name!r}"
@@ -132,7 +136,7 @@ class Connections:
         assert self.document is not None
         placed = self.document.place(Problem(message=message, hint=hint), path)
         at = f"{self.file}:{placed.line}:{placed.column}: "
-        return UserError([Problem(message=at + message, hint=hint or PASSWORD_HINT)])
+        return UserError([Problem(message=at + message, hint=hint or SECRET_HINT)])
 
 
 def read_connections(file: Path | None) -> Connections:
@@ -147,7 +151,7 @@ def read_connections(file: Path | None) -> Connections:
         # Hints of YAML quote the line, and a password may stand in it.
         raise UserError(
             [
-                Problem(message=f"{file}:{p.line}:{p.column}: {p.message}", hint=PASSWORD_HINT)
+                Problem(message=f"{file}:{p.line}:{p.column}: {p.message}", hint=SECRET_HINT)
                 for p in error.problems
             ]
         ) from None
@@ -158,7 +162,7 @@ def _as_text(secret: str, connection: str, where: str) -> str:
     try:
         secret.encode("utf-8")
     except UnicodeEncodeError:
-        raise _no_password(connection, f"{where}: it is not text") from None
+        raise _no_secret(connection, f"{where}: it is not text") from None
     return secret
 
 
@@ -166,14 +170,14 @@ def _plain(raw: Any) -> Any:  # noqa: ANN401 - what a person wrote
     return dict(raw) if isinstance(raw, Mapping) else raw
 
 
-def _no_password(connection: str, why: str) -> UserError:
-    message = f"connection {connection}: no password: {why}"
-    return UserError([Problem(message=message, hint=PASSWORD_HINT)])
+def _no_secret(connection: str, why: str) -> UserError:
+    message = f"connection {connection}: no secret: {why}"
+    return UserError([Problem(message=message, hint=SECRET_HINT)])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m waybill_spark.connections",
+        prog="python -m waybill_shared.connections",
         description="Tries every connection of the file, and says what answers.",
     )
     parser.add_argument("command", choices=["check"])
@@ -194,8 +198,12 @@ def main() -> int:
 
 def _answers(name: str, connections: Connections) -> bool:
     try:
-        module = import_module(KINDS[connections.kind_of(name)].connector)
-        connector: Connector = module.CONNECTOR
+        kind = connections.kind_of(name)
+        try:
+            connector: Connector = import_module(CONNECTORS[kind]).CONNECTOR
+        except ModuleNotFoundError as error:
+            print(f"{name}: not tried: {error.name} is not installed here, and {kind} needs it")
+            return False
         print(f"{name}: {connector.reach(name, connections)}")
     except (UserError, Retryable) as error:
         _tell(error)

@@ -1,0 +1,47 @@
+"""A file of this machine, below the one folder that may be read."""
+
+import os
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+from waybill_ingress.adapters.files.opened import Opened, Passing, encoding_of
+from waybill_ingress.app.connector_ports import FetchFailed
+
+
+class FolderFile:
+    """`root`: None if no folder may be read."""
+
+    def __init__(self, url: str, root: Path | None) -> None:
+        self._url = url
+        self._root = root
+
+    def open(self, at: int) -> Opened:
+        if self._root is None:
+            raise FetchFailed("no file is read here: WAYBILL_CONNECTORS_FILES names no folder")
+        path = Path(os.path.realpath(unquote(urlsplit(self._url).path)))
+        if not path.is_relative_to(os.path.realpath(self._root)):
+            raise FetchFailed("it is not in the folder that WAYBILL_CONNECTORS_FILES names")
+        try:
+            if not path.is_file():
+                raise FetchFailed("there is no such file")
+            file: IO[bytes] = path.open("rb")
+            known = os.fstat(file.fileno())
+            file.seek(at)
+        except OSError as error:
+            raise FetchFailed(error.strerror or str(error)) from error
+
+        def read(most: int) -> bytes:
+            try:
+                return file.read(most)
+            except OSError as error:
+                raise Passing(error.strerror or str(error)) from error
+
+        return Opened(
+            read=read,
+            close=file.close,
+            at=at,
+            size=known.st_size,
+            version=f"{known.st_ino}-{known.st_mtime_ns}-{known.st_size}",
+            encoding=encoding_of(self._url, None),
+        )
