@@ -10,6 +10,7 @@ import pytest
 
 from integration.conftest import StartService, Surroundings
 from integration.ingress.fetched import Fetched, once, rows
+from integration.ingress.files import ServedFile, serving_files
 from integration.ingress.objects import BUCKET, REGION, ObjectStore, cutting, serving_objects
 from integration.ingress.test_records import MANIFEST
 from waybill_shared import connections
@@ -155,3 +156,14 @@ def test_check_tries_a_store(
     assert connections.main() == 1
     refused = f"connection good: {store.endpoint}: its server answers 403 SignatureDoesNotMatch"
     assert refused in capsys.readouterr().err
+
+
+def test_a_store_that_leads_elsewhere_is_not_followed(known: Known, fetched: Fetched) -> None:
+    """Else the signature, or what a manifest may not fetch, would come to another place."""
+    with serving_files() as files:
+        other = files.put("other", ServedFile(rows(3)))
+        files.put(f"{BUCKET}/moved", ServedFile(b"", status=307, location=files.url("other")))
+        known.say("moving", f"http://127.0.0.1:{files.port}")
+        fetched.declare(object_of("moved", "moving"))
+        assert "its server answers 307" in fetched.reaches("failed")["connector"]["error"]
+    assert (other.asked, fetched.written()) == ([], once(0))
