@@ -17,10 +17,10 @@ from waybill_shared.contract.words import OperationState
 from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.own_topics import OwnTopics, TopicCreatedAnew
+from waybill_shared.kafka.partition_producer import PartitionProducer
 from waybill_shared.process.clock import SystemClock
 from waybill_stage_runner.adapters.past import KafkaPast
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
-from waybill_stage_runner.adapters.transactions import PartitionProducer
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import Answer

@@ -9,8 +9,9 @@ import pytest
 from unit.stage_runner.fakes import UID, World, command, runner_in
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command
+from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_shared.process.health import Health
-from waybill_stage_runner.app.ports import Checked, PartitionLost
+from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import DriverRuns
 from waybill_stage_runner.core.placing import Driver

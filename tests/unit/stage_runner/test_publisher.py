@@ -17,8 +17,8 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
+from waybill_shared.kafka.partition_producer import Outgoing
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
-from waybill_stage_runner.adapters.transactions import Outgoing
 from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.states import PipelineState

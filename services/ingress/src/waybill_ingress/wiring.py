@@ -28,7 +28,6 @@ from waybill_ingress.adapters.replays_http import replays_router
 from waybill_ingress.adapters.replies import FollowedAnswers
 from waybill_ingress.adapters.request_log import KafkaRequestLog
 from waybill_ingress.adapters.samples import KafkaSamples
-from waybill_ingress.adapters.shares import GroupShares
 from waybill_ingress.adapters.transactions import KafkaTransactions
 from waybill_ingress.adapters.validate_http import validate_router
 from waybill_ingress.app.commands import Commands
@@ -55,6 +54,7 @@ from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.news import News
+from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 
@@ -89,6 +89,7 @@ def _connectors(
     follower = stack.enter_context(
         TopicFollower(admin.cluster, settings.topic("connectors"), ConnectorProgress, known.accept)
     )
+    shares = GroupShares(admin, settings.topic("pipelines"), f"{prefix}.connectors")
     connectors = Connectors(
         directory,
         registry,
@@ -97,7 +98,7 @@ def _connectors(
         settings.file_limits,
         log=KafkaConnectorLog(admin, prefix, SystemClock()),
         fetcher=fetcher,
-        shares=stack.enter_context(GroupShares(admin, prefix)),
+        shares=stack.enter_context(shares),
     )
     return connectors, follower, known
 

@@ -11,12 +11,13 @@ from waybill_shared.contract.driver import DriverEvent
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle import HEARTBEAT_INTERVAL_MS
+from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_shared.process.health import Health
 from waybill_stage_runner.adapters.commands import CommandQueue
 from waybill_stage_runner.adapters.drivers import DriverPool, Ended, Said, Waits
 from waybill_stage_runner.app.measuring import count_retry, show, show_drivers
 from waybill_stage_runner.app.ownership import Ownership
-from waybill_stage_runner.app.ports import Checked, PartitionLost
+from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.moves import (
     DriverBlocked,

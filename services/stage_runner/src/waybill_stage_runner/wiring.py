@@ -14,6 +14,7 @@ from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.kafka.follower import FETCH_WAIT_MS
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.kafka.partition_producer import PartitionProducer
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_stage_runner.adapters.commands import CommandQueue
@@ -22,7 +23,6 @@ from waybill_stage_runner.adapters.past import KafkaPast
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.rehearsal import rehearsal
 from waybill_stage_runner.adapters.topics import KafkaTopics
-from waybill_stage_runner.adapters.transactions import PartitionProducer
 from waybill_stage_runner.app.checks import Admission
 from waybill_stage_runner.app.measuring import show_guard
 from waybill_stage_runner.app.ownership import Ownership

@@ -78,6 +78,6 @@ class ConnectorLog(Protocol):
 
 
 class Shares(Protocol):
-    def mine(self, tenant: str, pipeline_uid: str) -> bool:
-        """Whether this process is to fetch for that pipeline."""
+    def has(self, key: str) -> bool:
+        """Whether this process is to fetch for the pipeline of that key."""
         ...

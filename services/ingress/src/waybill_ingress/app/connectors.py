@@ -34,7 +34,7 @@ from waybill_ingress.core.connectors.rows import FileChunk, FileRows, read_rows
 from waybill_ingress.core.inputs import find_input, row_rules
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Refusal, UserError
-from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.events import InputDefinition, PipelineRecord, pipeline_key
 from waybill_shared.contract.fetched import KnownConnectors, beginning
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.reading import parse_manifest
@@ -149,7 +149,7 @@ class Connectors:
             for source, connector in declared(record)
             if self._known.of(record, record.root_inputs()[source].topic, connector).state
             != ConnectorState.DONE
-            and self._shares.mine(record.tenant, record.pipeline_uid)
+            and self._shares.has(pipeline_key(record.tenant, record.pipeline_uid))
         ]
 
     async def _fetch(self, job: Job) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import Definition, PipelineRecord, Problem, StageDefinition
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.placing import CheckFailure
@@ -31,10 +30,6 @@ class Checked:
     columns_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The same of the manifest that is applied now, as far as it was asked for."""
     failed: CheckFailure | None = None
-
-
-class PartitionLost(ContractError):
-    """Another runner has taken the partition over: nothing that is said here counts any more."""
 
 
 class Topics(Protocol):

@@ -1,4 +1,4 @@
-"""A voice that only one runner has at a time: one transactional producer per commands partition.
+"""A voice that only one process has at a time: one transactional producer per partition of a topic.
 
 Whoever begins with a transactional id shuts out the one before, with all that it still had queued.
 So `claim` is called once, before anything is read that is acted on, and never to go on after a
@@ -12,21 +12,25 @@ from typing import Final, Literal, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.dead_letters import Headers
+from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.kafka.clients import claim_transactions, make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka, cluster_of
 from waybill_shared.kafka.errors import FENCED, GRANT_HINT, explain
 from waybill_shared.process.failpoints import reach
-from waybill_stage_runner.app.ports import PartitionLost
 
 logger = logging.getLogger(__name__)
 
-# So long readers wait for a runner that was killed in between, if no other takes over; and so long
-# Kafka may be away before a runner that was saying something has to begin anew.
+# So long readers wait for a process that was killed in between, if no other takes over; and so long
+# Kafka may be away before one that was saying something has to begin anew.
 TRANSACTION_TIMEOUT_S: Final = 30.0
 STEP_TIMEOUT_S: Final = 10.0  # for each of: to ask, to begin, to write, to commit
 T = TypeVar("T")
+
+
+class PartitionLost(ContractError):
+    """Another process has taken the partition over: nothing that is said here counts any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,7 @@ class Outgoing:
     topic: str
     key: str
     value: bytes
+    headers: Headers = ()
 
 
 class PartitionProducer:
@@ -59,7 +64,7 @@ class PartitionProducer:
 
         After Retryable nobody knows: send it again, before anything else. Raises PartitionLost.
         """
-        self._settle()
+        self.settle()
         point = f"{messages[0].topic}.{self._id.rpartition('/')[2]}"
         reach(f"{point}.before_begin")
         self._guard(self._producer.begin_transaction)
@@ -67,11 +72,11 @@ class PartitionProducer:
         offsets = self._guard(lambda: self._produce(messages))
         reach(f"{point}.before_commit")
         self._unsettled = "commit"
-        self._settle()
+        self.settle()
         return offsets
 
-    def _settle(self) -> None:
-        """End the open transaction, which may be that of an earlier call."""
+    def settle(self) -> None:
+        """End the open transaction, which may be that of an earlier call: then it is known."""
         if self._unsettled == "commit":
             self._guard(lambda: self._producer.commit_transaction(STEP_TIMEOUT_S))
         elif self._unsettled == "abort":
@@ -93,7 +98,11 @@ class PartitionProducer:
 
         for index, each in enumerate(messages):
             self._producer.produce(
-                each.topic, key=each.key, value=each.value, on_delivery=report(index)
+                each.topic,
+                key=each.key,
+                value=each.value,
+                headers=list(each.headers),
+                on_delivery=report(index),
             )
         left = self._producer.flush(STEP_TIMEOUT_S)
         if failures:

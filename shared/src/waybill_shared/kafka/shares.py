@@ -1,5 +1,7 @@
-"""Who fetches for which pipeline: the partitions of `waybill.pipelines` that the group of all
-ingresses gives to this one. Fulfils `Shares`. The group reads nothing, and it has no offsets."""
+"""Which part of the work is this process's: the partitions of a topic that a group gives it.
+
+The group reads nothing, and it has no offsets. It keeps the peace; a promise needs more.
+"""
 
 import logging
 import threading
@@ -8,7 +10,6 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import pipeline_key
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.kafka.membership import Membership
@@ -21,14 +22,14 @@ RETRY_S: Final = 1.0
 
 
 class GroupShares:
-    def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
+    def __init__(self, admin: KafkaAdmin, topic: str, group: str) -> None:
         self._admin = admin
-        self._topic = f"{prefix}.pipelines"
-        self._group = f"{prefix}.connectors"
+        self._topic = topic
+        self._group = group
         self._mine: frozenset[int] = frozenset()
         self._partitions = 0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="shares", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"shares of {topic}", daemon=True)
 
     def __enter__(self) -> "GroupShares":
         self._thread.start()
@@ -38,9 +39,13 @@ class GroupShares:
         self._stop.set()
         self._thread.join()
 
-    def mine(self, tenant: str, pipeline_uid: str) -> bool:
+    @property
+    def mine(self) -> frozenset[int]:
+        return self._mine
+
+    def has(self, key: str) -> bool:
+        """Whether this process is to care for what has that key in the topic."""
         mine, partitions = self._mine, self._partitions
-        key = pipeline_key(tenant, pipeline_uid)
         return bool(mine) and partition_of(key, partitions) in mine
 
     def _run(self) -> None:
@@ -48,7 +53,8 @@ class GroupShares:
             try:
                 self._take_part()
             except (Retryable, RuntimeError, KafkaException, SystemError) as error:
-                logger.warning("files are not fetched now", extra={"reason": str(error)})
+                told = {"group": self._group, "reason": str(error)}
+                logger.warning("no share of the work for now", extra=told)
                 self._stop.wait(RETRY_S)
             finally:
                 self._mine = frozenset()

@@ -10,10 +10,9 @@ from integration.waiting import eventually
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import read_to_end
+from waybill_shared.kafka.partition_producer import Outgoing, PartitionLost, PartitionProducer
 from waybill_shared.kafka.topics import create_missing
 from waybill_stage_runner.adapters import transactions
-from waybill_stage_runner.adapters.transactions import Outgoing, PartitionProducer
-from waybill_stage_runner.app.ports import PartitionLost
 
 
 class Voices:
