@@ -1,4 +1,4 @@
-"""A runner's voice, against a real Kafka: one transaction, and only the last owner has it."""
+"""A process's voice, against a real Kafka: one transaction, and only the last owner has it."""
 
 import uuid
 
@@ -8,11 +8,11 @@ from confluent_kafka.admin import NewTopic
 from containers import Servers
 from integration.waiting import eventually
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka import partition_producer
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.partition_producer import Outgoing, PartitionLost, PartitionProducer
 from waybill_shared.kafka.topics import create_missing
-from waybill_stage_runner.adapters import transactions
 
 
 class Voices:
@@ -83,7 +83,7 @@ def test_what_was_open_when_another_took_over_never_stands(
         if point.endswith("before_commit"):
             owners.append(voices.owner())
 
-    monkeypatch.setattr(transactions, "reach", take_over)
+    monkeypatch.setattr(partition_producer, "reach", take_over)
     with pytest.raises(PartitionLost):
         before.send(voices.words("open"))
     monkeypatch.undo()
@@ -97,7 +97,7 @@ def test_after_a_fault_the_same_voice_goes_on(
 ) -> None:
     """It may not begin anew: the partition might be another's by then."""
     owner = voices.owner()
-    monkeypatch.setattr(transactions, "STEP_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(partition_producer, "STEP_TIMEOUT_S", 0.0)
     with pytest.raises(Retryable):
         owner.send(voices.words("too slow"))
     monkeypatch.undo()
