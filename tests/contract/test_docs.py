@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from waybill_shared.contract.words import EventType
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("client", "docs", "examples", "infra", "schemas", "services", "shared", "spark", "tests")
 SOURCES = [ROOT / f"{member}/src" for member in ("shared", "spark", "client", "infra/local")]
 SOURCES += sorted((ROOT / "services").glob("*/src"))
 PACKAGES = {package.name: package for source in SOURCES for package in source.iterdir()}
 TOPICS = {f"waybill.{path.stem}" for path in (ROOT / "schemas/topics").glob("*.yaml")}
+TOPICS |= {str(kind) for kind in EventType} | {"waybill.cut"}  # of events in one of them
 MADE = {"state.json", "keys.json", "spec.json", "metadata.json", "connections.yaml"}
 """By a running stack."""
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)

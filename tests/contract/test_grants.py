@@ -69,7 +69,7 @@ def test_commands_name_user_and_pattern() -> None:
     transactions = [line for line in printed if "--transactional-id" in line]
     assert [line.partition(" --operation ")[2] for line in transactions] == [
         f"Write --transactional-id {begins} --resource-pattern-type prefixed"
-        for begins in ("ours/ingress/", "ours/token_tracker/", "ours/")
+        for begins in ("ours/ingress/", "ours/token_tracker/", "ours/", "ours/status/")
     ]
     dead = [line.partition("User:")[2] for line in printed if " orders.in.dlq" in line]
     assert dead == [

@@ -15,10 +15,12 @@ import waybill_ingress.adapters.pipelines_http as of_changes
 import waybill_ingress.adapters.propose_http as of_proposals
 import waybill_ingress.adapters.replays_http as of_replays
 import waybill_ingress.adapters.validate_http as of_checks
+import waybill_ingress.adapters.watches_http as of_watches
 import waybill_status.adapters.dead_letters_http as of_dead_letters
 import waybill_status.adapters.feldera_http as foreign_of_status
 import waybill_status.adapters.http as of_status
 import waybill_status.adapters.pipelines_http as of_pipelines
+import waybill_status.adapters.watches_http as told_by_status
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.routes import (
@@ -44,6 +46,8 @@ def routers(service: str) -> list[APIRouter]:
             of_pipelines.events_router(NOBODY, NOBODY, caught_up=bool),
             of_dead_letters.dead_letters_router(NOBODY),
             of_status.operations_router(NOBODY),
+            told_by_status.watches_router(NOBODY, NOBODY),
+            told_by_status.event_log_router(NOBODY, NOBODY),
             foreign_of_status.feldera_router(NOBODY, NOBODY),
             foreign_of_status.feldera_tokens_router(NOBODY, NOBODY, held_s=0),
         ]
@@ -55,13 +59,24 @@ def routers(service: str) -> list[APIRouter]:
         of_replays.replays_router(NOBODY, NOBODY),
         of_proposals.propose_router(NOBODY),
         of_conversions.convert_router(),
+        of_watches.watches_router(NOBODY, NOBODY),
         foreign_of_ingress.feldera_router(NOBODY, NOBODY, NOBODY, NOBODY, limits=NOBODY),
         foreign_of_ingress.feldera_connectors_router(NOBODY, NOBODY),
         foreign_of_ingress.feldera_commands_router(NOBODY, NOBODY, NOBODY, NOBODY),
     ]
 
 
-WRITES = ("/records", "/ingress/{t}", "/replay", "/tokens", "/validate", "/propose", "/convert")
+WRITES = (
+    "/records",
+    "/ingress/{t}",
+    "/replay",
+    "/tokens",
+    "/watches",
+    "/watches/{w}",
+    "/validate",
+    "/propose",
+    "/convert",
+)
 
 
 @pytest.fixture(params=["ingress", "status"])

@@ -261,13 +261,13 @@ class Status:
 
     def ask(self, text: str) -> Outcome | TokenRefused:
         try:
-            token = self._questions.open(ANYONE, text)
+            token = self._questions.open(ANYONE.tenant, text)
         except TokenRefused as refused:
             return refused
         return finished(self._questions.now([token]))[0]
 
     def open(self, text: str) -> Token:
-        return self._questions.open(ANYONE, text)
+        return self._questions.open(ANYONE.tenant, text)
 
 
 def outcome_text(outcome: Outcome | TokenRefused) -> str:

@@ -1,14 +1,16 @@
 """Nobody waits for a hub that has died: the server ends, and the process says so."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from fastapi import FastAPI
 
 from unit.status.fakes import RING, FakeOwners, FakeStore, FixedClock, record
+from waybill_shared.contract.watches import Watch
 from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.followers import Hearers
+from waybill_status.app.event_log import EventLog
 from waybill_status.app.events import Events
 from waybill_status.app.hub import Hub
 from waybill_status.app.tokens import Tokens
@@ -23,6 +25,14 @@ class Around:
 
     async def close(self) -> None:
         self.ended.append("redis")
+
+    def hear(self, watch: Watch) -> None:
+        """Nothing."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        yield
+        self.ended.append("watchers")
 
     @contextmanager
     def telling(self, hearers: Hearers) -> Iterator[None]:
@@ -46,6 +56,8 @@ def loop_of(hub: Hub, around: Around) -> Loop:
         tokens=tokens,
         replies=Replies(),
         events=Events(streams_max=1),
+        watchers=around,  # type: ignore[arg-type]
+        log=EventLog(around, begins=dict, streams_max=1),  # type: ignore[arg-type]
     )
 
 
@@ -59,7 +71,7 @@ def test_the_server_ends_when_the_hub_has_died() -> None:
     loop = loop_of(DeadHub(FakeStore(), waiters_max=1), around)
     asyncio.run(live(loop))
     assert loop.failed.is_set()
-    assert around.ended == ["followers", "redis"]
+    assert around.ended == ["watchers", "followers", "redis"]
 
 
 def test_a_hub_that_is_told_to_end_has_not_died() -> None:
@@ -67,4 +79,4 @@ def test_a_hub_that_is_told_to_end_has_not_died() -> None:
     loop = loop_of(Hub(FakeStore(), waiters_max=1), around)
     asyncio.run(live(loop))
     assert not loop.failed.is_set()
-    assert around.ended == ["followers", "redis"]
+    assert around.ended == ["watchers", "followers", "redis"]

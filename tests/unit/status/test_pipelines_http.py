@@ -183,7 +183,7 @@ def test_what_is_of_another_tenant_is_not_there(replies: Replies, store: FakeSto
         clock=FixedClock(),
     )
     with pytest.raises(TokenRefused):
-        tokens.open(other, sealed(token(span(0, 5))))
+        tokens.open(other.tenant, sealed(token(span(0, 5))))
 
 
 def test_an_answer_is_told_whatever_the_runners_clock_shows(

@@ -30,6 +30,7 @@ from waybill_ingress.adapters.request_log import KafkaRequestLog
 from waybill_ingress.adapters.samples import KafkaSamples
 from waybill_ingress.adapters.transactions import KafkaTransactions
 from waybill_ingress.adapters.validate_http import validate_router
+from waybill_ingress.adapters.watches_http import watches_router
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.connectors import Connectors
@@ -41,6 +42,7 @@ from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.app.watches import Watches
 from waybill_ingress.core.requests import Requests
 from waybill_ingress.settings import Settings
 from waybill_shared.access.authentication import keys_in_force
@@ -50,8 +52,10 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import load_key_ring
+from waybill_shared.contract.watches import Watch, WatchBook
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.news import News
 from waybill_shared.kafka.shares import GroupShares
@@ -103,6 +107,29 @@ def _connectors(
     return connectors, follower, known
 
 
+def _pipelines(
+    settings: Settings, stack: ExitStack, kafka: Kafka, directory: PipelineDirectory
+) -> TopicFollower[PipelineRecord]:
+    def accept(record: PipelineRecord) -> None:
+        directory.accept(record)
+        if record.desired == "deleted":
+            forget(record.name)
+
+    return stack.enter_context(
+        TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
+    )
+
+
+def _watches(
+    settings: Settings, stack: ExitStack, kafka: Kafka, log: ProducerLog, mint: RandomMint
+) -> tuple[Watches, TopicFollower[Watch]]:
+    """Who begins and ends watches, and what hears of all of them."""
+    book, topic = WatchBook(with_tokens=False), settings.topic("watches")
+    follower = stack.enter_context(TopicFollower(kafka, topic, Watch, book.accept))
+    watches = Watches(book, News(follower), log, mint=mint, vault=mint, topic=topic)
+    return watches, follower
+
+
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, FollowedAnswers]:
     """The application, whether it has failed for good, and what its held requests wait for.
 
@@ -116,14 +143,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     require_access(admin, "ingress", settings.topic_prefix)
     log = stack.enter_context(ProducerLog(kafka, settings.producer_options(), on_fatal=failed.set))
 
-    def accept(record: PipelineRecord) -> None:
-        directory.accept(record)
-        if record.desired == "deleted":
-            forget(record.name)
-
-    follower = stack.enter_context(
-        TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
-    )
+    follower = _pipelines(settings, stack, kafka, directory)
     prefix, topics, mint = settings.topic_prefix, AdminTopics(admin), RandomMint(ring, clock)
     fetcher = FileFetcher(settings.fetch_limits, settings.connections_file)
     registry = Registry(directory, News(follower), topics, mint)
@@ -142,6 +162,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         Commands(registry, log, mint, prefix, fetcher=fetcher),
         TokenIssuer(registry, topics, mint),
     )
+    watches, watched = _watches(settings, stack, kafka, log, mint)
     of_connectors = ConnectorTokens(registry, tokens, mint, known, News(fetched))
     routers = [
         records_router(records, repeats, settings.body_limits),
@@ -152,6 +173,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         feldera_router(records, tokens, registry, repeats, limits=settings.body_limits),
         feldera_connectors_router(of_connectors, registry),
         feldera_commands_router(commands, answers, registry, repeats),
+        watches_router(watches, repeats),
         convert_router(),
         propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
@@ -161,6 +183,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
             "pipelines": follower.check,
             "keys": requests.check,
             "connectors": fetched.check,
+            "watches": watched.check,
         }
     )
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import ExitStack
 
 from waybill_shared.contract.version import VERSION
 from waybill_shared.http.serving import serve
@@ -18,8 +19,9 @@ def main() -> int:
     settings = read_settings(Settings)
     logs.configure("status", settings.log_format)
     logger.info("starting", extra={"version": VERSION, "port": settings.status_port})
-    app, loop = build(settings)
-    with shutdown_on_signals():
+    with ExitStack() as stack:
+        app, loop = build(settings, stack)
+        stack.enter_context(shutdown_on_signals())
         well = serve(
             app,
             host=settings.host,

@@ -13,9 +13,11 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.followers import Followers, Hearers
 from waybill_status.adapters.redis import RedisSlots
+from waybill_status.app.event_log import EventLog
 from waybill_status.app.events import Events
 from waybill_status.app.hub import Hub
 from waybill_status.app.tokens import Tokens
+from waybill_status.app.watchers import Watchers
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,8 @@ class Loop:
     tokens: Tokens
     replies: Replies
     events: Events
+    watchers: Watchers
+    log: EventLog
     failed: Event = field(default_factory=Event, init=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
 
@@ -43,12 +47,15 @@ class Loop:
             record=self.tokens.directory_changed.notify,
             reply=self.replies.take,
             event=self.events.take,
+            watch=self.watchers.hear,
+            told=self.log.take,
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.slots.close)
             stack.enter_context(self.followers.telling(hearers))
             running = asyncio.create_task(self.hub.run())
             running.add_done_callback(self._ended)
+            await stack.enter_async_context(self.watchers.running())
             yield
             running.cancel()
 
@@ -57,6 +64,7 @@ class Loop:
         self.hub.close()
         self.replies.close()
         self.events.close()
+        self.log.close()
 
     def check_redis(self) -> str | None:
         """Called in a thread: the client lives on the loop."""

@@ -1,5 +1,7 @@
 """Builds status: Kafka, Redis, the use cases, and the application over them."""
 
+from contextlib import ExitStack
+
 from fastapi import FastAPI
 
 from waybill_shared.access.authentication import keys_in_force
@@ -8,34 +10,43 @@ from waybill_shared.access.redis import require_redis
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.slots import Keys
+from waybill_shared.contract.status_events import source_of
 from waybill_shared.contract.tokens import load_key_ring
+from waybill_shared.contract.watches import WatchBook
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.news import News
 from waybill_shared.kafka.replies import Replies
+from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_status.adapters.dead_letters_http import dead_letters_router
 from waybill_status.adapters.dead_topics import KafkaDeadTopics
 from waybill_status.adapters.feldera_http import feldera_router, feldera_tokens_router
 from waybill_status.adapters.followers import Followers
-from waybill_status.adapters.http import operations_router, tokens_router
+from waybill_status.adapters.http import operations_router, shown_outcome, tokens_router
 from waybill_status.adapters.input_ends import KafkaInputEnds
+from waybill_status.adapters.past_events import KafkaPastEvents
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
 from waybill_status.adapters.redis import RedisSlots
+from waybill_status.adapters.watch_voices import KafkaWatchVoices
+from waybill_status.adapters.watches_http import event_log_router, watches_router
 from waybill_status.app.dead_letters import DeadLetterReader
+from waybill_status.app.event_log import EventLog
 from waybill_status.app.events import KEPT_MS, Events
 from waybill_status.app.hub import Hub
 from waybill_status.app.pipelines import Pipelines
 from waybill_status.app.progress import ProgressReader
 from waybill_status.app.replays import KnownReplays
 from waybill_status.app.tokens import Tokens
+from waybill_status.app.watch_judge import WatchJudge
+from waybill_status.app.watchers import Watchers
 from waybill_status.loop import Loop
 from waybill_status.settings import Settings
 
 
-def build(settings: Settings) -> tuple[FastAPI, Loop]:
-    """The application, and what turns while it is served."""
+def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
+    """The application, and what turns while it is served. `stack` ends what is started here."""
     ring = load_key_ring(settings.token_keys_file)
     keys = keys_in_force(settings.api_keys_file)
     kafka, prefix, clock = settings.kafka_cluster(), settings.topic_prefix, SystemClock()
@@ -47,14 +58,41 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
     hub = Hub(slots, waiters_max=waiters_max, replays=replays)
     events, directory = Events(streams_max=waiters_max), PipelineDirectory()
     since_ms = clock.now_ms() - KEPT_MS
-    connectors = KnownConnectors()
+    connectors, book = KnownConnectors(), WatchBook()
     followers = Followers(
-        kafka, prefix, directory, replays, connectors=connectors, events_since_ms=since_ms
+        kafka,
+        prefix,
+        directory,
+        replays,
+        connectors=connectors,
+        watches=book,
+        events_since_ms=since_ms,
     )
     news = News(followers.pipelines)
     tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock, replays=replays)
+    watched = News(followers.watches)
+    log = EventLog(
+        KafkaPastEvents(kafka, settings.topic("status")),
+        begins=lambda: followers.told.begins,
+        streams_max=waiters_max,
+    )
     loop = Loop(
-        slots=slots, followers=followers, hub=hub, tokens=tokens, replies=replies, events=events
+        slots=slots,
+        followers=followers,
+        hub=hub,
+        tokens=tokens,
+        replies=replies,
+        events=events,
+        watchers=Watchers(
+            WatchJudge(tokens, hub, clock, source=source_of(prefix), show=shown_outcome),
+            book,
+            watched,
+            voices=KafkaWatchVoices(kafka, prefix),
+            shares=stack.enter_context(
+                GroupShares(admin, settings.topic("watches"), f"{prefix}.status")
+            ),
+        ),
+        log=log,
     )
     pipelines = Pipelines(directory, news, slots, connectors)
     progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots)
@@ -64,6 +102,8 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
         events_router(pipelines, events, caught_up=followers.lifecycle.caught_up.is_set),
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
         operations_router(replies),
+        watches_router(book, watched),
+        event_log_router(log, News(followers.told)),
         feldera_router(pipelines, progress),
         feldera_tokens_router(pipelines, tokens, held_s=settings.status_feldera_hold_s),
     ]
@@ -72,6 +112,7 @@ def build(settings: Settings) -> tuple[FastAPI, Loop]:
         "replies": followers.replies.check,
         "replays": followers.replays.check,
         "connectors": followers.connectors.check,
+        "watches": followers.watches.check,
         "redis": loop.check_redis,
     }
     app = create_app(

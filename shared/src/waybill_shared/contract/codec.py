@@ -7,7 +7,7 @@ refuses what was written by another schema instead of guessing.
 import io
 import json
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import fastavro
 from pydantic import TypeAdapter, ValidationError
@@ -28,6 +28,8 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.schemas import SCHEMAS
+from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.contract.watches import Watch
 
 MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
@@ -45,7 +47,11 @@ TOPIC_OF: dict[type, str] = {
     RequestClaim: "requests",
     RequestAnswer: "answers",
     ConnectorProgress: "connectors",
+    Watch: "watches",
+    StatusEvent: "status",
 }
+AS_JSON: Final = frozenset({StatusEvent})
+"""Which strangers read."""
 
 M = TypeVar("M", bound=Message)
 _adapters: dict[type, TypeAdapter[Message]] = {
@@ -54,6 +60,8 @@ _adapters: dict[type, TypeAdapter[Message]] = {
 
 
 def schema_path(topic: str) -> str:
+    if topic in {TOPIC_OF[kind] for kind in AS_JSON}:
+        return f"events/{topic}.v1.schema.json"
     return f"avro/{topic}.v1.avsc"
 
 
@@ -72,6 +80,8 @@ def _parse(topic: str) -> tuple[Any, bytes]:
 
 
 def encode(message: Message) -> bytes:
+    if type(message) in AS_JSON:
+        return to_json(message).encode()
     schema, header = _parse(TOPIC_OF[type(message)])
     out = io.BytesIO()
     out.write(header)
@@ -81,6 +91,8 @@ def encode(message: Message) -> bytes:
 
 def decode(message_type: type[M], raw: bytes) -> M:
     """The message in `raw`; InvalidMessage if it is not one of this type and schema version."""
+    if message_type in AS_JSON:
+        return _from_text(message_type, raw)
     schema, header = _parse(TOPIC_OF[message_type])
     if raw[:HEADER_BYTES] != header:
         raise InvalidMessage(
@@ -96,6 +108,13 @@ def decode(message_type: type[M], raw: bytes) -> M:
     if behind := len(raw) - HEADER_BYTES - body.tell():
         raise InvalidMessage(f"a damaged {message_type.__name__}: {behind} byte(s) behind it")
     return message
+
+
+def _from_text(message_type: type[M], raw: bytes) -> M:
+    try:
+        return cast(M, _adapters[message_type].validate_json(raw))
+    except ValidationError as error:
+        raise InvalidMessage(f"a damaged {message_type.__name__}: {error}") from error
 
 
 def to_json(message: Message) -> str:

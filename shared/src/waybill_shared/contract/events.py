@@ -12,7 +12,9 @@ from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
+from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_shared.contract.watches import Watch
 from waybill_shared.contract.words import Action, OperationState
 
 FieldMap = dict[str, str]
@@ -341,6 +343,8 @@ Message = (
     | RequestClaim
     | RequestAnswer
     | ConnectorProgress
+    | Watch
+    | StatusEvent
 )
 
 

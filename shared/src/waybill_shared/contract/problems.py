@@ -78,6 +78,8 @@ class Slug(StrEnum):
         "the pipeline has no dead letter with this id")
     INPUT_NOT_FOUND = ("input_not_found", 404, Acts.CALLER,
         "the pipeline has no input of this name that accepts records; `known` are those it has")
+    WATCH_NOT_FOUND = ("watch_not_found", 404, Acts.CALLER,
+        "there is no watch with this id")
     NOT_FOUND = ("not_found", 404, Acts.CALLER,
         "nothing is served at this path")
     OPERATION_NOT_FOUND = ("operation_not_found", 404, Acts.CALLER,
@@ -150,6 +152,8 @@ class Slug(StrEnum):
         "no record fits the schema of this input, or with `atomic` not all; `rejected` says why")
     TOO_MANY_CHECKS = ("too_many_checks", 429, Acts.MOMENTS,
         "too many manifests are waiting for their check: send this one again")
+    TOO_MANY_WATCHES = ("too_many_watches", 429, Acts.LATER,
+        "the API key has `watches_max` open watches: wait until some are told, or delete some")
     TOO_MANY_WAITERS = ("too_many_waiters", 429, Acts.LATER,
         "too many requests are waiting: ask without `wait`")
     INTERNAL = ("internal", 500, Acts.US,

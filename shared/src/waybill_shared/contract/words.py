@@ -223,6 +223,39 @@ class ConnectorState(Word):
     FAILED = "failed", "the last attempt failed, `error` says why; it is tried again by itself"
 
 
+class WatchState(Word):
+    """How far a watch is.
+
+    `state` of a watch.
+    """
+
+    OPEN = "open", "its token is not final yet"
+    TOLD = "told", "the event was written to `waybill.status`"
+    CLOSED = "closed", "it was deleted, and nothing is told"
+
+
+class WatchEnd(Word):
+    """What a watch was told.
+
+    `ended_as` of an event `waybill.token.final`, and of a watch.
+    """
+
+    COMPLETE = "complete", "the outcome of the token, which is final"
+    DEAD_LETTERED = "dead_lettered", "the outcome of the token, which is final"
+    LOST = "lost", "the outcome of the token, which is final"
+    EXPIRED = "expired", "the token was not final in the 30 days of its life, and says no more"
+    UNREADABLE = "unreadable", "no key opens the token any more, or its pipeline is not known"
+
+
+class EventType(Word):
+    """Types of events in `waybill.status`.
+
+    `type` of an event.
+    """
+
+    TOKEN_FINAL = "waybill.token.final", "the token of a watch is final; `subject` is the watch"
+
+
 class Guarantee(Word):
     """How often a row is in a sink.
 

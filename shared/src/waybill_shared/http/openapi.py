@@ -66,6 +66,7 @@ MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.BODY_TOO_LARGE: {"bytes_max": 100_000_000},
     Slug.TOO_MANY_RECORDS: {"records_max": 1_000_000},
     Slug.TOO_MANY_TOKENS: {"tokens_max": 1_000},
+    Slug.TOO_MANY_WATCHES: {"watches_max": 100_000},
     Slug.TOO_MANY_DEAD_LETTERS: {"letters_max": 1_000, "bytes_max": 32_000_000},
     Slug.RECORDS_LOST: {"lost": []},
     Slug.RECORDS_DEAD_LETTERED: {"dead": []},

@@ -56,6 +56,8 @@ class TopicFollower(Generic[M]):
         self._topic = topic
         self._type = message_type
         self._accept = accept
+        self.begins: Mapping[int, int] = {}
+        """Where the first reading began, by partition; of use with `since_ms`."""
         self._reached: dict[int, int] = {}
         self._left: dict[int, int] = {}  # until it has caught up: the ends that are not reached
         self._behind = False
@@ -179,7 +181,9 @@ class TopicFollower(Generic[M]):
         except KafkaException as error:
             raise Retryable(f"topic {self._topic}: {error.args[0].str()}") from error
         # Where nothing was written since, the end as it was before the question.
-        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
+        begins = {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
+        self.begins = self.begins or begins
+        return begins
 
     def _take(self, raw: bytes | None, place: tuple[int, int]) -> None:
         if raw is None:

@@ -27,7 +27,8 @@ class GroupShares:
         self._topic = topic
         self._group = group
         self._mine: frozenset[int] = frozenset()
-        self._partitions = 0
+        self._partitions = 1
+        self._epoch = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"shares of {topic}", daemon=True)
 
@@ -43,10 +44,17 @@ class GroupShares:
     def mine(self) -> frozenset[int]:
         return self._mine
 
+    @property
+    def epoch(self) -> int:
+        """Another one whenever they were given or taken away."""
+        return self._epoch
+
+    def partition_of(self, key: str) -> int:
+        return partition_of(key, self._partitions)
+
     def has(self, key: str) -> bool:
         """Whether this process is to care for what has that key in the topic."""
-        mine, partitions = self._mine, self._partitions
-        return bool(mine) and partition_of(key, partitions) in mine
+        return self.partition_of(key) in self._mine
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -57,7 +65,11 @@ class GroupShares:
                 logger.warning("no share of the work for now", extra=told)
                 self._stop.wait(RETRY_S)
             finally:
-                self._mine = frozenset()
+                self._give(frozenset())
+
+    def _give(self, partitions: frozenset[int]) -> None:
+        self._mine = partitions
+        self._epoch += 1
 
     def _take_part(self) -> None:
         identity = self._admin.identify([self._topic]).get(self._topic)
@@ -70,12 +82,12 @@ class GroupShares:
         def assigned(at: Consumer, given: list[TopicPartition]) -> None:
             at.assign(given)
             at.pause(given)
-            self._mine = frozenset(each.partition for each in given)
+            self._give(frozenset(each.partition for each in given))
             membership.joined()
 
         def revoked(at: Consumer, taken: list[TopicPartition]) -> None:
             at.unassign()
-            self._mine = frozenset()
+            self._give(frozenset())
             membership.left()
 
         consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)

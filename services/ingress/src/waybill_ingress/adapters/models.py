@@ -1,5 +1,6 @@
 """What comes in and goes out over HTTP, as types: they check requests and document answers."""
 
+import json
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -8,6 +9,7 @@ from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.letters import LETTERS_MAX
 from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.manifest.fields import Name
+from waybill_shared.contract.tokens import CHARACTERS_MAX
 from waybill_shared.contract.words import Action
 from waybill_shared.http.operations import PlacedError
 
@@ -15,6 +17,7 @@ PARTITIONS_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 2
 POSITIONS_MAX = 10_000
 CLUSTER_ID_CHARACTERS_MAX = 100
+LABELS_BYTES_MAX = 1_000
 
 Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
 TOKEN = "wb1.AQ2l8Q3b0yJx"
@@ -104,6 +107,26 @@ class PositionBody(_Request):
             start=start,
             end=start + 1 if self.end is None else self.end,
         )
+
+
+class WatchRequest(_Request):
+    """A token, which may be a merged one of 10,000."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"token": TOKEN, "labels": {"batch": "2026-11-26"}}]}
+    )
+
+    token: str = Field(min_length=1, max_length=CHARACTERS_MAX)
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="told with the event; 1,000 bytes at most, as JSON"
+    )
+
+    @model_validator(mode="after")
+    def _has_short_labels(self) -> Self:
+        size = len(json.dumps(self.labels, ensure_ascii=False).encode())
+        if size > LABELS_BYTES_MAX:
+            raise ValueError(f"labels have {size} bytes, and {LABELS_BYTES_MAX} is the most")
+        return self
 
 
 class TokenRequest(_Request):

@@ -191,6 +191,11 @@ EVENTS: Final[JsonObject] = {
         }
     ]
 }
+STATUS_EVENTS: Final = """\
+event: waybill.token.final
+id: 3-1042
+data: {"specversion": "1.0", "id": "8f14e45fceea167a5a36dedd4bea2543.final", …}
+"""
 _LETTER: Final[JsonObject] = {
     "id": "orders.in.dlq:0:3:41",
     "topic": "orders.in.dlq",

@@ -124,7 +124,7 @@ def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, held_s: float
         be complete is an error: 422 or 410."""
         if len(token) > CHARACTERS_MAX:
             raise Refusal(Slug.TOKEN_TOO_LONG, "longer than any token")
-        opened = tokens.open(caller(request), token)
+        opened = tokens.open(caller(request).tenant, token)
         await _check_owner(request, pipelines, pipeline, opened)
         wait_s = wait if wait is not None else held_s * _is_sdk(request)
         outcome = await _outcome(request, tokens, opened, wait_s)

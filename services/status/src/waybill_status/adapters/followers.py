@@ -10,6 +10,8 @@ from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.contract.watches import Watch, WatchBook
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.replies import follow_replies
@@ -23,6 +25,23 @@ class Hearers:
     record: Callable[[], None]
     reply: Callable[[Reply], None]
     event: Callable[[LifecycleEvent], None]
+    watch: Callable[[Watch], None]
+    told: Callable[[StatusEvent, tuple[int, int]], None]
+
+
+class ToldFollower(TopicFollower[StatusEvent]):
+    def __init__(
+        self,
+        kafka: Kafka,
+        topic: str,
+        note: Callable[[StatusEvent, tuple[int, int]], None],
+        since_ms: int,
+    ) -> None:
+        super().__init__(kafka, topic, StatusEvent, lambda _: None, since_ms=since_ms)
+        self._note = note
+
+    def accept(self, message: StatusEvent, place: tuple[int, int]) -> None:
+        self._note(message, place)
 
 
 class Followers:
@@ -37,9 +56,11 @@ class Followers:
         replays: KnownReplays,
         *,
         connectors: KnownConnectors,
+        watches: WatchBook,
         events_since_ms: int,
     ) -> None:
         self._directory = directory
+        self._book = watches
         self._loop: asyncio.AbstractEventLoop | None = None
         self._hearers: Hearers | None = None
         self.pipelines = TopicFollower(
@@ -57,6 +78,8 @@ class Followers:
         self.connectors = TopicFollower(
             kafka, f"{prefix}.connectors", ConnectorProgress, connectors.accept
         )
+        self.watches = TopicFollower(kafka, f"{prefix}.watches", Watch, self._accept_watch)
+        self.told = ToldFollower(kafka, f"{prefix}.status", self._accept_told, events_since_ms)
 
     @contextmanager
     def telling(self, hearers: Hearers) -> Iterator[None]:
@@ -68,12 +91,23 @@ class Followers:
             stack.enter_context(self.lifecycle)
             stack.enter_context(self.replays)
             stack.enter_context(self.connectors)
+            stack.enter_context(self.watches)
+            stack.enter_context(self.told)
             yield
 
     def _accept_record(self, record: PipelineRecord) -> None:
         self._directory.accept(record)
         assert self._loop is not None and self._hearers is not None
         self._loop.call_soon_threadsafe(self._hearers.record)
+
+    def _accept_watch(self, watch: Watch) -> None:
+        self._book.accept(watch)
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.watch, watch)
+
+    def _accept_told(self, event: StatusEvent, place: tuple[int, int]) -> None:
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.told, event, place)
 
     def _accept_event(self, event: LifecycleEvent) -> None:
         assert self._loop is not None and self._hearers is not None

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
@@ -92,7 +92,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         if len(token) > PATH_TOKEN_CHARACTERS_MAX:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
-        opened = tokens.open(caller(request), token)
+        opened = tokens.open(caller(request).tenant, token)
         if EVENT_STREAM in request.headers.get("accept", ""):
             told = request.headers.get("last-event-id", "")
             return await _stream(tokens.follow(opened), told)
@@ -160,6 +160,12 @@ def operations_router(replies: Replies) -> APIRouter:
     return router
 
 
+def shown_outcome(outcome: Outcome) -> dict[str, JsonValue]:
+    """As an answer has it."""
+    shown: dict[str, JsonValue] = OUTCOME.dump_python(outcome, mode="json")
+    return shown
+
+
 def _outcome(outcome: Outcome) -> Response:
     count_outcome(outcome)
     if outcome.outcome != OutcomeKind.UNKNOWN:
@@ -218,7 +224,7 @@ async def _read_tokens(request: Request, bytes_max: int) -> list[str]:
 
 def _open(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
     try:
-        return tokens.open(asking, text)
+        return tokens.open(asking.tenant, text)
     except Refusal as refusal:
         return refusal
 

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_shared.contract.moments import Moment
+from waybill_shared.contract.watches import WatchDetail
 from waybill_shared.http.operations import ACTOR
 from waybill_status.adapters.examples import EVENTS, PIPELINES
 from waybill_status.core.buried import BuriedLetter
@@ -40,6 +41,19 @@ class PipelinesAnswer(BaseModel):
 class DeadLettersAnswer(BaseModel):
     items: list[BuriedLetter] = Field(description="newest first")
     next_cursor: str | None = None
+
+
+class WatchesAnswer(BaseModel):
+    items: list[WatchDetail] = Field(description="newest first")
+    next_cursor: str | None = None
+
+
+class EventQuery(BaseModel):
+    type: list[str] = Field(default=[], description="one of these types")
+    pipeline: str | None = None
+    stage: str | None = None
+    watch: str | None = None
+    label: list[str] = Field(default=[], description="NAME=VALUE of a watch, all of these")
 
 
 class EventAnswer(_Answer):

@@ -5,7 +5,7 @@ anew once, and whoever waits for it is woken if the answer is another one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -59,6 +59,19 @@ class Hub:
         finally:
             self._count(-1)
             self._leave(question)
+
+    def attend(
+        self, whose: str, token: Token, claims: Sequence[Claim], tell: Callable[[], None]
+    ) -> SharedQuestion:
+        """Like `watch`, of nobody who waits: `tell` is called when the answer is final, or cannot
+        be had. Ends with `dismiss`."""
+        question = self._join(token, claims)
+        question.listeners[whose] = tell
+        return question
+
+    def dismiss(self, whose: str, question: SharedQuestion) -> None:
+        question.listeners.pop(whose, None)
+        self._leave(question)
 
     async def run(self) -> None:
         """Feed the questions until cancelled."""

@@ -1,13 +1,16 @@
 """What the use cases need of the world. `adapters` fulfil these; tests bring fakes."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.replays import Source
 from waybill_shared.contract.slots import DeadEntry, Progress
+from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.watches import Watch
 from waybill_status.core.dead import DeadRun, ReplayedAs
 from waybill_status.core.views import (
     PipelineKey,
@@ -90,3 +93,41 @@ class Sight(Protocol):
     def view(self, pipeline: PipelineKey) -> View: ...
 
     async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]: ...
+
+
+class Told(NamedTuple):
+    """What is written when a watch is told."""
+
+    event: StatusEvent
+    watch: Watch
+
+
+class WatchVoice(Protocol):
+    """Of whoever may tell of the watches of one partition now. Each call raises Retryable, and
+    PartitionLost when another one may."""
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        """All of it or nothing. After Retryable nobody knows."""
+        ...
+
+    async def settle(self) -> None:
+        """Then it is known, to who reads on."""
+        ...
+
+
+class WatchVoices(Protocol):
+    def voice(self, partition: int) -> AbstractAsyncContextManager[WatchVoice]:
+        """Shut out who has one."""
+        ...
+
+
+class WatchShares(Protocol):
+    @property
+    def mine(self) -> frozenset[int]: ...
+
+    @property
+    def epoch(self) -> int:
+        """Another one whenever they were given anew."""
+        ...
+
+    def partition_of(self, key: str) -> int: ...

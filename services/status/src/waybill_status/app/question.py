@@ -1,7 +1,7 @@
 """One token that is awaited: judged and described once for all who wait to be told of it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from waybill_shared.contract.slots import Progress
@@ -45,6 +45,8 @@ class SharedQuestion:
         self.token = token
         self.feeds = {feed.pipeline: feed for feed in feeds}
         self.waiters = 0
+        self.listeners: dict[str, Callable[[], None]] = {}
+        """By whose they are: called once, when nothing will change the answer any more."""
         self.change: Change | None = None
         self.undescribed = False
         """Judged, but what batches brought it, or what of it died, could not be read: to be asked
@@ -108,8 +110,16 @@ class SharedQuestion:
         if self.change is None or self.change.outcome != outcome:
             self.change = Change(outcome=outcome, version=version)
             self.told.notify()
+            self._tell_listeners()
 
     def _answered(self, answering: asyncio.Task[None]) -> None:
         if not answering.cancelled() and (fault := answering.exception()) is not None:
             self._fault = fault
             self.told.notify()
+            self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
+        if self.settled:
+            listeners, self.listeners = self.listeners, {}
+            for tell in listeners.values():
+                tell()

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
-from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.slots import Progress
@@ -53,8 +52,8 @@ class Tokens:
         self._clock = clock
         self._replays = replays or KnownReplays()
 
-    def open(self, caller: Caller, text: str) -> Token:
-        return open_token(text, self._ring, tenant=caller.tenant, now_ms=self._clock.now_ms())
+    def open(self, tenant: str, text: str) -> Token:
+        return open_token(text, self._ring, tenant=tenant, now_ms=self._clock.now_ms())
 
     async def now(self, tokens: Sequence[Token]) -> list[Outcome | TokenRefused]:
         """The outcome of each, from one reading of each pipeline."""
@@ -106,6 +105,11 @@ class Tokens:
                 change = newer or change
                 yield newer
 
+    async def claims(self, token: Token) -> list[Claim] | TokenRefused | None:
+        """What of it is in which pipelines; None while not all of these are known here."""
+        (claims,) = await self._claims_of([token])
+        return claims
+
     async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":
         try:
             readings = await self._store.read(pipelines)
@@ -143,7 +147,7 @@ class Tokens:
 
     async def _claims_in_time(self, token: Token, deadline: float) -> list[Claim] | None:
         while True:
-            (claims,) = await self._claims_of([token])
+            claims = await self.claims(token)
             if isinstance(claims, TokenRefused):
                 raise claims
             left_s = deadline - _now_s()

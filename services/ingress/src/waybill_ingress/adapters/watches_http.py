@@ -1,0 +1,79 @@
+"""The routes that begin and end watches: HTTP in, a message in `waybill.watches` out."""
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import TypeAdapter
+
+from waybill_ingress.adapters.models import WatchRequest
+from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, RepeatsHttp
+from waybill_ingress.app.ports import Log
+from waybill_ingress.app.watches import Watches
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.tokens import CHARACTERS_MAX
+from waybill_shared.contract.watches import WatchDetail, watch_detail
+from waybill_shared.http.app import caller, read_body
+from waybill_shared.http.bodies import body_of
+from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
+from waybill_shared.http.plain_routes import PlainRoute
+
+BODY_BYTES_MAX: Final = 2 * CHARACTERS_MAX
+DETAIL: Final = TypeAdapter(WatchDetail)
+OF_WATCHES: Final[dict[str, Any]] = {"parameters": [KEY]}
+BEGUN: Final[Responses] = {
+    201: {"model": WatchDetail, "description": "it will be told; Location is where to look at it"},
+    **refusals(
+        *OF_BODIES,
+        *OF_KEYS,
+        Slug.INVALID,
+        Slug.TOKEN_NOT_FOUND,
+        Slug.TOKEN_EXPIRED,
+        Slug.TOO_MANY_WATCHES,
+        Slug.NOT_AVAILABLE_NOW,
+    ),
+}
+ENDED: Final = refusals(*OF_KEYS, Slug.WATCH_NOT_FOUND, Slug.NOT_AVAILABLE_NOW)
+
+
+def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
+    router = APIRouter(prefix="/v1/watches", tags=["watches"], route_class=PlainRoute)
+
+    @router.post(
+        "",
+        status_code=201,
+        summary="Be told in `waybill.status`, and by `GET /v1/events`, when a token is final",
+        response_model=WatchDetail,
+        responses=BEGUN,
+        openapi_extra={**OF_WATCHES, **body_as(WatchRequest)},
+    )
+    async def post_watch(request: Request) -> Response:
+        """It is told once, also if the token is final already, and when it expires."""
+        raw = await read_body(request, bytes_max=BODY_BYTES_MAX)
+        wanted = body_of(WatchRequest, raw)
+
+        async def begin(log: Log | None) -> Response:
+            watch = await watches.begin(caller(request), wanted.token, wanted.labels, log)
+            headers = {"Location": f"/v1/watches/{watch.id}"}
+            told = DETAIL.dump_python(watch_detail(watch), mode="json")
+            return JSONResponse(told, status_code=201, headers=headers)
+
+        return await repeats.once(request, raw, begin)
+
+    @router.delete(
+        "/{watch}",
+        status_code=204,
+        summary="End a watch: it is not told, or not shown any more",
+        responses=ENDED,
+        openapi_extra=OF_WATCHES,
+    )
+    async def delete_watch(request: Request, watch: str) -> Response:
+        """What was told already stays told."""
+
+        async def end(log: Log | None) -> Response:
+            await watches.end(caller(request), watch, log)
+            return Response(status_code=204)
+
+        return await repeats.once(request, b"", end)
+
+    return router

@@ -1,0 +1,129 @@
+"""Routes of status about watches, and about what all are told."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.watches import WatchBook, WatchDetail, watch_detail
+from waybill_shared.http.app import caller
+from waybill_shared.http.openapi import refusals
+from waybill_status.adapters.examples import STATUS_EVENTS
+from waybill_status.adapters.models import EventQuery, WatchesAnswer
+from waybill_status.adapters.streams import EVENT_STREAM, EventStream
+from waybill_status.app.event_log import EventFilter, EventLog, SentEvent
+from waybill_status.app.ports import News
+
+CUT: Final = "waybill.cut"
+"""The last event of a stream whose reader is too slow: its id says where to go on."""
+LIMIT_MAX: Final = 1_000
+
+
+def watches_router(book: WatchBook, news: News) -> APIRouter:
+    router = APIRouter(prefix="/v1/watches", tags=["watches"])
+
+    @router.get(
+        "",
+        summary="Who wants to be told of tokens, the newest first",
+        responses=refusals(Slug.INVALID, Slug.NOT_AVAILABLE_NOW),
+    )
+    async def get_watches(
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = 100,
+        cursor: Annotated[str, Query(description="`next_cursor` of the page before")] = "",
+    ) -> WatchesAnswer:
+        """Those that were told are shown for a month."""
+        await _catch_up(news)
+        found = book.of(caller(request).tenant)
+        ids = [watch.id for watch in found]
+        begin = ids.index(cursor) + 1 if cursor in ids else 0
+        page = found[begin : begin + limit]
+        more = len(found) > begin + limit
+        items = [watch_detail(watch) for watch in page]
+        return WatchesAnswer(items=items, next_cursor=page[-1].id if more else None)
+
+    @router.get(
+        "/{watch}",
+        summary="One watch: whether it was told, and as what",
+        responses=refusals(Slug.WATCH_NOT_FOUND, Slug.NOT_AVAILABLE_NOW),
+    )
+    async def get_watch(request: Request, watch: str) -> WatchDetail:
+        """The event has the outcome; it is in `waybill.status` for a week."""
+        await _catch_up(news)
+        found = book.get(caller(request).tenant, watch)
+        if found is None:
+            raise Refusal(Slug.WATCH_NOT_FOUND, f"{watch!r:.100} is the id of no watch")
+        return watch_detail(found)
+
+    return router
+
+
+def event_log_router(events: EventLog, news: News) -> APIRouter:
+    router = APIRouter(prefix="/v1/events", tags=["watches"])
+
+    @router.get(
+        "",
+        summary="Follow what is told in `waybill.status`, as a stream of events",
+        response_class=StreamingResponse,
+        responses={
+            200: {
+                "description": "CloudEvents, each as an event whose name is its type",
+                "content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": STATUS_EVENTS}},
+            },
+            **refusals(Slug.INVALID, Slug.TOO_MANY_WAITERS, Slug.NOT_AVAILABLE_NOW),
+        },
+    )
+    async def get_status_events(
+        request: Request, wanted: Annotated[EventQuery, Query()]
+    ) -> Response:
+        """From now on, or from behind the event that `Last-Event-ID` names: on any `status`, after
+        any restart, for a week. Each is a CloudEvent. A reader that is too slow is cut off: its
+        last event is `waybill.cut`, whose id says where to go on. The stream does not end by
+        itself."""
+        await _catch_up(news)
+        told = events.follow(
+            _filter(caller(request).tenant, wanted), request.headers.get("last-event-id")
+        )
+        return EventStream(_lines(told))
+
+    return router
+
+
+async def _catch_up(news: News) -> None:
+    if not await news.catch_up():
+        raise Retryable("this status has not read all of it yet: try again")
+
+
+def _filter(tenant: str, wanted: EventQuery) -> EventFilter:
+    return EventFilter(
+        tenant=tenant,
+        types=frozenset(wanted.type),
+        pipeline=wanted.pipeline,
+        stage=wanted.stage,
+        watch=wanted.watch,
+        labels=dict(map(_label, wanted.label)),
+    )
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        error = {"message": f"{text!r:.100} is no NAME=VALUE", "path": "query.label"}
+        raise Refusal(Slug.INVALID, ": ".join((error["path"], error["message"])), errors=[error])
+    return name, value
+
+
+async def _lines(told: AsyncIterator[SentEvent | None]) -> AsyncGenerator[bytes, None]:
+    async for each in told:
+        if each is None:
+            yield KEEPALIVE_COMMENT
+        elif each.event is None:
+            yield format_sse_event(event=CUT, data_str="{}", id=each.id)
+        else:
+            text = codec.to_json(each.event)
+            yield format_sse_event(event=each.event.type, data_str=text, id=each.id)

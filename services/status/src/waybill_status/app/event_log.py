@@ -1,0 +1,190 @@
+"""Lets requests follow the events of `waybill.status`. Promise: whoever goes on behind the id of an
+event misses none that came after it, on any status and after any restart.
+
+The id says up to where each partition was read when the event was sent, so any process goes on from
+there: from what it remembers, and what is older it reads again.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.process.signal import Signal
+
+KEPT_MS: Final = 24 * 3_600_000
+EVENTS_MAX: Final = 20_000  # that are remembered
+PAST_MAX: Final = 1_000  # that are read again at a time
+SILENCE_S: Final = 15.0  # then a comment says that the connection lives
+Ends = Mapping[int, int]
+"""By partition: the offset behind what was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """None: of any. `labels`: those of a watch that must be there."""
+
+    tenant: str
+    types: frozenset[str] = frozenset()
+    pipeline: str | None = None
+    stage: str | None = None
+    watch: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def takes(self, event: StatusEvent) -> bool:
+        named = (
+            (self.pipeline, event.pipeline),
+            (self.stage, event.stage),
+            (self.watch, event.data.get("watch")),
+        )
+        labels = event.data.get("labels")
+        has = labels if isinstance(labels, dict) else {}
+        return (
+            event.tenant == self.tenant
+            and (not self.types or event.type in self.types)
+            and all(wanted is None or wanted == of for wanted, of in named)
+            and all(has.get(name) == value for name, value in self.labels.items())
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedEvent:
+    event: StatusEvent
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentEvent:
+    """`id`: where to go on behind it. Without an event the reader was too slow, and is cut off."""
+
+    id: str
+    event: StatusEvent | None
+
+
+class PastEvents(Protocol):
+    async def read(self, begin: Ends, end: Ends, most: int) -> list[PlacedEvent]:
+        """What stands there still, the first of it in the order of each partition. Raises
+        Retryable."""
+        ...
+
+
+def write_ends(ends: Ends) -> str:
+    return ".".join(f"{partition}-{end}" for partition, end in sorted(ends.items()) if end)
+
+
+def read_ends(text: str) -> dict[int, int]:
+    """Of an id; Refusal if it is none."""
+    found: dict[int, int] = {}
+    try:
+        for part in text.split(".") if text else ():
+            partition, _, end = part.partition("-")
+            found[_number(partition)] = _number(end)
+    except ValueError:
+        detail = f"{text!r:.100} is the id of no event: Last-Event-ID is that of the last one seen"
+        error = {"message": detail, "path": "header.last-event-id"}
+        raise Refusal(Slug.INVALID, detail, errors=[error]) from None
+    return found
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise ValueError(text)
+    return int(text)
+
+
+class EventLog:
+    """Lives on the loop. `begins`: where the reading of the topic began here, by partition."""
+
+    def __init__(self, past: PastEvents, *, begins: Callable[[], Ends], streams_max: int) -> None:
+        self._past = past
+        self._begins = begins
+        self._streams_max = streams_max
+        self._streams = 0
+        self._events: deque[PlacedEvent] = deque()
+        self._first = 0  # how many were forgotten
+        self._floor: dict[int, int] = {}  # where something was forgotten
+        self._ends: dict[int, int] = {}
+        self._changed = Signal()
+        self._closing = False
+
+    def take(self, event: StatusEvent, place: tuple[int, int]) -> None:
+        partition, offset = place
+        if offset < self._ends.get(partition, 0):
+            return  # read again behind a fault
+        self._ends[partition] = offset + 1
+        self._events.append(PlacedEvent(event=event, partition=partition, offset=offset))
+        if len(self._events) > EVENTS_MAX:
+            gone = self._events.popleft()
+            self._floor[gone.partition] = gone.offset + 1
+            self._first += 1
+        self._changed.notify()
+
+    def follow(self, wanted: EventFilter, after: str | None) -> AsyncIterator[SentEvent | None]:
+        """All behind the event of that id, or from now on, and then each as it comes. None when
+        nothing has come for a while."""
+        begin = None if after is None else read_ends(after)
+        if self._streams >= self._streams_max:
+            detail = f"{self._streams} streams of events are open: try again"
+            raise Refusal(Slug.TOO_MANY_WAITERS, detail)
+        return self._follow(wanted, begin)
+
+    def close(self) -> None:
+        """Let every stream end."""
+        self._closing = True
+        self._changed.notify()
+
+    async def _follow(
+        self, wanted: EventFilter, begin: dict[int, int] | None
+    ) -> AsyncIterator[SentEvent | None]:
+        self._streams += 1
+        try:
+            seen = dict(self._ends) if begin is None else begin
+            async for older in self._read_again(wanted, seen):
+                yield older
+            at = self._first
+            while not self._closing:
+                while at >= self._first and (placed := self._at(at)) is not None:
+                    at += 1
+                    if (sent := _send(placed, wanted, seen)) is not None:
+                        yield sent
+                if at < self._first:
+                    yield SentEvent(id=write_ends(seen), event=None)
+                    return
+                if not self._closing and not await self._changed.wait(SILENCE_S):
+                    yield None
+        finally:
+            self._streams -= 1
+
+    def _at(self, index: int) -> PlacedEvent | None:
+        place = index - self._first
+        return self._events[place] if place < len(self._events) else None
+
+    async def _read_again(
+        self, wanted: EventFilter, seen: dict[int, int]
+    ) -> AsyncIterator[SentEvent]:
+        """What is remembered no more; `seen` moves."""
+        while older := {p: at for p, at in self._remembered().items() if seen.get(p, 0) < at}:
+            begin = {partition: seen.get(partition, 0) for partition in older}
+            found = await self._past.read(begin, older, PAST_MAX)
+            for placed in found:
+                if (sent := _send(placed, wanted, seen)) is not None:
+                    yield sent
+            if len(found) < PAST_MAX:
+                seen.update({p: max(seen.get(p, 0), at) for p, at in older.items()})
+
+    def _remembered(self) -> Ends:
+        """From where on, by partition."""
+        return {**self._begins(), **self._floor}
+
+
+def _send(placed: PlacedEvent, wanted: EventFilter, seen: dict[int, int]) -> SentEvent | None:
+    if placed.offset < seen.get(placed.partition, 0):
+        return None
+    seen[placed.partition] = placed.offset + 1
+    return (
+        SentEvent(id=write_ends(seen), event=placed.event) if wanted.takes(placed.event) else None
+    )

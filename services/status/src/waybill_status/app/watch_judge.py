@@ -1,0 +1,62 @@
+"""Judges the tokens of watches: what to wait for, and what is told."""
+
+from collections.abc import Callable
+
+from pydantic import JsonValue
+
+from waybill_shared.contract.errors import TokenExpired, TokenRefused
+from waybill_shared.contract.status_events import final_event
+from waybill_shared.contract.watches import Watch, told
+from waybill_shared.contract.words import WatchEnd
+from waybill_shared.process.clock import Clock
+from waybill_status.app.hub import Hub
+from waybill_status.app.ports import Told
+from waybill_status.app.question import SharedQuestion
+from waybill_status.app.tokens import Tokens
+from waybill_status.core.outcomes import Outcome
+
+
+class WatchJudge:
+    """`source`: of the events. `show`: an outcome as an answer has it."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        hub: Hub,
+        clock: Clock,
+        *,
+        source: str,
+        show: Callable[[Outcome], dict[str, JsonValue]],
+    ) -> None:
+        self._tokens = tokens
+        self._hub = hub
+        self._clock = clock
+        self._source = source
+        self._show = show
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    async def attend(
+        self, watch: Watch, tell: Callable[[], None]
+    ) -> SharedQuestion | WatchEnd | None:
+        """What to wait for until `tell` is called, or what is told at once; None: nobody knows the
+        pipeline yet. A question ends with `dismiss`."""
+        try:
+            token = self._tokens.open(watch.tenant, watch.token)
+            claims = await self._tokens.claims(token)
+        except TokenExpired:
+            return WatchEnd.EXPIRED
+        except TokenRefused:
+            return WatchEnd.UNREADABLE
+        if isinstance(claims, TokenRefused):
+            return WatchEnd.UNREADABLE
+        return None if claims is None else self._hub.attend(watch.id, token, claims, tell)
+
+    def dismiss(self, watch: Watch, question: SharedQuestion) -> None:
+        self._hub.dismiss(watch.id, question)
+
+    def told(self, watch: Watch, end: WatchEnd, outcome: Outcome | None) -> Told:
+        shown = None if outcome is None else self._show(outcome)
+        event = final_event(watch, end, shown, source=self._source, now_ms=self.now_ms())
+        return Told(event, told(watch, end, event.id, self.now_ms()))

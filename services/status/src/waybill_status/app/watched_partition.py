@@ -1,0 +1,166 @@
+"""The open watches of one partition: asked for, and told when their tokens are final."""
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.watches import Watch, WatchBook
+from waybill_shared.contract.words import WatchEnd
+from waybill_status.app.ports import News, Told, WatchVoice
+from waybill_status.app.question import SharedQuestion
+from waybill_status.app.watch_judge import WatchJudge
+
+logger = logging.getLogger(__name__)
+
+TICK_S: Final = 1.0  # between two looks at what has expired, and at what nobody knew
+RETRY_S: Final = 1.0
+TOGETHER_MAX: Final = 500  # watches that are told in one transaction
+AT_ONCE: Final = 200  # that are begun before others have their turn
+
+
+@dataclass(slots=True)
+class _Open:
+    watch: Watch
+    question: SharedQuestion | None = None
+    end: WatchEnd | None = None
+    since: int = 0
+
+
+class WatchedPartition:
+    """Lives on the loop."""
+
+    def __init__(self, judge: WatchJudge, book: WatchBook, news: News) -> None:
+        self._judge = judge
+        self._book = book
+        self._news = news
+        self._open: dict[str, _Open] = {}
+        self._fresh: list[str] = []
+        self._told: set[str] = set()
+        """Of which it is not heard yet that they were told."""
+        self._due: dict[str, _Open] = {}
+        self._expiring: list[tuple[int, str]] = []
+        self._changed = asyncio.Event()
+        self._begun = asyncio.Event()
+
+    def hear(self, watch: Watch) -> None:
+        if not watch.open:
+            self._told.discard(watch.id)
+            self._forget(watch.id)
+        elif watch.id not in self._open and watch.id not in self._told:
+            self._open[watch.id] = _Open(watch)
+            self._fresh.append(watch.id)
+            heapq.heappush(self._expiring, (watch.expires_at, watch.id))
+            self._begun.set()
+
+    def due_since(self) -> list[int]:
+        return [each.since for each in self._due.values()]
+
+    async def begin_all(self) -> None:
+        """Ask for each, and again for those of which nobody knows the pipeline yet."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await self._begun.wait()
+            self._begun.clear()
+            self._expire()
+            fresh, self._fresh = self._fresh, []
+            for number, each in enumerate(fresh):
+                if (found := self._open.get(each)) is not None and found.question is None:
+                    await self._begin(found)
+                if number % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    async def tell_all(self, voice: WatchVoice) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._due:
+                due = [*self._due.values()][:TOGETHER_MAX]
+                await self._tell(voice, due)
+
+    def end(self) -> None:
+        for each in [*self._open]:
+            self._forget(each)
+
+    async def _begin(self, found: _Open) -> None:
+        watch = found.watch
+        begun = await self._judge.attend(watch, lambda: self._final(watch.id))
+        if begun is None:
+            self._fresh.append(watch.id)
+        elif isinstance(begun, WatchEnd):
+            self._is_due(found, begun)
+        elif self._open.get(watch.id) is found:
+            found.question = begun
+        else:  # it was closed meanwhile
+            self._judge.dismiss(watch, begun)
+
+    def _final(self, id: str) -> None:
+        found = self._open.get(id)
+        if found is None:
+            return
+        question = found.question
+        change = None if question is None else question.change
+        if change is not None and change.outcome.final:
+            self._is_due(found, WatchEnd(change.outcome.outcome))
+        else:  # the question has failed
+            self._release(found)
+            self._fresh.append(id)
+
+    def _expire(self) -> None:
+        now_ms = self._judge.now_ms()
+        while self._expiring and self._expiring[0][0] < now_ms:
+            found = self._open.get(heapq.heappop(self._expiring)[1])
+            if found is not None and found.end is None:
+                self._is_due(found, WatchEnd.EXPIRED)
+
+    def _is_due(self, found: _Open, end: WatchEnd) -> None:
+        found.end, found.since = end, self._judge.now_ms()
+        self._due[found.watch.id] = found
+        self._changed.set()
+
+    async def _tell(self, voice: WatchVoice, due: Sequence[_Open]) -> None:
+        telling = [self._event(each) for each in due if self._book.is_open(each.watch.id)]
+        if telling:
+            try:
+                await voice.tell(telling)
+            except Retryable as error:
+                logger.warning("watches are not told now", extra={"reason": str(error)})
+                await self._find_out(voice)
+                return
+        self._told.update(each.watch.id for each in telling)
+        for found in due:
+            self._forget(found.watch.id)
+
+    async def _find_out(self, voice: WatchVoice) -> None:
+        """Whether what was told counts: then it is in the book, and is forgotten as it is heard."""
+        while True:
+            await asyncio.sleep(RETRY_S)
+            with suppress(Retryable):
+                await voice.settle()
+                if await self._news.catch_up():
+                    break
+        for each in [*self._due.values()]:
+            if not self._book.is_open(each.watch.id):
+                self._forget(each.watch.id)
+
+    def _event(self, found: _Open) -> Told:
+        assert found.end is not None
+        change = None if found.question is None else found.question.change
+        known = change is not None and change.outcome.final and found.end != WatchEnd.EXPIRED
+        outcome = change.outcome if change is not None and known else None
+        return self._judge.told(found.watch, found.end, outcome)
+
+    def _forget(self, id: str) -> None:
+        self._due.pop(id, None)
+        if (found := self._open.pop(id, None)) is not None:
+            self._release(found)
+
+    def _release(self, found: _Open) -> None:
+        if found.question is not None:
+            self._judge.dismiss(found.watch, found.question)
+            found.question = None

@@ -1,0 +1,116 @@
+"""Tells of tokens that are watched. Promise: each watch is told once, never before its token is
+final, whatever crashes and whoever takes over.
+
+The group of all statuses gives each its partitions of `waybill.watches`. Who takes one over shuts
+out who had it, and reads it to its end only then; an event and that its watch is told are one
+transaction. An open watch is a question of the hub, like a request that waits.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.watches import Watch, WatchBook
+from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_status.app.ports import News, WatchShares, WatchVoice, WatchVoices
+from waybill_status.app.watch_judge import WatchJudge
+from waybill_status.app.watched_partition import WatchedPartition
+
+logger = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.2  # between two looks at which partitions are ours
+RETRY_S: Final = 1.0
+
+
+class Watchers:
+    """Lives on the loop."""
+
+    def __init__(
+        self,
+        judge: WatchJudge,
+        book: WatchBook,
+        news: News,
+        *,
+        voices: WatchVoices,
+        shares: WatchShares,
+    ) -> None:
+        self._judge = judge
+        self._book = book
+        self._news = news
+        self._voices = voices
+        self._shares = shares
+        self._owned: dict[int, WatchedPartition] = {}
+
+    def hear(self, watch: Watch) -> None:
+        """It is in the book by now."""
+        owned = self._owned.get(self._shares.partition_of(watch.id))
+        if owned is not None:
+            owned.hear(watch)
+
+    def age_ms(self) -> int:
+        """Of the oldest that is final, and not told yet."""
+        since = [at for owned in self._owned.values() for at in owned.due_since()]
+        return self._judge.now_ms() - min(since) if since else 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        looking = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.wait([looking])
+
+    async def _run(self) -> None:
+        owners: list[asyncio.Task[None]] = []
+        epoch = -1
+        try:
+            while True:
+                if epoch != self._shares.epoch:
+                    await _end(owners)
+                    epoch = self._shares.epoch
+                    owners = [asyncio.create_task(self._own(p)) for p in self._shares.mine]
+                await asyncio.sleep(LOOK_S)
+        finally:
+            await _end(owners)
+
+    async def _own(self, partition: int) -> None:
+        """Until it is taken away."""
+        while True:
+            try:
+                async with self._voices.voice(partition) as voice:
+                    await self._care_for(partition, voice)
+            except PartitionLost as lost:
+                logger.warning("another status tells of watches", extra={"reason": str(lost)})
+                return
+            except Retryable as error:
+                logger.warning("watches are not told now", extra={"reason": str(error)})
+            except Exception:
+                logger.exception("telling of watches has failed")
+            await asyncio.sleep(RETRY_S)
+
+    async def _care_for(self, partition: int, voice: WatchVoice) -> None:
+        if not await self._news.catch_up():
+            raise Retryable("this status has not read all watches yet")
+        owned = self._owned[partition] = WatchedPartition(self._judge, self._book, self._news)
+        try:
+            for watch in self._book.all_open():
+                if self._shares.partition_of(watch.id) == partition:
+                    owned.hear(watch)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(owned.begin_all())
+                group.create_task(owned.tell_all(voice))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        finally:
+            del self._owned[partition]
+            owned.end()
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    for task in (ending := [*tasks]):
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)

@@ -1,0 +1,76 @@
+"""Events of `waybill.status`, which programs of others read: CloudEvents 1.0, structured JSON.
+
+The same event has the same id, however often it is written. A token stands in none of them: who has
+one may ask what became of it.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import JsonValue
+
+from waybill_shared.contract.dead_letters import Headers
+from waybill_shared.contract.moments import format_moment
+from waybill_shared.contract.watches import Watch
+from waybill_shared.contract.words import EventType, WatchEnd
+
+MEDIA_TYPE: Final = "application/cloudevents+json"
+HEADERS: Final[Headers] = (("content-type", MEDIA_TYPE.encode()),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusEvent:
+    """Attributes of CloudEvents; `tenant`, `pipeline` and `stage` are ours. `subject`: what it is
+    about, such as a watch."""
+
+    specversion: Literal["1.0"] = "1.0"
+    id: str
+    source: str
+    type: EventType
+    subject: str
+    time: str
+    datacontenttype: Literal["application/json"] = "application/json"
+    tenant: str
+    pipeline: str | None = None
+    stage: str | None = None
+    data: dict[str, JsonValue]
+
+
+def source_of(prefix: str) -> str:
+    """Of all events of one Waybill."""
+    return f"/waybill/{prefix}"
+
+
+def token_hash(token: str) -> str:
+    """By which who has the token knows the event of it."""
+    return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
+
+
+def final_event(
+    watch: Watch,
+    ended_as: WatchEnd,
+    outcome: dict[str, JsonValue] | None,
+    *,
+    source: str,
+    now_ms: int,
+) -> StatusEvent:
+    """A watch is told once, so its id is that of the event. `outcome`: as an answer has it; None if
+    there is none to be had."""
+    pipeline = None if outcome is None else outcome.get("pipeline")
+    return StatusEvent(
+        id=f"{watch.id}.final",
+        source=source,
+        type=EventType.TOKEN_FINAL,
+        subject=watch.id,
+        time=format_moment(now_ms),
+        tenant=watch.tenant,
+        pipeline=pipeline if isinstance(pipeline, str) else None,
+        data={
+            "watch": watch.id,
+            "token_hash": token_hash(watch.token),
+            "ended_as": str(ended_as),
+            "outcome": outcome,
+            "labels": {**watch.labels},
+        },
+    )

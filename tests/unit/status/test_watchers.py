@@ -1,0 +1,328 @@
+"""Watches are told once and never too early, whatever Kafka says and whoever takes over."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from unit.status.fakes import (
+    NOW,
+    RING,
+    FakeOwners,
+    FakeStore,
+    FixedClock,
+    record,
+    sealed,
+    slot,
+    span,
+    token,
+)
+from unit.status.test_tokens import DONE, SHORT
+from waybill_shared.access.authentication import DEFAULT_TENANT
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.status_events import StatusEvent, token_hash
+from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.watches import Watch, WatchBook, closed
+from waybill_shared.contract.words import EventType, WatchEnd, WatchState
+from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_status.adapters.http import shown_outcome
+from waybill_status.app import watched_partition, watchers
+from waybill_status.app.hub import Hub
+from waybill_status.app.ports import Told
+from waybill_status.app.tokens import Tokens
+from waybill_status.app.watch_judge import WatchJudge
+from waybill_status.app.watchers import Watchers
+
+WAIT_S = 10.0
+SEEDS = range(20)
+TEXT = sealed(token(span(0, 5)))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in (
+        (watchers, "LOOK_S"),
+        (watchers, "RETRY_S"),
+        (watched_partition, "TICK_S"),
+        (watched_partition, "RETRY_S"),
+    ):
+        monkeypatch.setattr(module, name, 0.005)
+
+
+def watch(id: str, text: str = TEXT) -> Watch:
+    return Watch(
+        id=id,
+        tenant=DEFAULT_TENANT,
+        actor="key",
+        token=text,
+        at=NOW,
+        expires_at=NOW + LIFE_MS,
+        state=WatchState.OPEN,
+        labels={"batch": "7"},
+    )
+
+
+class Log:
+    """`waybill.watches` and `waybill.status`: one partition, and who may write to it."""
+
+    def __init__(self) -> None:
+        self.watches: list[Watch] = []
+        self.events: list[StatusEvent] = []
+        self.owner = 0
+        self.faults: list[str] = []
+        self.heard: list[Callable[[Watch], None]] = []
+
+    def write(self, *written: Watch) -> None:
+        for each in written:
+            self.watches.append(each)
+            for hear in self.heard:
+                hear(each)
+
+    @asynccontextmanager
+    async def voice(self, partition: int) -> AsyncIterator["Voice"]:
+        assert partition == 0
+        self.owner += 1
+        yield Voice(self, self.owner)
+
+
+class Voice:
+    def __init__(self, log: Log, number: int) -> None:
+        self._log = log
+        self._number = number
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        await asyncio.sleep(0)
+        self._check()
+        fault = self._log.faults.pop() if self._log.faults else ""
+        if fault == "before":
+            raise Retryable("kafka is away")
+        self._log.events.extend(each.event for each in told)
+        self._log.write(*(each.watch for each in told))
+        if fault == "after":
+            raise Retryable("nobody knows")
+
+    async def settle(self) -> None:
+        self._check()
+
+    def _check(self) -> None:
+        if self._log.owner != self._number:
+            raise PartitionLost("another has begun")
+
+
+class Shares:
+    def __init__(self) -> None:
+        self.mine = frozenset({0})
+        self.epoch = 1
+
+    def partition_of(self, key: str) -> int:
+        return 0
+
+    def give(self, *partitions: int) -> None:
+        self.mine, self.epoch = frozenset(partitions), self.epoch + 1
+
+
+class News:
+    async def catch_up(self) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+
+class Process:
+    def __init__(self, log: Log, store: FakeStore, owners: FakeOwners, clock: FixedClock) -> None:
+        self.hub = Hub(store, waiters_max=1, tick_s=0.01)
+        tokens = Tokens(owners, owners, store=store, hub=self.hub, ring=RING, clock=clock)
+        judge = WatchJudge(tokens, self.hub, clock, source="/waybill/test", show=shown_outcome)
+        self.book, self.shares = WatchBook(), Shares()
+        self.watchers = Watchers(judge, self.book, News(), voices=log, shares=self.shares)
+        for each in log.watches:
+            self.book.accept(each)
+        log.heard.append(self._hear)
+
+    def _hear(self, each: Watch) -> None:
+        self.book.accept(each)
+        asyncio.get_running_loop().call_soon(self.watchers.hear, each)
+
+
+class Scene:
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self.log, self.store, self.clock = Log(), FakeStore(), FixedClock()
+        self.owners = FakeOwners(record())
+
+    async def process(self) -> Process:
+        found = Process(self.log, self.store, self.owners, self.clock)
+        feeding = asyncio.create_task(found.hub.run())
+        self._stack.callback(feeding.cancel)
+        await self._stack.enter_async_context(found.watchers.running())
+        return found
+
+    async def told(self, count: int) -> list[StatusEvent]:
+        while len(self.log.events) < count:
+            await asyncio.sleep(0.005)
+        await self.quiet()
+        return self.log.events
+
+    async def quiet(self) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0.005)
+
+
+def run(scene: Callable[[Scene], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            await scene(Scene(stack))
+
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+
+def test_a_watch_is_told_when_its_token_is_final_and_not_before() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        process = await s.process()
+        s.log.write(watch("a"), watch("b"))
+        await s.quiet()
+        assert s.log.events == []
+        s.store.put(DONE, version=2)
+        first, second = await s.told(2)
+        assert {first.subject, second.subject} == {"a", "b"}
+        assert (first.type, first.tenant, first.pipeline) == (
+            EventType.TOKEN_FINAL,
+            DEFAULT_TENANT,
+            "orders",
+        )
+        outcome = first.data["outcome"]
+        assert isinstance(outcome, dict)
+        assert outcome["outcome"] == WatchEnd.COMPLETE
+        assert first.data["token_hash"] == token_hash(TEXT)
+        assert first.data["labels"] == {"batch": "7"}
+        assert TEXT not in str(s.log.events)
+        known = process.book.get(DEFAULT_TENANT, "a")
+        assert known is not None
+        assert (known.state, known.ended_as, known.event_id, known.token) == (
+            WatchState.TOLD,
+            WatchEnd.COMPLETE,
+            "a.final",
+            "",
+        )
+
+    run(scene)
+
+
+def test_what_is_final_already_is_told_at_once_also_after_a_restart() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        s.log.write(watch("before"))
+        await s.process()
+        s.log.write(watch("after"))
+        assert {each.subject for each in await s.told(2)} == {"before", "after"}
+
+    run(scene)
+
+
+def test_a_watch_that_was_closed_is_not_told() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        process = await s.process()
+        s.log.write(watch("a"), watch("b"))
+        await s.quiet()
+        s.log.write(closed(watch("a")))
+        await s.quiet()
+        s.store.put(DONE, version=2)
+        assert [each.subject for each in await s.told(1)] == ["b"]
+        assert process.book.get(DEFAULT_TENANT, "a") is None
+
+    run(scene)
+
+
+def test_a_token_that_expires_is_told_as_expired() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        await s.process()
+        s.log.write(watch("a"))
+        await s.quiet()
+        s.clock.now += LIFE_MS + 1
+        (event,) = await s.told(1)
+        assert (event.data["ended_as"], event.data["outcome"]) == (WatchEnd.EXPIRED, None)
+
+    run(scene)
+
+
+def test_a_token_that_no_key_opens_is_told_as_unreadable() -> None:
+    async def scene(s: Scene) -> None:
+        await s.process()
+        s.log.write(watch("a", "wb1.of-another"))
+        (event,) = await s.told(1)
+        assert event.data["ended_as"] == WatchEnd.UNREADABLE
+
+    run(scene)
+
+
+def test_a_pipeline_that_is_not_known_yet_is_waited_for() -> None:
+    async def scene(s: Scene) -> None:
+        s.owners = FakeOwners()
+        s.owners.known = False
+        s.store.put(DONE, version=1)
+        await s.process()
+        s.log.write(watch("a"))
+        await s.quiet()
+        assert s.log.events == []
+        s.owners.directory.accept(record())
+        assert len(await s.told(1)) == 1
+
+    run(scene)
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_what_kafka_does_not_say_is_found_out(fault: str) -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        s.log.faults = [fault]
+        await s.process()
+        s.log.write(watch("a"))
+        assert [each.id for each in await s.told(1)] == ["a.final"]
+
+    run(scene)
+
+
+def test_who_was_shut_out_tells_nothing_more() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        await s.process()
+        s.log.write(watch("a"))
+        await s.quiet()
+        await s.process()  # and the first one believes that the partition is still its own
+        await s.quiet()
+        s.store.put(DONE, version=2)
+        assert len(await s.told(1)) == 1
+
+    run(scene)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_is_told_once_among_faults_and_changes_of_owner(seed: int) -> None:
+    dice = random.Random(seed)
+
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        processes = [await s.process(), await s.process()]
+        processes[0].shares.give()
+        for number in range(60):
+            text = sealed(token(span(0, dice.randrange(1, 12))))
+            s.log.write(watch(f"w{number}", text))
+            if dice.random() < 0.2:
+                owner = dice.randrange(2)
+                processes[owner].shares.give(0)
+                processes[1 - owner].shares.give()
+            if dice.random() < 0.2:
+                s.log.faults.append(dice.choice(["before", "after"]))
+            if dice.random() < 0.3:
+                end = min(12, number // 4)
+                s.store.put(slot(copy=(end,), lake=(end,)), version=2 + number)
+            await asyncio.sleep(0.001)
+        s.store.put(slot(copy=(99,), lake=(99,)), version=99)
+        ids = [each.id for each in await s.told(60)]
+        assert sorted(ids) == sorted(f"w{number}.final" for number in range(60))
+
+    run(scene)
