@@ -33,7 +33,7 @@ from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.slots import SLOT_VERSION
 from waybill_shared.contract.status_events import StatusEvent, final_event
 from waybill_shared.contract.vectors import Span, Vector
-from waybill_shared.contract.watches import Watch
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import Action, OperationState, WatchEnd, WatchState
 
 TENANT = "default"
@@ -391,8 +391,8 @@ def make_progress(url: str = "https://files.example/price.json?sign=x") -> Conne
     )
 
 
-def make_watch(state: WatchState = WatchState.OPEN) -> Watch:
-    return Watch(
+def make_watch(state: WatchState = WatchState.OPEN) -> TokenWatch:
+    return TokenWatch(
         id="e" * 32,
         tenant=TENANT,
         actor="3f9c0a1b2c3d",

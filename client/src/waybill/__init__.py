@@ -63,6 +63,7 @@ from waybill.pipelines import (
 )
 from waybill.proposals import Proposal
 from waybill.tokens import AsyncToken, Token
+from waybill.watches import Event, Watch
 
 if TYPE_CHECKING:
     from waybill.async_client import AsyncClient
@@ -80,6 +81,7 @@ __all__ = [
     "Conflict",
     "DeadLetter",
     "Dropped",
+    "Event",
     "Expired",
     "FailedRecord",
     "Fault",
@@ -124,6 +126,7 @@ __all__ = [
     "Unreachable",
     "Unusable",
     "WaitEnded",
+    "Watch",
     "WaybillError",
 ]
 

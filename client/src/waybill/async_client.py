@@ -41,6 +41,7 @@ from waybill.waiting import (
     AsyncTimer,
     Patience,
 )
+from waybill.watch_calls import AsyncWatchCalls
 
 if TYPE_CHECKING:
     import httpx2
@@ -60,7 +61,7 @@ class AsyncSystemClock:
         await asyncio.sleep(seconds)
 
 
-class AsyncClient:
+class AsyncClient(AsyncWatchCalls):
     """Talks to one Waybill from an event loop; use it as an asynchronous context manager.
 
     async with AsyncClient() as client:

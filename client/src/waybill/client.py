@@ -35,6 +35,7 @@ from waybill.waiting import (
     SystemTimer,
     Timer,
 )
+from waybill.watch_calls import WatchCalls
 
 if TYPE_CHECKING:
     import httpx2
@@ -48,7 +49,7 @@ NAME_GRACE_S = 2.0  # a pipeline applied a moment ago may not be told of yet
 T = TypeVar("T")
 
 
-class Client:
+class Client(WatchCalls):
     """Talks to one Waybill; use it as a context manager.
 
     with Client() as client:

@@ -22,7 +22,7 @@ class Question:
     method: str
     path: str
     content: bytes | None = None
-    params: Mapping[str, str] | None = None
+    params: Mapping[str, str | Sequence[str]] | None = None
     headers: Mapping[str, str] | None = None
 
 
@@ -146,6 +146,43 @@ def propose(topic: str) -> Question:
 
 def convert(sql: str, name: str) -> Question:
     return _post("/v1/convert", {"name": name, "sql": sql})
+
+
+def watch(token: AnyToken, labels: Mapping[str, str], key: str) -> Question:
+    body = {"token": text_of(token), "labels": dict(labels)}
+    return replace(_post("/v1/watches", body), headers={**JSON, "Idempotency-Key": key})
+
+
+def watches(cursor: str) -> Question:
+    params = {"limit": "1000"}
+    if cursor:
+        params["cursor"] = cursor
+    return Question(method="GET", path="/v1/watches", params=params)
+
+
+def find_watch(id: str) -> Question:
+    return Question(method="GET", path=f"/v1/watches/{quote(id, safe='')}")
+
+
+def unwatch(id: str, key: str) -> Question:
+    headers = {"Idempotency-Key": key}
+    return replace(find_watch(id), method="DELETE", headers=headers)
+
+
+def status_events(
+    types: Iterable[str],
+    *,
+    pipeline: str | None,
+    stage: str | None,
+    watch: str | None,
+    labels: Mapping[str, str],
+) -> Question:
+    if isinstance(types, str):
+        raise TypeError("types should be an iterable: put a single type into a list")
+    named = {"pipeline": pipeline, "stage": stage, "watch": watch}
+    params: dict[str, str | Sequence[str]] = {n: v for n, v in named.items() if v is not None}
+    params |= {"type": [*types], "label": [f"{name}={value}" for name, value in labels.items()]}
+    return Question(method="GET", path="/v1/events", params=params)
 
 
 def start(name: str) -> Question:

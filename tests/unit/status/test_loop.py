@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from fastapi import FastAPI
 
 from unit.status.fakes import RING, FakeOwners, FakeStore, FixedClock, record
-from waybill_shared.contract.watches import Watch
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.followers import Hearers
 from waybill_status.app.event_log import EventLog
@@ -26,7 +26,7 @@ class Around:
     async def close(self) -> None:
         self.ended.append("redis")
 
-    def hear(self, watch: Watch) -> None:
+    def hear(self, watch: TokenWatch) -> None:
         """Nothing."""
 
     @asynccontextmanager

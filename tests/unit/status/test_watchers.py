@@ -24,7 +24,7 @@ from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.status_events import StatusEvent, token_hash
 from waybill_shared.contract.tokens import LIFE_MS
-from waybill_shared.contract.watches import Watch, WatchBook, closed
+from waybill_shared.contract.watches import TokenWatch, WatchBook, closed
 from waybill_shared.contract.words import EventType, WatchEnd, WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.adapters.http import shown_outcome
@@ -51,8 +51,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, 0.005)
 
 
-def watch(id: str, text: str = TEXT) -> Watch:
-    return Watch(
+def watch(id: str, text: str = TEXT) -> TokenWatch:
+    return TokenWatch(
         id=id,
         tenant=DEFAULT_TENANT,
         actor="key",
@@ -68,13 +68,13 @@ class Log:
     """`waybill.watches` and `waybill.status`: one partition, and who may write to it."""
 
     def __init__(self) -> None:
-        self.watches: list[Watch] = []
+        self.watches: list[TokenWatch] = []
         self.events: list[StatusEvent] = []
         self.owner = 0
         self.faults: list[str] = []
-        self.heard: list[Callable[[Watch], None]] = []
+        self.heard: list[Callable[[TokenWatch], None]] = []
 
-    def write(self, *written: Watch) -> None:
+    def write(self, *written: TokenWatch) -> None:
         for each in written:
             self.watches.append(each)
             for hear in self.heard:
@@ -140,7 +140,7 @@ class Process:
             self.book.accept(each)
         log.heard.append(self._hear)
 
-    def _hear(self, each: Watch) -> None:
+    def _hear(self, each: TokenWatch) -> None:
         self.book.accept(each)
         asyncio.get_running_loop().call_soon(self.watchers.hear, each)
 

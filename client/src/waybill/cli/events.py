@@ -9,7 +9,8 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, direct
+from waybill.cli.session import connect, direct, known_pipelines, not_empty
+from waybill.cli.watches import LabelOption, labels_of
 from waybill.errors import NotReady, UnexpectedAnswer, Unreachable
 from waybill.fields import Fields
 from waybill.questions import Question, event_stream, pipeline_events
@@ -23,25 +24,48 @@ AGAIN_S = 1.0  # between two tries of a stream that broke
 
 
 def events(
-    name: PipelineArgument,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PIPELINE",
+            help="its name; without one what is told in waybill.status is followed",
+            callback=not_empty,
+            autocompletion=known_pipelines,
+        ),
+    ] = None,
     follow: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("-f", "--follow", help="go on with what happens from now on")
     ] = False,
+    type: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="of events of waybill.status; several may be given"),
+    ] = None,
+    label: LabelOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Show what happened to a pipeline in the last day.
+    """Show what happened to a pipeline in the last day, or follow what is told of all.
 
     Starts, changes of its phase, failures with their hint, and what it had to wait for. With
     --follow it goes on until Ctrl-C, also over a restart of Waybill. With -o json, each event is a
     line of its own.
 
+    Without a pipeline, --follow shows the events of waybill.status from now on: those of watches.
+
     \b
     Example:
       waybill events orders
+      waybill events --follow --type waybill.token.final -o json | jq .data.outcome
       waybill events orders --follow -o json | jq .phase
 
     Exit codes: 0 ok · 1 error, also when there is no such pipeline · 130 Ctrl-C
     """
+    if name is None:
+        if not follow:
+            raise typer.BadParameter("name a pipeline, or add --follow", param_hint="PIPELINE")
+        _follow_all(type or [], labels_of(label or []), output)
+        return
+    if type or label:
+        raise typer.BadParameter("--type and --label do not go with a pipeline")
     question = pipeline_events(name)
     connection = direct(TIMEOUT_S)
     try:
@@ -53,6 +77,17 @@ def events(
                 _tell(event, output)
     finally:
         connection.close()
+
+
+def _follow_all(types: list[str], labels: dict[str, str], output: Form) -> None:
+    with connect() as client:
+        for event in client.events(types=types, labels=labels):
+            if output is Form.JSON:
+                render.data([json.dumps(event.raw, ensure_ascii=False)])
+                continue
+            at = str(event.raw.get("time", ""))
+            ended = str(event.data.get("ended_as", ""))
+            render.data([render.words(at, event.type, event.subject, ended, event.pipeline or "")])
 
 
 def _follow(connection: "Connection", question: Question) -> Iterator[Fields]:

@@ -19,6 +19,7 @@ from waybill.cli import (
     send,
     stack,
     versions,
+    watches,
 )
 from waybill.cli.contexts import contexts
 from waybill.cli.dlq import dlq
@@ -102,6 +103,9 @@ for command in (
     changes.restart,
     changes.delete,
     send.send,
+    watches.watch,
+    watches.watches,
+    watches.unwatch,
     doctor.doctor,
     logs.logs,
     completion.completion,

@@ -52,7 +52,7 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import load_key_ring
-from waybill_shared.contract.watches import Watch, WatchBook
+from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.cluster import Kafka
@@ -122,10 +122,10 @@ def _pipelines(
 
 def _watches(
     settings: Settings, stack: ExitStack, kafka: Kafka, log: ProducerLog, mint: RandomMint
-) -> tuple[Watches, TopicFollower[Watch]]:
+) -> tuple[Watches, TopicFollower[TokenWatch]]:
     """Who begins and ends watches, and what hears of all of them."""
     book, topic = WatchBook(with_tokens=False), settings.topic("watches")
-    follower = stack.enter_context(TopicFollower(kafka, topic, Watch, book.accept))
+    follower = stack.enter_context(TopicFollower(kafka, topic, TokenWatch, book.accept))
     watches = Watches(book, News(follower), log, mint=mint, vault=mint, topic=topic)
     return watches, follower
 

@@ -29,7 +29,7 @@ from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.schemas import SCHEMAS
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.watches import Watch
+from waybill_shared.contract.watches import TokenWatch
 
 MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
@@ -47,7 +47,7 @@ TOPIC_OF: dict[type, str] = {
     RequestClaim: "requests",
     RequestAnswer: "answers",
     ConnectorProgress: "connectors",
-    Watch: "watches",
+    TokenWatch: "watches",
     StatusEvent: "status",
 }
 AS_JSON: Final = frozenset({StatusEvent})

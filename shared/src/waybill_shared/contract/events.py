@@ -14,7 +14,7 @@ from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
-from waybill_shared.contract.watches import Watch
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import Action, OperationState
 
 FieldMap = dict[str, str]
@@ -343,7 +343,7 @@ Message = (
     | RequestClaim
     | RequestAnswer
     | ConnectorProgress
-    | Watch
+    | TokenWatch
     | StatusEvent
 )
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.moments import format_moment
-from waybill_shared.contract.watches import Watch
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import EventType, WatchEnd
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
@@ -48,7 +48,7 @@ def token_hash(token: str) -> str:
 
 
 def final_event(
-    watch: Watch,
+    watch: TokenWatch,
     ended_as: WatchEnd,
     outcome: dict[str, JsonValue] | None,
     *,

@@ -13,7 +13,7 @@ LIFE_MS: Final = 31 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class TokenWatch:
     """`token` is sealed, as it was given, and empty when the watch is open no more. `actor`: whose
     API key made it. `ended_as`, `event_id`: what was told, and as which event."""
 
@@ -39,10 +39,10 @@ class WatchBook:
 
     def __init__(self, *, with_tokens: bool = True) -> None:
         self._with_tokens = with_tokens
-        self._known: dict[str, Watch] = {}
+        self._known: dict[str, TokenWatch] = {}
         self._open: dict[tuple[str, str], int] = {}
 
-    def accept(self, watch: Watch) -> None:
+    def accept(self, watch: TokenWatch) -> None:
         before = self._known.get(watch.id)
         if before is not None and before.state == WatchState.CLOSED:
             return  # what was told at the same moment brings it not back
@@ -51,13 +51,13 @@ class WatchBook:
         self._known[watch.id] = watch if self._with_tokens else _without_token(watch)
         self._forget(watch.at - LIFE_MS)
 
-    def get(self, tenant: str, id: str) -> Watch | None:
+    def get(self, tenant: str, id: str) -> TokenWatch | None:
         """None, too, if it was closed."""
         found = self._known.get(id)
         gone = found is None or found.tenant != tenant or found.state == WatchState.CLOSED
         return None if gone else found
 
-    def of(self, tenant: str) -> list[Watch]:
+    def of(self, tenant: str) -> list[TokenWatch]:
         """The newest first."""
         known = [*self._known.values()]
         return [each for each in reversed(known) if self.get(tenant, each.id) is not None]
@@ -65,14 +65,14 @@ class WatchBook:
     def count_open(self, tenant: str, actor: str) -> int:
         return self._open.get((tenant, actor), 0)
 
-    def all_open(self) -> Iterator[Watch]:
+    def all_open(self) -> Iterator[TokenWatch]:
         return (each for each in [*self._known.values()] if each.open)
 
     def is_open(self, id: str) -> bool:
         found = self._known.get(id)
         return found is not None and found.open
 
-    def _count(self, watch: Watch | None, change: int) -> None:
+    def _count(self, watch: TokenWatch | None, change: int) -> None:
         if watch is None or not watch.open:
             return
         whose = (watch.tenant, watch.actor)
@@ -91,15 +91,15 @@ class WatchBook:
             del self._known[oldest.id]
 
 
-def _without_token(watch: Watch) -> Watch:
+def _without_token(watch: TokenWatch) -> TokenWatch:
     return replace(watch, token="")
 
 
-def closed(watch: Watch) -> Watch:
+def closed(watch: TokenWatch) -> TokenWatch:
     return replace(_without_token(watch), state=WatchState.CLOSED)
 
 
-def told(watch: Watch, ended_as: WatchEnd, event_id: str, now_ms: int) -> Watch:
+def told(watch: TokenWatch, ended_as: WatchEnd, event_id: str, now_ms: int) -> TokenWatch:
     return replace(
         _without_token(watch),
         state=WatchState.TOLD,
@@ -123,7 +123,7 @@ class WatchDetail:
     ended_as: WatchEnd | None
 
 
-def watch_detail(watch: Watch) -> WatchDetail:
+def watch_detail(watch: TokenWatch) -> WatchDetail:
     return WatchDetail(
         id=watch.id,
         state=watch.state,

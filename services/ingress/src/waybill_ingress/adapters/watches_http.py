@@ -62,8 +62,8 @@ def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
 
     @router.delete(
         "/{watch}",
-        status_code=204,
         summary="End a watch: it is not told, or not shown any more",
+        response_model=WatchDetail,
         responses=ENDED,
         openapi_extra=OF_WATCHES,
     )
@@ -71,8 +71,8 @@ def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
         """What was told already stays told."""
 
         async def end(log: Log | None) -> Response:
-            await watches.end(caller(request), watch, log)
-            return Response(status_code=204)
+            ended = await watches.end(caller(request), watch, log)
+            return JSONResponse(DETAIL.dump_python(watch_detail(ended), mode="json"))
 
         return await repeats.once(request, b"", end)
 

@@ -8,7 +8,7 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import LIFE_MS
-from waybill_shared.contract.watches import Watch, WatchBook, closed
+from waybill_shared.contract.watches import TokenWatch, WatchBook, closed
 from waybill_shared.contract.words import WatchState
 
 WATCHES_MAX = 100_000  # open ones of one API key
@@ -27,14 +27,14 @@ class Watches:
 
     async def begin(
         self, caller: Caller, token: str, labels: dict[str, str], log: Log | None = None
-    ) -> Watch:
+    ) -> TokenWatch:
         """`log`, here and below: another one to write to."""
         opened = self._vault.open(token, tenant=caller.tenant)
         if self._book.count_open(caller.tenant, caller.actor) >= WATCHES_MAX:
             detail = f"{WATCHES_MAX} watches of this API key are open"
             hint = "one watch may be for many tokens: merge them by POST /v1/tokens"
             raise Refusal(Slug.TOO_MANY_WATCHES, detail, hint=hint, watches_max=WATCHES_MAX)
-        watch = Watch(
+        watch = TokenWatch(
             id=self._mint.nonce(),
             tenant=caller.tenant,
             actor=caller.actor,
@@ -47,16 +47,18 @@ class Watches:
         await self._write(watch, log)
         return watch
 
-    async def end(self, caller: Caller, id: str, log: Log | None = None) -> None:
+    async def end(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
         watch = self._book.get(caller.tenant, id)
         if watch is None and not await self._news.catch_up():
             raise Retryable("this ingress does not know all watches yet: try again")
         watch = watch or self._book.get(caller.tenant, id)
         if watch is None:
             raise Refusal(Slug.WATCH_NOT_FOUND, f"{id!r:.100} is the id of no watch")
-        await self._write(closed(watch), log)
+        ended = closed(watch)
+        await self._write(ended, log)
+        return ended
 
-    async def _write(self, watch: Watch, log: Log | None) -> None:
+    async def _write(self, watch: TokenWatch, log: Log | None) -> None:
         appended = await (log or self._log).append(self._topic, one(encode(watch), watch.id))
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)

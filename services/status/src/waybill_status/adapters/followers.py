@@ -11,7 +11,7 @@ from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.watches import Watch, WatchBook
+from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.replies import follow_replies
@@ -25,7 +25,7 @@ class Hearers:
     record: Callable[[], None]
     reply: Callable[[Reply], None]
     event: Callable[[LifecycleEvent], None]
-    watch: Callable[[Watch], None]
+    watch: Callable[[TokenWatch], None]
     told: Callable[[StatusEvent, tuple[int, int]], None]
 
 
@@ -78,7 +78,7 @@ class Followers:
         self.connectors = TopicFollower(
             kafka, f"{prefix}.connectors", ConnectorProgress, connectors.accept
         )
-        self.watches = TopicFollower(kafka, f"{prefix}.watches", Watch, self._accept_watch)
+        self.watches = TopicFollower(kafka, f"{prefix}.watches", TokenWatch, self._accept_watch)
         self.told = ToldFollower(kafka, f"{prefix}.status", self._accept_told, events_since_ms)
 
     @contextmanager
@@ -100,7 +100,7 @@ class Followers:
         assert self._loop is not None and self._hearers is not None
         self._loop.call_soon_threadsafe(self._hearers.record)
 
-    def _accept_watch(self, watch: Watch) -> None:
+    def _accept_watch(self, watch: TokenWatch) -> None:
         self._book.accept(watch)
         assert self._loop is not None and self._hearers is not None
         self._loop.call_soon_threadsafe(self._hearers.watch, watch)

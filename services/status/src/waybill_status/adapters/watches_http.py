@@ -86,9 +86,8 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
         last event is `waybill.cut`, whose id says where to go on. The stream does not end by
         itself."""
         await _catch_up(news)
-        told = events.follow(
-            _filter(caller(request).tenant, wanted), request.headers.get("last-event-id")
-        )
+        after = request.headers.get("last-event-id") or None
+        told = events.follow(_filter(caller(request).tenant, wanted), after)
         return EventStream(_lines(told))
 
     return router

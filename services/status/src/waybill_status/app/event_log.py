@@ -73,7 +73,8 @@ class PastEvents(Protocol):
 
 
 def write_ends(ends: Ends) -> str:
-    return ".".join(f"{partition}-{end}" for partition, end in sorted(ends.items()) if end)
+    read = {partition: end for partition, end in ends.items() if end} or {0: 0}
+    return ".".join(f"{partition}-{end}" for partition, end in sorted(read.items()))
 
 
 def read_ends(text: str) -> dict[int, int]:

@@ -1,6 +1,6 @@
 """Counts what status answers. Takes no decisions."""
 
-from waybill_shared.contract.words import OutcomeKind
+from waybill_shared.contract.words import OutcomeKind, WatchEnd
 from waybill_shared.process import metrics
 from waybill_status.core.outcomes import Outcome
 
@@ -9,6 +9,8 @@ def begin_outcomes() -> None:
     """A first one of each kind shows as growth."""
     for kind in OutcomeKind:
         metrics.count("waybill_outcomes_total", 0, outcome=kind)
+    for end in WatchEnd:
+        metrics.count("waybill_watches_told_total", 0, ended_as=end)
 
 
 def count_outcome(outcome: Outcome) -> None:
@@ -17,6 +19,15 @@ def count_outcome(outcome: Outcome) -> None:
 
 def measure_held(outcome: Outcome, held_s: float) -> None:
     metrics.observe("waybill_held_request_seconds", held_s, outcome=outcome.outcome)
+
+
+def show_watches(number: int, age_ms: int) -> None:
+    metrics.gauge("waybill_watches", number)
+    metrics.gauge("waybill_watch_age_seconds", age_ms / 1000)
+
+
+def count_told(ended_as: WatchEnd) -> None:
+    metrics.count("waybill_watches_told_total", ended_as=ended_as)
 
 
 def show_waiters(waiters: int) -> None:

@@ -10,7 +10,7 @@ from waybill_shared.contract.replays import Source
 from waybill_shared.contract.slots import DeadEntry, Progress
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import TopicPartition
-from waybill_shared.contract.watches import Watch
+from waybill_shared.contract.watches import TokenWatch
 from waybill_status.core.dead import DeadRun, ReplayedAs
 from waybill_status.core.views import (
     PipelineKey,
@@ -99,7 +99,7 @@ class Told(NamedTuple):
     """What is written when a watch is told."""
 
     event: StatusEvent
-    watch: Watch
+    watch: TokenWatch
 
 
 class WatchVoice(Protocol):

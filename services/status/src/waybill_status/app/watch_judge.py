@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
 from waybill_shared.contract.status_events import final_event
-from waybill_shared.contract.watches import Watch, told
+from waybill_shared.contract.watches import TokenWatch, told
 from waybill_shared.contract.words import WatchEnd
 from waybill_shared.process.clock import Clock
 from waybill_status.app.hub import Hub
@@ -38,7 +38,7 @@ class WatchJudge:
         return self._clock.now_ms()
 
     async def attend(
-        self, watch: Watch, tell: Callable[[], None]
+        self, watch: TokenWatch, tell: Callable[[], None]
     ) -> SharedQuestion | WatchEnd | None:
         """What to wait for until `tell` is called, or what is told at once; None: nobody knows the
         pipeline yet. A question ends with `dismiss`."""
@@ -53,10 +53,10 @@ class WatchJudge:
             return WatchEnd.UNREADABLE
         return None if claims is None else self._hub.attend(watch.id, token, claims, tell)
 
-    def dismiss(self, watch: Watch, question: SharedQuestion) -> None:
+    def dismiss(self, watch: TokenWatch, question: SharedQuestion) -> None:
         self._hub.dismiss(watch.id, question)
 
-    def told(self, watch: Watch, end: WatchEnd, outcome: Outcome | None) -> Told:
+    def told(self, watch: TokenWatch, end: WatchEnd, outcome: Outcome | None) -> Told:
         shown = None if outcome is None else self._show(outcome)
         event = final_event(watch, end, shown, source=self._source, now_ms=self.now_ms())
         return Told(event, told(watch, end, event.id, self.now_ms()))

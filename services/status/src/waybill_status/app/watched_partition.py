@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.watches import Watch, WatchBook
+from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.contract.words import WatchEnd
+from waybill_status.app.measuring import count_told
 from waybill_status.app.ports import News, Told, WatchVoice
 from waybill_status.app.question import SharedQuestion
 from waybill_status.app.watch_judge import WatchJudge
@@ -25,7 +26,7 @@ AT_ONCE: Final = 200  # that are begun before others have their turn
 
 @dataclass(slots=True)
 class _Open:
-    watch: Watch
+    watch: TokenWatch
     question: SharedQuestion | None = None
     end: WatchEnd | None = None
     since: int = 0
@@ -47,7 +48,7 @@ class WatchedPartition:
         self._changed = asyncio.Event()
         self._begun = asyncio.Event()
 
-    def hear(self, watch: Watch) -> None:
+    def hear(self, watch: TokenWatch) -> None:
         if not watch.open:
             self._told.discard(watch.id)
             self._forget(watch.id)
@@ -56,6 +57,10 @@ class WatchedPartition:
             self._fresh.append(watch.id)
             heapq.heappush(self._expiring, (watch.expires_at, watch.id))
             self._begun.set()
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
 
     def due_since(self) -> list[int]:
         return [each.since for each in self._due.values()]
@@ -132,7 +137,10 @@ class WatchedPartition:
                 logger.warning("watches are not told now", extra={"reason": str(error)})
                 await self._find_out(voice)
                 return
-        self._told.update(each.watch.id for each in telling)
+        for told in telling:
+            self._told.add(told.watch.id)
+            assert told.watch.ended_as is not None
+            count_told(told.watch.ended_as)
         for found in due:
             self._forget(found.watch.id)
 

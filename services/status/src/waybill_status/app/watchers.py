@@ -13,8 +13,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.watches import Watch, WatchBook
+from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_status.app.measuring import show_watches
 from waybill_status.app.ports import News, WatchShares, WatchVoice, WatchVoices
 from waybill_status.app.watch_judge import WatchJudge
 from waybill_status.app.watched_partition import WatchedPartition
@@ -44,16 +45,11 @@ class Watchers:
         self._shares = shares
         self._owned: dict[int, WatchedPartition] = {}
 
-    def hear(self, watch: Watch) -> None:
+    def hear(self, watch: TokenWatch) -> None:
         """It is in the book by now."""
         owned = self._owned.get(self._shares.partition_of(watch.id))
         if owned is not None:
             owned.hear(watch)
-
-    def age_ms(self) -> int:
-        """Of the oldest that is final, and not told yet."""
-        since = [at for owned in self._owned.values() for at in owned.due_since()]
-        return self._judge.now_ms() - min(since) if since else 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -73,9 +69,16 @@ class Watchers:
                     await _end(owners)
                     epoch = self._shares.epoch
                     owners = [asyncio.create_task(self._own(p)) for p in self._shares.mine]
+                self._show()
                 await asyncio.sleep(LOOK_S)
         finally:
             await _end(owners)
+
+    def _show(self) -> None:
+        owned = [*self._owned.values()]
+        since = [at for each in owned for at in each.due_since()]
+        age_ms = self._judge.now_ms() - min(since) if since else 0
+        show_watches(sum(each.count for each in owned), age_ms)
 
     async def _own(self, partition: int) -> None:
         """Until it is taken away."""

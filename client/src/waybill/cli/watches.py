@@ -1,0 +1,98 @@
+"""The commands about watches: be told when a token is final, instead of asking."""
+
+from typing import Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import connect, connect_to_change, not_empty
+from waybill.watches import Watch
+
+WatchArgument = Annotated[
+    str, typer.Argument(metavar="WATCH", help="as `waybill watch` prints it", callback=not_empty)
+]
+
+
+def labels_of(given: list[str]) -> dict[str, str]:
+    """By name."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise typer.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--label")
+        found[name] = value
+    return found
+
+
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=VALUE", help="of the watch; several may be given"),
+]
+
+
+def watch(
+    token: Annotated[
+        str,
+        typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty),
+    ],
+    label: LabelOption = None,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Have an event written to waybill.status when a token is final.
+
+    The event has the outcome and the labels. `waybill events --follow` shows it, and each consumer
+    of the topic. A token that is final already is told at once, one that expires as expired.
+
+    \b
+    Example:
+      waybill watch $(waybill send orders orders '{"order_id": 1}') --label batch=7
+
+    Exit codes: 0 it will be told · 1 error, also for a token that is none of ours
+    """
+    labels = labels_of(label or [])
+    with connect_to_change() as client:
+        _show(client.watch(token, labels=labels), output)
+
+
+def watches(output: OutputOption = Form.TABLE) -> None:
+    """List watches, the newest first: those that are open, and those told in the last month.
+
+    Exit codes: 0 ok · 1 error
+    """
+    with connect() as client:
+        found = [*client.watches()]
+    if output is Form.JSON:
+        render.as_json({"items": [each.raw for each in found]})
+        return
+    rows = [[each.id, _ended(each), _when(each), _labels(each)] for each in found]
+    render.data(render.table(rows, header=["WATCH", "STATE", "SINCE", "LABELS"]))
+
+
+def unwatch(id: WatchArgument, output: OutputOption = Form.TABLE) -> None:
+    """End a watch: it is not told, and not listed any more.
+
+    Exit codes: 0 ended · 1 error, also when there is no such watch
+    """
+    with connect_to_change() as client:
+        _show(client.unwatch(id), output)
+
+
+def _show(found: Watch, output: Form) -> None:
+    if output is Form.JSON:
+        render.as_json(found.raw)
+    else:
+        render.data([render.words(found.id, found.state)])
+
+
+def _ended(found: Watch) -> str:
+    return found.state if found.ended_as is None else f"{found.state}: {found.ended_as}"
+
+
+def _when(found: Watch) -> str:
+    moment = found.told_at or found.created_at
+    return "" if moment is None else moment.isoformat(timespec="seconds")
+
+
+def _labels(found: Watch) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(found.labels.items()))

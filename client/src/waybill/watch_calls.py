@@ -1,0 +1,138 @@
+"""What clients ask about watches and events; `Client` and `AsyncClient` have these methods."""
+
+import asyncio
+import uuid
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+
+from waybill import questions
+from waybill.connection import AsyncConnection, Connection
+from waybill.errors import NotReady, Unreachable
+from waybill.fields import Fields
+from waybill.questions import Question
+from waybill.tokens import AnyToken
+from waybill.watches import SILENCE_S_MAX, Event, EventFollowing, Watch
+
+
+class WatchCalls:
+    _connection: Connection
+
+    @abstractmethod
+    def _ask(self, question: Question) -> Fields: ...
+
+    @abstractmethod
+    def _write(self, question: Question) -> Fields: ...
+
+    @abstractmethod
+    def _pause(self, seconds: float) -> None: ...
+
+    def watch(self, token: AnyToken, *, labels: Mapping[str, str] | None = None) -> Watch:
+        """Be told by an event when the token is final; `labels` come back with it.
+
+        NotFound: no token of this Waybill; Expired: it is too old.
+        """
+        return Watch.read(self._write(questions.watch(token, labels or {}, str(uuid.uuid4()))))
+
+    def watches(self) -> Iterator[Watch]:
+        """All that are open, or were told in the last month; the newest first."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self._ask(questions.watches(cursor))
+            yield from map(Watch.read, page.objects("items"))
+            cursor = page.text_or_none("next_cursor")
+
+    def find_watch(self, id: str) -> Watch:
+        """Whether it was told, and as what; NotFound when there is none."""
+        return Watch.read(self._ask(questions.find_watch(id)))
+
+    def unwatch(self, id: str) -> Watch:
+        """End a watch; NotFound when there is none."""
+        return Watch.read(self._write(questions.unwatch(id, str(uuid.uuid4()))))
+
+    def events(
+        self,
+        *,
+        types: Iterable[str] = (),
+        pipeline: str | None = None,
+        stage: str | None = None,
+        watch: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        after: str | None = None,
+    ) -> Iterator[Event]:
+        """The events from now on, or behind the `position` of an earlier one, for ever.
+
+        A connection that breaks is made again where it was: none is missed, and none comes twice.
+        """
+        asked = questions.status_events(
+            types, pipeline=pipeline, stage=stage, watch=watch, labels=labels or {}
+        )
+        following = EventFollowing(self._connection.line, asked, after)
+        while True:
+            failure: Unreachable | NotReady | None = None
+            try:
+                question = following.question()
+                with self._connection.listen(question, silence_s=SILENCE_S_MAX) as pieces:
+                    for piece in pieces:
+                        yield from following.read(piece)
+            except (Unreachable, NotReady) as error:
+                failure = error
+            self._pause(following.pause_after(failure))
+
+
+class AsyncWatchCalls:
+    _connection: AsyncConnection
+
+    @abstractmethod
+    async def _ask(self, question: Question) -> Fields: ...
+
+    @abstractmethod
+    async def _write(self, question: Question) -> Fields: ...
+
+    async def watch(self, token: AnyToken, *, labels: Mapping[str, str] | None = None) -> Watch:
+        """As `Client.watch`."""
+        question = questions.watch(token, labels or {}, str(uuid.uuid4()))
+        return Watch.read(await self._write(question))
+
+    async def watches(self) -> AsyncIterator[Watch]:
+        """As `Client.watches`."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self._ask(questions.watches(cursor))
+            for each in page.objects("items"):
+                yield Watch.read(each)
+            cursor = page.text_or_none("next_cursor")
+
+    async def find_watch(self, id: str) -> Watch:
+        """As `Client.find_watch`."""
+        return Watch.read(await self._ask(questions.find_watch(id)))
+
+    async def unwatch(self, id: str) -> Watch:
+        """As `Client.unwatch`."""
+        return Watch.read(await self._write(questions.unwatch(id, str(uuid.uuid4()))))
+
+    async def events(
+        self,
+        *,
+        types: Iterable[str] = (),
+        pipeline: str | None = None,
+        stage: str | None = None,
+        watch: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[Event]:
+        """As `Client.events`."""
+        asked = questions.status_events(
+            types, pipeline=pipeline, stage=stage, watch=watch, labels=labels or {}
+        )
+        following = EventFollowing(self._connection.line, asked, after)
+        while True:
+            failure: Unreachable | NotReady | None = None
+            try:
+                question = following.question()
+                async with self._connection.listen(question, silence_s=SILENCE_S_MAX) as pieces:
+                    async for piece in pieces:
+                        for event in following.read(piece):
+                            yield event
+            except (Unreachable, NotReady) as error:
+                failure = error
+            await asyncio.sleep(following.pause_after(failure))

@@ -1,0 +1,141 @@
+"""Told instead of asking: each watch is told once its token is final, through any restart, and with
+the outcome that asking gives."""
+
+import json
+import random
+import threading
+from collections import Counter
+
+import jsonschema_rs
+import redis
+
+from e2e.conftest import Apply, order
+from e2e.faults import await_ready, kill_services, paused, process_of
+from e2e.waiting import eventually
+from waybill import Client, Event
+from waybill.watches import TOKEN_FINAL
+from waybill_local.services import topic_prefix
+from waybill_local.stack import StackState
+from waybill_shared.contract import codec
+from waybill_shared.contract.status_events import MEDIA_TYPE, StatusEvent
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import read_to_end
+
+WITHIN_S = 90.0
+SENT = 120
+STANDS_S = 10.0
+DICE = random.Random(19)
+SCHEMA = jsonschema_rs.validator_for(codec.load_schema("status"))
+
+
+class Listener:
+    """Follows events with the SDK, from when it stands."""
+
+    def __init__(self, stack: StackState, label: str) -> None:
+        self._client = Client(stack.url)
+        self.events: list[Event] = []
+        self._label = label
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        for event in self._client.events(types=[TOKEN_FINAL], labels={"test": self._label}):
+            self.events.append(event)
+
+    def by_watch(self) -> dict[str, list[Event]]:
+        found: dict[str, list[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.subject, []).append(event)
+        return found
+
+
+def told_in_kafka(stack: StackState, kafka: KafkaAdmin) -> list[StatusEvent]:
+    """As readers of committed records have it; each is valid."""
+    found = []
+    for message in read_to_end(kafka.cluster, f"{topic_prefix()}.status", range(8)):
+        value = message.value() or b""
+        SCHEMA.validate(json.loads(value))
+        assert dict(message.headers() or [])["content-type"] == MEDIA_TYPE.encode()
+        found.append(codec.decode(StatusEvent, value))
+    return found
+
+
+def outcome_of(event: Event | StatusEvent) -> object:
+    outcome = event.data["outcome"]
+    assert isinstance(outcome, dict)
+    return outcome
+
+
+def asked(client: Client, token: str) -> object:
+    return json.loads(json.dumps(client.outcome(token).raw))
+
+
+def first(client: Client, pipeline: str) -> str:
+    """A watch of a first record, so that the listener has begun."""
+    token = client.send(pipeline, "orders", [order(0)]).token
+    return client.watch(token, labels={"test": pipeline}).id
+
+
+def stand_still(stack: StackState, name: str) -> None:
+    with paused([process_of(stack, name)]):
+        threading.Event().wait(STANDS_S)
+
+
+def test_a_watch_is_told_with_what_asking_gives(
+    client: Client, stack: StackState, kafka: KafkaAdmin, apply_orders: Apply
+) -> None:
+    pipeline = apply_orders()
+    listener = Listener(stack, pipeline.name)
+    token = client.send(pipeline.name, "orders", [order(1)]).token
+    watch = client.watch(token, labels={"test": pipeline.name, "number": "1"})
+    eventually(lambda: client.find_watch(watch.id).state == "told", within_s=WITHIN_S)
+    late = client.watch(token, labels={"test": pipeline.name, "number": "2"})
+    eventually(lambda: client.find_watch(late.id).state == "told", within_s=WITHIN_S)
+
+    events = {each.subject: each for each in told_in_kafka(stack, kafka)}
+    for each in (watch, late):
+        assert outcome_of(events[each.id]) == asked(client, token)
+        assert events[each.id].pipeline == pipeline.name
+    assert token not in str(events)
+    found = client.find_watch(watch.id)
+    assert (found.ended_as, found.event_id) == ("complete", events[watch.id].id)
+    assert {each.id for each in client.watches()} >= {watch.id, late.id}
+    eventually(lambda: listener.by_watch().keys() >= {late.id}, within_s=WITHIN_S)
+
+
+def test_every_watch_is_told_once_through_faults_of_all_parts(
+    client: Client, stack: StackState, kafka: KafkaAdmin, apply_orders: Apply
+) -> None:
+    """The listener hears each once, too, whatever becomes of its connection."""
+    pipeline = apply_orders()
+    listener = Listener(stack, pipeline.name)
+    eventually(lambda: first(client, pipeline.name) and listener.events, within_s=WITHIN_S)
+    faults = [
+        lambda: kill_services(stack, ["status"]),
+        lambda: kill_services(stack, ["token_tracker"]),
+        lambda: kill_services(stack, ["ingress"]),
+        lambda: redis.Redis.from_url(stack.redis).flushall(),
+        lambda: stand_still(stack, "kafka"),
+        lambda: kill_services(stack, ["status", "token_tracker", "ingress"]),
+    ]
+    DICE.shuffle(faults)
+    tokens: dict[str, str] = {}
+    for turn, fault in enumerate(faults):
+        breaking = threading.Thread(target=fault)
+        for number in range(SENT // len(faults)):
+            if number == 5:
+                breaking.start()
+            token = client.send(pipeline.name, "orders", [order(100 * turn + number)]).token
+            for _ in range(DICE.randrange(1, 4)):
+                tokens[client.watch(token, labels={"test": pipeline.name}).id] = token
+        breaking.join()
+    await_ready(stack)
+    eventually(lambda: all(each.told_at for each in client.watches()), within_s=WITHIN_S)
+
+    events = Counter(each.subject for each in told_in_kafka(stack, kafka))
+    assert {each: events[each] for each in tokens} == dict.fromkeys(tokens, 1)
+    eventually(lambda: listener.by_watch().keys() >= tokens.keys(), within_s=WITHIN_S)
+    assert [each for each in tokens if len(listener.by_watch()[each]) > 1] == []
+    for each in listener.events:
+        if each.subject in tokens:
+            assert outcome_of(each) == asked(client, tokens[each.subject])
