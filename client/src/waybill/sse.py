@@ -36,6 +36,11 @@ class EventReader:
         self._begin()
         self._id: str | None = None
 
+    @property
+    def last_id(self) -> str | None:
+        """Also one that came without an event."""
+        return self._id
+
     def read(self, piece: bytes) -> Iterator[ServerEvent | None]:
         """The events that end in this piece, and None for each comment (the server is alive)."""
         *lines, self._rest = (self._rest + piece).split(b"\n")

@@ -108,6 +108,7 @@ class EventFollowing:
             self._position = event.id or self._position
             if event.name != CUT:
                 yield Event.read(_fields(event, self._question.path), self._position)
+        self._position = self._events.last_id or self._position
 
     def pause_after(self, failure: Unreachable | NotReady | None) -> float:
         """How long to wait before the next connection; raises if there was never one."""

@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from waybill_shared.contract.words import (
     DeadReason,
+    EventType,
     OutcomeKind,
     StateInSink,
     StateInStage,
+    WatchEnd,
 )
 from waybill_status.adapters.streams import EVENT_STREAM
 
@@ -191,11 +193,30 @@ EVENTS: Final[JsonObject] = {
         }
     ]
 }
-STATUS_EVENTS: Final = """\
-event: waybill.token.final
-id: 3-1042
-data: {"specversion": "1.0", "id": "8f14e45fceea167a5a36dedd4bea2543.final", …}
-"""
+STATUS_EVENTS: Final[JsonObject] = {
+    "items": [
+        {
+            "specversion": "1.0",
+            "id": "8f14e45fceea167a5a36dedd4bea2543.final",
+            "source": "/waybill/waybill",
+            "type": EventType.TOKEN_FINAL,
+            "subject": "8f14e45fceea167a5a36dedd4bea2543",
+            "time": "2026-11-21T09:00:00.640Z",
+            "datacontenttype": "application/json",
+            "tenant": "default",
+            "pipeline": "orders",
+            "stage": None,
+            "data": {
+                "watch": "8f14e45fceea167a5a36dedd4bea2543",
+                "token_hash": "sha256:6ca13d52ca70c883…",
+                "ended_as": WatchEnd.COMPLETE,
+                "outcome": COMPLETE,
+                "labels": {"batch": "7"},
+            },
+        }
+    ],
+    "position": "3-1042",
+}
 _LETTER: Final[JsonObject] = {
     "id": "orders.in.dlq:0:3:41",
     "topic": "orders.in.dlq",

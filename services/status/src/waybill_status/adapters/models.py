@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_shared.contract.moments import Moment
+from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watches import WatchDetail
 from waybill_shared.http.operations import ACTOR
 from waybill_status.adapters.examples import EVENTS, PIPELINES
@@ -46,6 +47,11 @@ class DeadLettersAnswer(BaseModel):
 class WatchesAnswer(BaseModel):
     items: list[WatchDetail] = Field(description="newest first")
     next_cursor: str | None = None
+
+
+class StatusEventsAnswer(BaseModel):
+    items: list[StatusEvent] = Field(description="oldest first")
+    position: str = Field(description="for Last-Event-ID: behind all of them")
 
 
 class EventQuery(BaseModel):

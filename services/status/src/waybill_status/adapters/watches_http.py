@@ -1,20 +1,23 @@
 """Routes of status about watches, and about what all are told."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import TypeAdapter
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watches import WatchBook, WatchDetail, watch_detail
 from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import refusals
-from waybill_status.adapters.examples import STATUS_EVENTS
-from waybill_status.adapters.models import EventQuery, WatchesAnswer
+from waybill_status.adapters.examples import STATUS_EVENTS, shown
+from waybill_status.adapters.models import EventQuery, StatusEventsAnswer, WatchesAnswer
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
 from waybill_status.app.event_log import EventFilter, EventLog, SentEvent
 from waybill_status.app.ports import News
@@ -22,6 +25,7 @@ from waybill_status.app.ports import News
 CUT: Final = "waybill.cut"
 """The last event of a stream whose reader is too slow: its id says where to go on."""
 LIMIT_MAX: Final = 1_000
+EVENT_JSON: Final = partial(TypeAdapter(StatusEvent).dump_python, mode="json")
 
 
 def watches_router(book: WatchBook, news: News) -> APIRouter:
@@ -68,26 +72,27 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
 
     @router.get(
         "",
-        summary="Follow what is told in `waybill.status`, as a stream of events",
-        response_class=StreamingResponse,
+        summary="What was told in `waybill.status`; as a stream, what is told from now on",
+        response_model=StatusEventsAnswer,
         responses={
-            200: {
-                "description": "CloudEvents, each as an event whose name is its type",
-                "content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": STATUS_EVENTS}},
-            },
+            200: shown(STATUS_EVENTS, streamed=True),
             **refusals(Slug.INVALID, Slug.TOO_MANY_WAITERS, Slug.NOT_AVAILABLE_NOW),
         },
     )
     async def get_status_events(
         request: Request, wanted: Annotated[EventQuery, Query()]
     ) -> Response:
-        """From now on, or from behind the event that `Last-Event-ID` names: on any `status`, after
-        any restart, for a week. Each is a CloudEvent. A reader that is too slow is cut off: its
-        last event is `waybill.cut`, whose id says where to go on. The stream does not end by
-        itself."""
+        """CloudEvents: the newest 500 of the last day. With `Accept: text/event-stream` each is an
+        event, from now on, or from behind the one that `Last-Event-ID` names: on any `status`,
+        after any restart, for a week. A reader that is too slow is cut off: its last event is
+        `waybill.cut`, whose id says where to go on. The stream does not end by itself."""
         await _catch_up(news)
+        asked = _filter(caller(request).tenant, wanted)
+        if EVENT_STREAM not in request.headers.get("accept", ""):
+            items, position = events.newest(asked)
+            return JSONResponse({"items": list(map(EVENT_JSON, items)), "position": position})
         after = request.headers.get("last-event-id") or None
-        told = events.follow(_filter(caller(request).tenant, wanted), after)
+        told = events.follow(asked, after)
         return EventStream(_lines(told))
 
     return router
@@ -121,8 +126,10 @@ async def _lines(told: AsyncIterator[SentEvent | None]) -> AsyncGenerator[bytes,
     async for each in told:
         if each is None:
             yield KEEPALIVE_COMMENT
-        elif each.event is None:
+        elif each.cut:
             yield format_sse_event(event=CUT, data_str="{}", id=each.id)
+        elif each.event is None:  # no event for the reader, who goes on from here if it breaks
+            yield f"id: {each.id}\n\n".encode()
         else:
             text = codec.to_json(each.event)
             yield format_sse_event(event=each.event.type, data_str=text, id=each.id)

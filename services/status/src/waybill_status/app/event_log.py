@@ -17,6 +17,7 @@ from waybill_shared.process.signal import Signal
 
 KEPT_MS: Final = 24 * 3_600_000
 EVENTS_MAX: Final = 20_000  # that are remembered
+NEWEST_MAX: Final = 500
 PAST_MAX: Final = 1_000  # that are read again at a time
 SILENCE_S: Final = 15.0  # then a comment says that the connection lives
 Ends = Mapping[int, int]
@@ -59,10 +60,12 @@ class PlacedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentEvent:
-    """`id`: where to go on behind it. Without an event the reader was too slow, and is cut off."""
+    """`id`: where to go on behind it. Without an event it is the beginning of the stream, or its
+    end: the reader was too slow, and is cut off."""
 
     id: str
-    event: StatusEvent | None
+    event: StatusEvent | None = None
+    cut: bool = False
 
 
 class PastEvents(Protocol):
@@ -124,9 +127,14 @@ class EventLog:
             self._first += 1
         self._changed.notify()
 
+    def newest(self, wanted: EventFilter) -> tuple[list[StatusEvent], str]:
+        """The newest that are remembered, oldest first; and the id behind which to follow."""
+        found = [each.event for each in self._events if wanted.takes(each.event)]
+        return found[-NEWEST_MAX:], write_ends(self._ends)
+
     def follow(self, wanted: EventFilter, after: str | None) -> AsyncIterator[SentEvent | None]:
-        """All behind the event of that id, or from now on, and then each as it comes. None when
-        nothing has come for a while."""
+        """Where it begins, all behind the event of that id, or from now on, and then each as it
+        comes. None when nothing has come for a while."""
         begin = None if after is None else read_ends(after)
         if self._streams >= self._streams_max:
             detail = f"{self._streams} streams of events are open: try again"
@@ -144,6 +152,7 @@ class EventLog:
         self._streams += 1
         try:
             seen = dict(self._ends) if begin is None else begin
+            yield SentEvent(id=write_ends(seen))
             async for older in self._read_again(wanted, seen):
                 yield older
             at = self._first
@@ -153,7 +162,7 @@ class EventLog:
                     if (sent := _send(placed, wanted, seen)) is not None:
                         yield sent
                 if at < self._first:
-                    yield SentEvent(id=write_ends(seen), event=None)
+                    yield SentEvent(id=write_ends(seen), cut=True)
                     return
                 if not self._closing and not await self._changed.wait(SILENCE_S):
                     yield None
