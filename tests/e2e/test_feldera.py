@@ -102,6 +102,7 @@ def test_a_pipeline_is_seen_as_one_of_feldera(shop: Shop) -> None:
     assert refused.value.error_code == "UnknownPipelineName"
 
 
+@pytest.mark.timeout(600)
 def test_what_is_pushed_is_there_when_the_client_has_waited(shop: Shop) -> None:
     for part in range(100, 300):
         row = {"part": part, "vendor": "v", "price": 1.5}

@@ -1,0 +1,69 @@
+"""What a process knows of watches: the newest of each, and whose are open."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import TENANT, make_watch
+from waybill_shared.contract.watches import LIFE_MS, WatchBook, closed, told
+from waybill_shared.contract.words import WatchEnd, WatchState
+
+OPEN = make_watch()
+TOLD = told(OPEN, WatchEnd.COMPLETE, "e", OPEN.at + 5)
+CLOSED = closed(OPEN)
+
+
+def book_of(*watches: object) -> WatchBook:
+    book = WatchBook()
+    for each in watches:
+        book.accept(each)  # type: ignore[arg-type]
+    return book
+
+
+@pytest.mark.parametrize(
+    ("written", "shown", "count"),
+    [
+        ([OPEN], OPEN, 1),
+        ([OPEN, OPEN], OPEN, 1),
+        ([OPEN, TOLD], TOLD, 0),
+        ([OPEN, CLOSED], None, 0),
+        ([OPEN, CLOSED, TOLD], None, 0),
+        ([OPEN, TOLD, CLOSED], None, 0),
+        ([TOLD], TOLD, 0),
+        ([], None, 0),
+    ],
+)
+def test_the_newest_counts_and_what_was_closed_stays_so(
+    written: list[object], shown: object, count: int
+) -> None:
+    book = book_of(*written)
+    assert book.get(TENANT, OPEN.id) == shown
+    assert book.of(TENANT) == ([] if shown is None else [shown])
+    assert book.count_open(TENANT, OPEN.actor) == count
+    assert [*book.all_open()] == ([OPEN] if count else [])
+    assert book.is_open(OPEN.id) is bool(count)
+
+
+def test_of_another_tenant_nothing_is_shown() -> None:
+    book = book_of(OPEN)
+    assert (book.get("other", OPEN.id), book.of("other")) == (None, [])
+    assert book.count_open("other", OPEN.actor) == 0
+
+
+def test_the_newest_come_first_and_those_of_last_month_are_forgotten() -> None:
+    day = LIFE_MS // 31
+    watches = [replace(OPEN, id=f"w{number}", at=OPEN.at + number * day) for number in range(40)]
+    book = book_of(*watches)
+    assert [each.id for each in book.of(TENANT)] == [f"w{n}" for n in reversed(range(8, 40))]
+    assert book.count_open(TENANT, OPEN.actor) == 32
+
+
+def test_what_is_open_no_more_has_no_token() -> None:
+    assert (CLOSED.token, TOLD.token, OPEN.token != "") == ("", "", True)
+    assert (TOLD.state, CLOSED.state) == (WatchState.TOLD, WatchState.CLOSED)
+
+
+def test_a_book_without_tokens_keeps_none() -> None:
+    book = WatchBook(with_tokens=False)
+    book.accept(OPEN)
+    assert book.get(TENANT, OPEN.id) == replace(OPEN, token="")
