@@ -33,8 +33,9 @@ class EventReader:
 
     def __init__(self) -> None:
         self._rest = b""
-        self._begin()
         self._id: str | None = None
+        self._next_id: str | None = None
+        self._begin()
 
     @property
     def last_id(self) -> str | None:
@@ -53,6 +54,7 @@ class EventReader:
             elif line:
                 self._take(line)
             else:
+                self._id = self._next_id
                 if self._data:
                     yield ServerEvent(name=self._name, data="\n".join(self._data), id=self._id)
                 self._begin()
@@ -65,11 +67,12 @@ class EventReader:
         elif field == "data":
             self._data.append(value)
         elif field == "id":
-            self._id = value
+            self._next_id = value
 
     def _begin(self) -> None:
         self._name = "message"
         self._data: list[str] = []
+        self._next_id = self._id  # which counts from the end of its event on
 
 
 class Following:

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from waybill import questions
 from waybill.connection import AsyncConnection, Connection
 from waybill.errors import NotReady, Unreachable
+from waybill.event_following import SILENCE_S_MAX, EventFollowing
 from waybill.fields import Fields
 from waybill.questions import Question
 from waybill.tokens import AnyToken
-from waybill.watches import SILENCE_S_MAX, Event, EventFollowing, Watch
+from waybill.watches import Event, Watch
 
 
 class WatchCalls:

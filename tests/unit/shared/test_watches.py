@@ -30,6 +30,8 @@ def book_of(*watches: object) -> WatchBook:
         ([OPEN, CLOSED, TOLD], None, 0),
         ([OPEN, TOLD, CLOSED], None, 0),
         ([TOLD], TOLD, 0),
+        ([TOLD, OPEN], TOLD, 0),
+        ([CLOSED, OPEN], None, 0),
         ([], None, 0),
     ],
 )
@@ -52,10 +54,35 @@ def test_of_another_tenant_nothing_is_shown() -> None:
 
 def test_the_newest_come_first_and_those_of_last_month_are_forgotten() -> None:
     day = LIFE_MS // 31
-    watches = [replace(OPEN, id=f"w{number}", at=OPEN.at + number * day) for number in range(40)]
+    ids = [f"w{number:02}" for number in range(40)]
+    watches = [replace(TOLD, id=each, at=OPEN.at + n * day) for n, each in enumerate(ids)]
+    book = book_of(*watches[20:], *watches[:20], *watches[20:])
+    assert [each.id for each in book.of(TENANT)] == ids[::-1]
     book = book_of(*watches)
-    assert [each.id for each in book.of(TENANT)] == [f"w{n}" for n in reversed(range(8, 40))]
-    assert book.count_open(TENANT, OPEN.actor) == 32
+    assert [each.id for each in book.of(TENANT)] == ids[:7:-1]
+    page = book.of(TENANT, (watches[20].at, "w20"))
+    assert [each.id for each in page] == ids[19:7:-1]
+
+
+def test_one_that_is_open_is_never_forgotten_whatever_the_clocks_of_others_say() -> None:
+    book = book_of(OPEN, replace(OPEN, id="late", at=OPEN.at + 2 * LIFE_MS))
+    assert {each.id for each in book.all_open()} == {OPEN.id, "late"}
+
+
+def test_of_those_that_are_open_no_more_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waybill_shared.contract.watches.ENDED_MAX", 3)
+    book = book_of(*(replace(TOLD, id=f"w{number}") for number in range(9)))
+    assert {each.id for each in book.of(TENANT)} == {"w6", "w7", "w8"}
+
+
+def test_a_long_token_counts_as_several_until_it_is_told() -> None:
+    long = replace(OPEN, token="x" * 10_000)
+    for with_tokens in (True, False):
+        book = WatchBook(with_tokens=with_tokens)
+        book.accept(long)
+        assert book.count_open(TENANT, OPEN.actor) == 3
+        book.accept(TOLD)
+        assert book.count_open(TENANT, OPEN.actor) == 0
 
 
 def test_what_is_open_no_more_has_no_token() -> None:

@@ -63,7 +63,7 @@ class Topic:
             new.append(placed)
         return new
 
-    async def read(self, begin: Ends, end: Ends, most: int) -> list[PlacedEvent]:
+    async def read(self, begin: Ends, end: Ends, most: int) -> tuple[list[PlacedEvent], bool]:
         self.reads += 1
         await asyncio.sleep(0)
         found = [
@@ -72,7 +72,7 @@ class Topic:
             if begin.get(each.partition, 0) <= each.offset < end.get(each.partition, 0)
         ]
         found.sort(key=lambda each: (each.partition, each.offset))
-        return found[:most]
+        return found[:most], len(found) <= most
 
     def process(self, since: int = 0) -> EventLog:
         """One that has read what was written from the event of that number on."""
@@ -93,12 +93,12 @@ class Topic:
 
 
 async def told(log: EventLog, after: str | None, count: int) -> list[SentEvent]:
-    stream = cast(AsyncGenerator[SentEvent | None, None], log.follow(ALL, after))
+    stream = cast(AsyncGenerator[SentEvent, None], log.follow(ALL, after))
     found: list[SentEvent] = []
     async with aclosing(stream):
         while len(found) < count:
             sent = await anext(stream)
-            if sent is not None and (sent.event is not None or sent.cut):
+            if sent.event is not None or sent.cut:
                 found.append(sent)
     return found
 
@@ -162,13 +162,69 @@ def test_without_an_id_the_stream_begins_now() -> None:
     run(scene)
 
 
+def test_a_stream_from_now_on_brings_nothing_of_before_this_process() -> None:
+    """Also of partitions in which nothing came since."""
+
+    async def scene() -> None:
+        topic = Topic()
+        topic.write(50)
+        log = topic.process(since=50)
+        assert log.newest(ALL)[0] == []
+        for known in (False, True):
+            after = log.newest(ALL)[1] if known else None
+            reading = asyncio.create_task(told(log, after, 1))
+            await asyncio.sleep(0.01)
+            (new,) = topic.write(1)
+            log.take(new.event, (new.partition, new.offset))
+            (sent,) = await reading
+            assert sent.event == new.event
+        assert topic.reads == 0
+
+    run(scene)
+
+
+def test_a_stream_whose_filter_takes_nothing_is_told_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_log, "SILENCE_S", 0.02)
+
+    async def scene() -> None:
+        topic = Topic()
+        log = topic.process()
+        none = EventFilter(tenant="other")
+        stream = cast(AsyncGenerator[SentEvent, None], log.follow(none, None))
+        ids = [(await anext(stream)).id]
+        for _ in range(3):
+            for _ in range(5):
+                (new,) = topic.write(1)
+                log.take(new.event, (new.partition, new.offset))
+                await asyncio.sleep(0.01)
+            ids.append((await anext(stream)).id)
+        assert len(set(ids)) == len(ids), "the position moves"
+
+    run(scene)
+
+
+def test_an_id_of_a_topic_that_was_deleted_hides_no_event() -> None:
+    async def scene() -> None:
+        topic = Topic()
+        log = topic.process()
+        reading = asyncio.create_task(told(log, "0-999.1-999.2-999.3-999.77-5", 8))
+        await asyncio.sleep(0.01)
+        for new in topic.write(8):
+            log.take(new.event, (new.partition, new.offset))
+        assert len(await reading) == 8
+
+    run(scene)
+
+
 def test_a_reader_that_is_too_slow_is_cut_off_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_log, "EVENTS_MAX", 10)
 
     async def scene() -> None:
         topic = Topic()
         log = topic.process()
-        stream = cast(AsyncGenerator[SentEvent | None, None], log.follow(ALL, None))
+        stream = cast(AsyncGenerator[SentEvent, None], log.follow(ALL, None))
         begun = await anext(stream)
         assert begun == SentEvent(id="0-0")
         reading = asyncio.create_task(anext(stream))
@@ -176,14 +232,13 @@ def test_a_reader_that_is_too_slow_is_cut_off_and_goes_on(monkeypatch: pytest.Mo
         for new in topic.write(30):
             log.take(new.event, (new.partition, new.offset))
         first = await reading
-        seen = [first] if first is not None and first.event is not None else []
+        seen = [first] if first.event is not None else []
         cut = first if not seen else await anext(stream)
-        assert cut is not None
         assert cut.cut, "the reader was 20 events late"
         with pytest.raises(StopAsyncIteration):
             await anext(stream)
         rest = await told(log, cut.id, 30 - len(seen))
-        ids = [each.event.id for each in [*seen, *rest] if each is not None and each.event]
+        ids = [each.event.id for each in [*seen, *rest] if each.event]
         assert sorted(ids) == sorted(each.event.id for each in topic.placed)
 
     run(scene)
@@ -234,9 +289,7 @@ def test_an_id_says_how_far_each_partition_was_read() -> None:
 def test_too_many_streams_are_refused() -> None:
     async def scene() -> None:
         log = Topic().process()
-        streams = [
-            cast(AsyncGenerator[SentEvent | None, None], log.follow(ALL, None)) for _ in range(2)
-        ]
+        streams = [cast(AsyncGenerator[SentEvent, None], log.follow(ALL, None)) for _ in range(2)]
         reading = [asyncio.create_task(anext(stream)) for stream in streams]
         await asyncio.sleep(0.01)
         with pytest.raises(Refusal, match="2 streams of events are open"):

@@ -25,10 +25,10 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.status_events import StatusEvent, token_hash
 from waybill_shared.contract.tokens import LIFE_MS
 from waybill_shared.contract.watches import TokenWatch, WatchBook, closed
-from waybill_shared.contract.words import EventType, WatchEnd, WatchState
+from waybill_shared.contract.words import EventType, OutcomeKind, WatchEnd, WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.adapters.http import shown_outcome
-from waybill_status.app import watched_partition, watchers
+from waybill_status.app import watch_judge, watched_partition, watchers
 from waybill_status.app.hub import Hub
 from waybill_status.app.ports import Told
 from waybill_status.app.tokens import Tokens
@@ -72,6 +72,7 @@ class Log:
         self.events: list[StatusEvent] = []
         self.owner = 0
         self.faults: list[str] = []
+        self.never = ""
         self.heard: list[Callable[[TokenWatch], None]] = []
 
     def write(self, *written: TokenWatch) -> None:
@@ -96,7 +97,7 @@ class Voice:
         await asyncio.sleep(0)
         self._check()
         fault = self._log.faults.pop() if self._log.faults else ""
-        if fault == "before":
+        if fault == "before" or self._log.never in {each.watch.id for each in told}:
             raise Retryable("kafka is away")
         self._log.events.extend(each.event for each in told)
         self._log.write(*(each.watch for each in told))
@@ -132,8 +133,8 @@ class News:
 class Process:
     def __init__(self, log: Log, store: FakeStore, owners: FakeOwners, clock: FixedClock) -> None:
         self.hub = Hub(store, waiters_max=1, tick_s=0.01)
-        tokens = Tokens(owners, owners, store=store, hub=self.hub, ring=RING, clock=clock)
-        judge = WatchJudge(tokens, self.hub, clock, source="/waybill/test", show=shown_outcome)
+        self.tokens = Tokens(owners, owners, store=store, hub=self.hub, ring=RING, clock=clock)
+        judge = WatchJudge(self.tokens, self.hub, clock, source="/waybill/test", show=shown_outcome)
         self.book, self.shares = WatchBook(), Shares()
         self.watchers = Watchers(judge, self.book, News(), voices=log, shares=self.shares)
         for each in log.watches:
@@ -249,12 +250,17 @@ def test_a_token_that_expires_is_told_as_expired() -> None:
     run(scene)
 
 
-def test_a_token_that_no_key_opens_is_told_as_unreadable() -> None:
+def test_a_token_that_no_key_opens_here_is_tried_again_until_it_expires() -> None:
+    """Ingress could open it: it is this process that lacks the key."""
+
     async def scene(s: Scene) -> None:
         await s.process()
         s.log.write(watch("a", "wb1.of-another"))
+        await s.quiet()
+        assert s.log.events == []
+        s.clock.now += LIFE_MS + 1
         (event,) = await s.told(1)
-        assert event.data["ended_as"] == WatchEnd.UNREADABLE
+        assert event.data["ended_as"] == WatchEnd.EXPIRED
 
     run(scene)
 
@@ -282,6 +288,53 @@ def test_what_kafka_does_not_say_is_found_out(fault: str) -> None:
         await s.process()
         s.log.write(watch("a"))
         assert [each.id for each in await s.told(1)] == ["a.final"]
+
+    run(scene)
+
+
+def test_who_was_shut_out_by_one_that_was_late_takes_it_back() -> None:
+    """Else nobody would tell of that partition until the group changes."""
+
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        await s.process()
+        s.log.write(watch("a"))
+        await s.quiet()
+        s.log.owner += 1  # a claim of a process that has lost its share meanwhile
+        s.store.put(DONE, version=2)
+        assert len(await s.told(1)) == 1
+
+    run(scene)
+
+
+def test_what_kafka_never_takes_keeps_no_others_back() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        await s.process()
+        s.log.never = "w3"
+        s.log.write(*(watch(f"w{number}") for number in range(8)))
+        await s.quiet()
+        s.store.put(DONE, version=2)
+        subjects = {each.subject for each in await s.told(7)}
+        assert subjects == {f"w{number}" for number in range(8) if number != 3}
+
+    run(scene)
+
+
+def test_an_outcome_that_is_too_large_is_told_without_its_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch_judge, "EVENT_BYTES_MAX", 900)
+
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        await s.process()
+        s.log.write(watch("a"))
+        (event,) = await s.told(1)
+        outcome = event.data["outcome"]
+        assert isinstance(outcome, dict)
+        assert (outcome["outcome"], outcome["shortened"]) == (WatchEnd.COMPLETE, True)
+        assert "stages" not in outcome
 
     run(scene)
 
@@ -324,5 +377,29 @@ def test_each_is_told_once_among_faults_and_changes_of_owner(seed: int) -> None:
         s.store.put(slot(copy=(99,), lake=(99,)), version=99)
         ids = [each.id for each in await s.told(60)]
         assert sorted(ids) == sorted(f"w{number}.final" for number in range(60))
+
+    run(scene)
+
+
+def test_a_watch_costs_no_question_to_redis_before_its_token_is_final() -> None:
+    """And whoever waits for the same token hears of each change all the same."""
+
+    async def scene(s: Scene) -> None:
+        s.store.put(SHORT, version=1)
+        process = await s.process()
+        s.log.write(watch("a"))
+        await s.quiet()
+        assert s.store.history_reads == 0
+        asked = token(span(0, 5))
+        claims = await process.tokens.claims(asked)
+        assert isinstance(claims, list)
+        async with process.hub.watch(asked, claims) as question:
+            assert question.change is not None
+            assert question.change.outcome.outcome == OutcomeKind.IN_PROGRESS
+            s.store.put(DONE, version=2)
+            change = await question.after(question.change, WAIT_S)
+            assert change is not None
+            assert change.outcome.final
+        assert len(await s.told(1)) == 1
 
     run(scene)

@@ -52,6 +52,16 @@ def test_data_lines_are_joined_and_carriage_returns_dropped() -> None:
     ]
 
 
+def test_an_id_counts_from_the_end_of_its_event_on() -> None:
+    """Else who goes on behind it would miss the event."""
+    stream = b"event: a\nid: 1\ndata: x\n\nevent: b\ndata: y\nid: 2\n\nid: 3\n\n"
+    for cut in range(len(stream) + 1):
+        reader = EventReader()
+        told = [each for each in reader.read(stream[:cut]) if each is not None]
+        expected = "3" if cut == len(stream) else str(len(told)) if told else None
+        assert reader.last_id == expected, stream[:cut]
+
+
 def test_a_comment_is_told_as_a_sign_of_life() -> None:
     assert list(events([b": keep-alive\n\n"])) == [None]
 

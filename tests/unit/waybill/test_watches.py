@@ -109,7 +109,7 @@ def test_events_go_on_behind_the_last_one_whatever_breaks(
 
 
 def test_the_async_client_does_so_too(server: ScriptedServer, monkeypatch: Any) -> None:  # noqa: ANN401
-    monkeypatch.setattr("waybill.watches.AGAIN_S", 0.0)
+    monkeypatch.setattr("waybill.event_following.AGAIN_S", 0.0)
     server.answer("GET", "/v1/events", *PARTS)
 
     async def follow() -> list[str]:

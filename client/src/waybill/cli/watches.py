@@ -58,6 +58,11 @@ def watch(
 def watches(output: OutputOption = Form.TABLE) -> None:
     """List watches, the newest first: those that are open, and those told in the last month.
 
+    \b
+    Example:
+      waybill watches
+      waybill watches -o json | jq '.items[] | select(.state == "open") | .id'
+
     Exit codes: 0 ok · 1 error
     """
     with connect() as client:
@@ -71,6 +76,10 @@ def watches(output: OutputOption = Form.TABLE) -> None:
 
 def unwatch(id: WatchArgument, output: OutputOption = Form.TABLE) -> None:
     """End a watch: it is not told, and not listed any more.
+
+    \b
+    Example:
+      waybill unwatch 0c1e5c1d7d6a4d2f8f0a4b8f2b7f9f63
 
     Exit codes: 0 ended · 1 error, also when there is no such watch
     """

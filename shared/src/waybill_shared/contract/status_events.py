@@ -47,6 +47,12 @@ def token_hash(token: str) -> str:
     return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
 
 
+def shortened(outcome: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Without its lists, which asking for the token gives; and it says so."""
+    plain = {n: v for n, v in outcome.items() if not isinstance(v, list | dict)}
+    return {**plain, "shortened": True}
+
+
 def final_event(
     watch: TokenWatch,
     ended_as: WatchEnd,

@@ -12,6 +12,12 @@ LIFE_MS: Final = 31 * 24 * 3600 * 1000
 """As long as its topic keeps one: a day longer than a token lives."""
 
 
+ENDED_MAX: Final = 200_000
+"""So many that are open no more are remembered, about."""
+CHARACTERS_OF_ONE: Final = 4_096
+RANKS: Final = {WatchState.OPEN: 0, WatchState.TOLD: 1, WatchState.CLOSED: 2}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenWatch:
     """`token` is sealed, as it was given, and empty when the watch is open no more. `actor`: whose
@@ -35,19 +41,20 @@ class TokenWatch:
 
 
 class WatchBook:
-    """All that are known here, the oldest first. Fed by a thread, and read by others."""
+    """All that are known here. Fed by a thread, and read by others."""
 
     def __init__(self, *, with_tokens: bool = True) -> None:
         self._with_tokens = with_tokens
         self._known: dict[str, TokenWatch] = {}
         self._open: dict[tuple[str, str], int] = {}
+        self._weights: dict[str, int] = {}
 
     def accept(self, watch: TokenWatch) -> None:
+        """What is heard again, or late, takes nothing back."""
         before = self._known.get(watch.id)
-        if before is not None and before.state == WatchState.CLOSED:
-            return  # what was told at the same moment brings it not back
-        self._count(before, -1)
-        self._count(watch, 1)
+        if before is not None and RANKS[watch.state] < RANKS[before.state]:
+            return
+        self._count(watch)
         self._known[watch.id] = watch if self._with_tokens else _without_token(watch)
         self._forget(watch.at - LIFE_MS)
 
@@ -57,12 +64,20 @@ class WatchBook:
         gone = found is None or found.tenant != tenant or found.state == WatchState.CLOSED
         return None if gone else found
 
-    def of(self, tenant: str) -> list[TokenWatch]:
-        """The newest first."""
-        known = [*self._known.values()]
-        return [each for each in reversed(known) if self.get(tenant, each.id) is not None]
+    def of(self, tenant: str, before: tuple[int, str] | None = None) -> list[TokenWatch]:
+        """The newest first; `before`: when the last one was made that is known already, and its
+        id."""
+        found = [
+            each
+            for each in [*self._known.values()]
+            if each.tenant == tenant
+            and each.state != WatchState.CLOSED
+            and (before is None or (each.at, each.id) < before)
+        ]
+        return sorted(found, key=lambda each: (each.at, each.id), reverse=True)
 
     def count_open(self, tenant: str, actor: str) -> int:
+        """A long token counts as several."""
         return self._open.get((tenant, actor), 0)
 
     def all_open(self) -> Iterator[TokenWatch]:
@@ -72,22 +87,24 @@ class WatchBook:
         found = self._known.get(id)
         return found is not None and found.open
 
-    def _count(self, watch: TokenWatch | None, change: int) -> None:
-        if watch is None or not watch.open:
-            return
+    def _count(self, watch: TokenWatch) -> None:
         whose = (watch.tenant, watch.actor)
-        left = self._open.get(whose, 0) + change
-        self._open[whose] = left
-        if not left:
-            del self._open[whose]
+        weight = 1 + len(watch.token) // CHARACTERS_OF_ONE if watch.open else 0
+        left = self._open.get(whose, 0) + weight - self._weights.pop(watch.id, 0)
+        if weight:
+            self._weights[watch.id] = weight
+        if left:
+            self._open[whose] = left
+        else:
+            self._open.pop(whose, None)
 
     def _forget(self, before_ms: int) -> None:
-        """Those that the topic has no more, too."""
+        """The oldest, as the topic does, and what is more than can be kept; none that is open."""
         while self._known:
             oldest = next(iter(self._known.values()))
-            if oldest.at >= before_ms:
+            enough = len(self._known) - len(self._weights) <= ENDED_MAX
+            if oldest.open or (oldest.at >= before_ms and enough):
                 return
-            self._count(oldest, -1)
             del self._known[oldest.id]
 
 

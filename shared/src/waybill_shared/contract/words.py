@@ -244,7 +244,6 @@ class WatchEnd(Word):
     DEAD_LETTERED = "dead_lettered", "the outcome of the token, which is final"
     LOST = "lost", "the outcome of the token, which is final"
     EXPIRED = "expired", "the token was not final in the 30 days of its life, and says no more"
-    UNREADABLE = "unreadable", "no key opens the token any more, or its pipeline is not known"
 
 
 class EventType(Word):

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.errors import REFUSED
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.partitioner import partition_of
 
@@ -64,6 +65,9 @@ class GroupShares:
                 told = {"group": self._group, "reason": str(error)}
                 logger.warning("no share of the work for now", extra=told)
                 self._stop.wait(RETRY_S)
+            except Exception:  # the thread's boundary
+                logger.exception("no share of the work for now", extra={"group": self._group})
+                self._stop.wait(RETRY_S)
             finally:
                 self._give(frozenset())
 
@@ -93,7 +97,10 @@ class GroupShares:
         consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
         try:
             while not self._stop.is_set():
-                consumer.poll(POLL_S)
+                message = consumer.poll(POLL_S)
+                error = None if message is None else message.error()
+                if error is not None and error.code() in REFUSED:
+                    raise KafkaException(error)
                 membership.check()
         finally:
             consumer.close()

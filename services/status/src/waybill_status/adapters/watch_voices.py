@@ -35,7 +35,7 @@ class KafkaWatchVoice:
         await asyncio.to_thread(self._producer.settle)
 
     def _messages(self, told: Sequence[Told]) -> Iterator[Outgoing]:
-        for event, watch in told:
+        for event, watch, _ in told:
             yield Outgoing(
                 topic=f"{self._prefix}.status",
                 key=event.subject,

@@ -1,19 +1,20 @@
 """Routes of status about watches, and about what all are told."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
-from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from fastapi.sse import format_sse_event
 from pydantic import TypeAdapter
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.watches import WatchBook, WatchDetail, watch_detail
+from waybill_shared.contract.watches import TokenWatch, WatchBook, WatchDetail, watch_detail
 from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import refusals
 from waybill_status.adapters.examples import STATUS_EVENTS, shown
@@ -25,6 +26,7 @@ from waybill_status.app.ports import News
 CUT: Final = "waybill.cut"
 """The last event of a stream whose reader is too slow: its id says where to go on."""
 LIMIT_MAX: Final = 1_000
+DIGITS_MAX: Final = 16
 EVENT_JSON: Final = partial(TypeAdapter(StatusEvent).dump_python, mode="json")
 
 
@@ -41,15 +43,14 @@ def watches_router(book: WatchBook, news: News) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = 100,
         cursor: Annotated[str, Query(description="`next_cursor` of the page before")] = "",
     ) -> WatchesAnswer:
-        """Those that were told are shown for a month."""
+        """Those that were told are shown for a month, 200,000 of them at most."""
         await _catch_up(news)
-        found = book.of(caller(request).tenant)
-        ids = [watch.id for watch in found]
-        begin = ids.index(cursor) + 1 if cursor in ids else 0
-        page = found[begin : begin + limit]
-        more = len(found) > begin + limit
+        before = _place(cursor) if cursor else None
+        found = await asyncio.to_thread(book.of, caller(request).tenant, before)
+        page = found[:limit]
+        more = len(found) > limit
         items = [watch_detail(watch) for watch in page]
-        return WatchesAnswer(items=items, next_cursor=page[-1].id if more else None)
+        return WatchesAnswer(items=items, next_cursor=_cursor(page[-1]) if more else None)
 
     @router.get(
         "/{watch}",
@@ -98,6 +99,18 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
     return router
 
 
+def _cursor(last: TokenWatch) -> str:
+    return f"{last.at}.{last.id}"
+
+
+def _place(cursor: str) -> tuple[int, str]:
+    at, _, watch = cursor.partition(".")
+    if not (at.isascii() and at.isdecimal() and len(at) < DIGITS_MAX):
+        error = {"message": f"{cursor!r:.100} is no cursor of ours", "path": "query.cursor"}
+        raise Refusal(Slug.INVALID, ": ".join((error["path"], error["message"])), errors=[error])
+    return int(at), watch
+
+
 async def _catch_up(news: News) -> None:
     if not await news.catch_up():
         raise Retryable("this status has not read all of it yet: try again")
@@ -122,11 +135,9 @@ def _label(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _lines(told: AsyncIterator[SentEvent | None]) -> AsyncGenerator[bytes, None]:
+async def _lines(told: AsyncIterator[SentEvent]) -> AsyncGenerator[bytes, None]:
     async for each in told:
-        if each is None:
-            yield KEEPALIVE_COMMENT
-        elif each.cut:
+        if each.cut:
             yield format_sse_event(event=CUT, data_str="{}", id=each.id)
         elif each.event is None:  # no event for the reader, who goes on from here if it breaks
             yield f"id: {each.id}\n\n".encode()

@@ -5,6 +5,7 @@ The id says up to where each partition was read when the event was sent, so any 
 there: from what it remembers, and what is older it reads again.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ KEPT_MS: Final = 24 * 3_600_000
 EVENTS_MAX: Final = 20_000  # that are remembered
 NEWEST_MAX: Final = 500
 PAST_MAX: Final = 1_000  # that are read again at a time
-SILENCE_S: Final = 15.0  # then a comment says that the connection lives
+SILENCE_S: Final = 15.0  # then the connection is told how far it is
+TOGETHER_MAX: Final = 500  # that are passed over before others have their turn
 Ends = Mapping[int, int]
 """By partition: the offset behind what was read."""
 
@@ -60,8 +62,8 @@ class PlacedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentEvent:
-    """`id`: where to go on behind it. Without an event it is the beginning of the stream, or its
-    end: the reader was too slow, and is cut off."""
+    """`id`: where to go on behind it. Without an event it only says that; `cut`: the reader was too
+    slow, and it is the last."""
 
     id: str
     event: StatusEvent | None = None
@@ -69,9 +71,9 @@ class SentEvent:
 
 
 class PastEvents(Protocol):
-    async def read(self, begin: Ends, end: Ends, most: int) -> list[PlacedEvent]:
-        """What stands there still, the first of it in the order of each partition. Raises
-        Retryable."""
+    async def read(self, begin: Ends, end: Ends, most: int) -> tuple[list[PlacedEvent], bool]:
+        """What stands there still, the first of it in the order of each partition; and whether that
+        is all of it. Raises Retryable."""
         ...
 
 
@@ -130,11 +132,11 @@ class EventLog:
     def newest(self, wanted: EventFilter) -> tuple[list[StatusEvent], str]:
         """The newest that are remembered, oldest first; and the id behind which to follow."""
         found = [each.event for each in self._events if wanted.takes(each.event)]
-        return found[-NEWEST_MAX:], write_ends(self._ends)
+        return found[-NEWEST_MAX:], write_ends(self._now())
 
-    def follow(self, wanted: EventFilter, after: str | None) -> AsyncIterator[SentEvent | None]:
-        """Where it begins, all behind the event of that id, or from now on, and then each as it
-        comes. None when nothing has come for a while."""
+    def follow(self, wanted: EventFilter, after: str | None) -> AsyncIterator[SentEvent]:
+        """All behind the event of that id, or from now on, and then each as it comes. Where the
+        stream begins, and when nothing was sent for a while, it is told how far it is."""
         begin = None if after is None else read_ends(after)
         if self._streams >= self._streams_max:
             detail = f"{self._streams} streams of events are open: try again"
@@ -146,26 +148,32 @@ class EventLog:
         self._closing = True
         self._changed.notify()
 
-    async def _follow(
-        self, wanted: EventFilter, begin: dict[int, int] | None
-    ) -> AsyncIterator[SentEvent | None]:
+    async def _follow(self, wanted: EventFilter, begin: Ends | None) -> AsyncIterator[SentEvent]:
         self._streams += 1
         try:
-            seen = dict(self._ends) if begin is None else begin
+            now = self._now()
+            # An id that is further than the topic is of one that was deleted.
+            seen = now if begin is None else {p: min(begin.get(p, 0), at) for p, at in now.items()}
             yield SentEvent(id=write_ends(seen))
             async for older in self._read_again(wanted, seen):
                 yield older
-            at = self._first
+            at, told_at = self._first, _now_s()
             while not self._closing:
                 while at >= self._first and (placed := self._at(at)) is not None:
                     at += 1
                     if (sent := _send(placed, wanted, seen)) is not None:
                         yield sent
+                        told_at = _now_s()
+                    elif at % TOGETHER_MAX == 0:
+                        await asyncio.sleep(0)
                 if at < self._first:
                     yield SentEvent(id=write_ends(seen), cut=True)
                     return
-                if not self._closing and not await self._changed.wait(SILENCE_S):
-                    yield None
+                if (left_s := told_at + SILENCE_S - _now_s()) <= 0:
+                    yield SentEvent(id=write_ends(seen))
+                    told_at = _now_s()
+                elif not self._closing:
+                    await self._changed.wait(left_s)
         finally:
             self._streams -= 1
 
@@ -179,16 +187,25 @@ class EventLog:
         """What is remembered no more; `seen` moves."""
         while older := {p: at for p, at in self._remembered().items() if seen.get(p, 0) < at}:
             begin = {partition: seen.get(partition, 0) for partition in older}
-            found = await self._past.read(begin, older, PAST_MAX)
+            found, all_of_it = await self._past.read(begin, older, PAST_MAX)
             for placed in found:
                 if (sent := _send(placed, wanted, seen)) is not None:
                     yield sent
-            if len(found) < PAST_MAX:
+            if all_of_it:
                 seen.update({p: max(seen.get(p, 0), at) for p, at in older.items()})
+            yield SentEvent(id=write_ends(seen))
 
     def _remembered(self) -> Ends:
         """From where on, by partition."""
         return {**self._begins(), **self._floor}
+
+    def _now(self) -> dict[int, int]:
+        """Up to where the topic was read here."""
+        return {**self._begins(), **self._ends}
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _send(placed: PlacedEvent, wanted: EventFilter, seen: dict[int, int]) -> SentEvent | None:

@@ -52,12 +52,16 @@ class Hub:
             raise Refusal(Slug.TOO_MANY_WAITERS, detail)
         self._count(1)
         question = self._join(token, claims)
+        question.readers += 1
+        if question.change is None:
+            self._ask([question.number])
         try:
             while question.change is None:
                 await question.after(None, self.tick_s)
             yield question
         finally:
             self._count(-1)
+            question.readers -= 1
             self._leave(question)
 
     def attend(

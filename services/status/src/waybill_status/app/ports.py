@@ -100,6 +100,7 @@ class Told(NamedTuple):
 
     event: StatusEvent
     watch: TokenWatch
+    size: int
 
 
 class WatchVoice(Protocol):

@@ -12,7 +12,7 @@ from waybill_status.app.answering import answer, judge_all
 from waybill_status.app.feeds import Feed
 from waybill_status.app.ports import Replays, SlotStore
 from waybill_status.core.judge import Claim
-from waybill_status.core.judgements import kind_of
+from waybill_status.core.judgements import FINAL, kind_of
 from waybill_status.core.outcomes import Outcome
 from waybill_status.core.views import PipelineKey, View
 
@@ -45,6 +45,8 @@ class SharedQuestion:
         self.token = token
         self.feeds = {feed.pipeline: feed for feed in feeds}
         self.waiters = 0
+        self.readers = 0
+        """Of the waiters those that want to hear of each change; others, of the last one alone."""
         self.listeners: dict[str, Callable[[], None]] = {}
         """By whose they are: called once, when nothing will change the answer any more."""
         self.change: Change | None = None
@@ -104,6 +106,9 @@ class SharedQuestion:
         version = "-".join(str(self.view(claim.pipeline).version) for claim in self._claims)
         for claim in self._claims:
             self.feeds[claim.pipeline].await_change(self.number, claim)
+        if not self.readers and kind_of(judgements) not in FINAL:
+            self.change = None  # nobody would read it, and to describe it takes time and memory
+            return
         outcome = await answer(self.token, judgements, self)
         judged = kind_of(judgements) != OutcomeKind.UNKNOWN
         self.undescribed = judged and outcome.outcome == OutcomeKind.UNKNOWN

@@ -1,11 +1,13 @@
 """Judges the tokens of watches: what to wait for, and what is told."""
 
 from collections.abc import Callable
+from typing import Final
 
 from pydantic import JsonValue
 
+from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
-from waybill_shared.contract.status_events import final_event
+from waybill_shared.contract.status_events import final_event, shortened
 from waybill_shared.contract.watches import TokenWatch, told
 from waybill_shared.contract.words import WatchEnd
 from waybill_shared.process.clock import Clock
@@ -14,6 +16,8 @@ from waybill_status.app.ports import Told
 from waybill_status.app.question import SharedQuestion
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
+
+EVENT_BYTES_MAX: Final = 500_000  # topics take a million; an outcome may name thousands of places
 
 
 class WatchJudge:
@@ -40,23 +44,30 @@ class WatchJudge:
     async def attend(
         self, watch: TokenWatch, tell: Callable[[], None]
     ) -> SharedQuestion | WatchEnd | None:
-        """What to wait for until `tell` is called, or what is told at once; None: nobody knows the
-        pipeline yet. A question ends with `dismiss`."""
+        """What to wait for until `tell` is called, or what is told at once; None: nobody can ask
+        here yet. Ingress could open the token, so who cannot lacks a key or a pipeline that others
+        have. A question ends with `dismiss`."""
         try:
             token = self._tokens.open(watch.tenant, watch.token)
             claims = await self._tokens.claims(token)
         except TokenExpired:
             return WatchEnd.EXPIRED
         except TokenRefused:
-            return WatchEnd.UNREADABLE
-        if isinstance(claims, TokenRefused):
-            return WatchEnd.UNREADABLE
-        return None if claims is None else self._hub.attend(watch.id, token, claims, tell)
+            claims = None
+        if claims is None or isinstance(claims, TokenRefused):
+            return None
+        return self._hub.attend(watch.id, token, claims, tell)
 
     def dismiss(self, watch: TokenWatch, question: SharedQuestion) -> None:
         self._hub.dismiss(watch.id, question)
 
     def told(self, watch: TokenWatch, end: WatchEnd, outcome: Outcome | None) -> Told:
         shown = None if outcome is None else self._show(outcome)
-        event = final_event(watch, end, shown, source=self._source, now_ms=self.now_ms())
-        return Told(event, told(watch, end, event.id, self.now_ms()))
+        now_ms = self.now_ms()
+        event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
+        size = len(encode(event))
+        if shown is not None and size > EVENT_BYTES_MAX:
+            shown = shortened(shown)
+            event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
+            size = len(encode(event))
+        return Told(event, told(watch, end, event.id, now_ms), size)

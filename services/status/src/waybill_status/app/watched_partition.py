@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from waybill_shared.contract.errors import Retryable
@@ -21,7 +22,8 @@ logger = logging.getLogger(__name__)
 TICK_S: Final = 1.0  # between two looks at what has expired, and at what nobody knew
 RETRY_S: Final = 1.0
 TOGETHER_MAX: Final = 500  # watches that are told in one transaction
-AT_ONCE: Final = 200  # that are begun before others have their turn
+TOGETHER_BYTES: Final = 4_000_000
+AT_ONCE: Final = 20  # that are begun before others have their turn
 
 
 @dataclass(slots=True)
@@ -30,6 +32,8 @@ class _Open:
     question: SharedQuestion | None = None
     end: WatchEnd | None = None
     since: int = 0
+    late: bool = False
+    """Nobody could ask for it here at first."""
 
 
 class WatchedPartition:
@@ -41,6 +45,7 @@ class WatchedPartition:
         self._news = news
         self._open: dict[str, _Open] = {}
         self._fresh: list[str] = []
+        self._together = TOGETHER_MAX
         self._told: set[str] = set()
         """Of which it is not heard yet that they were told."""
         self._due: dict[str, _Open] = {}
@@ -85,8 +90,7 @@ class WatchedPartition:
             await self._changed.wait()
             self._changed.clear()
             while self._due:
-                due = [*self._due.values()][:TOGETHER_MAX]
-                await self._tell(voice, due)
+                await self._tell(voice, [*islice(self._due.values(), self._together)])
 
     def end(self) -> None:
         for each in [*self._open]:
@@ -96,6 +100,9 @@ class WatchedPartition:
         watch = found.watch
         begun = await self._judge.attend(watch, lambda: self._final(watch.id))
         if begun is None:
+            if not found.late:
+                logger.warning("a watch cannot be asked for here yet", extra={"watch": watch.id})
+            found.late = True
             self._fresh.append(watch.id)
         elif isinstance(begun, WatchEnd):
             self._is_due(found, begun)
@@ -112,7 +119,8 @@ class WatchedPartition:
         change = None if question is None else question.change
         if change is not None and change.outcome.final:
             self._is_due(found, WatchEnd(change.outcome.outcome))
-        else:  # the question has failed
+        else:
+            logger.error("the question of a watch has failed", extra={"watch": id})
             self._release(found)
             self._fresh.append(id)
 
@@ -129,20 +137,36 @@ class WatchedPartition:
         self._changed.set()
 
     async def _tell(self, voice: WatchVoice, due: Sequence[_Open]) -> None:
-        telling = [self._event(each) for each in due if self._book.is_open(each.watch.id)]
-        if telling:
-            try:
-                await voice.tell(telling)
-            except Retryable as error:
-                logger.warning("watches are not told now", extra={"reason": str(error)})
-                await self._find_out(voice)
-                return
+        """As many as go into one transaction. After one that failed there are fewer, so that what
+        Kafka does not take keeps no others back."""
+        telling: list[Told] = []
+        size = 0
+        for each in due:
+            if not self._book.is_open(each.watch.id):
+                self._forget(each.watch.id)
+            elif size < TOGETHER_BYTES:
+                told = self._told_of(each)
+                telling.append(told)
+                size += told.size
+        if not telling:
+            return
+        ids = {told.watch.id for told in telling}
+        self._told |= ids
+        try:
+            await voice.tell(telling)
+        except Retryable as error:
+            logger.warning("watches are not told now", extra={"reason": str(error)})
+            self._told -= ids
+            self._together = max(1, len(telling) // 2)
+            first = telling[0].watch.id
+            self._due[first] = self._due.pop(first)  # others come first, if it is its fault
+            await self._find_out(voice)
+            return
+        self._together = TOGETHER_MAX
         for told in telling:
-            self._told.add(told.watch.id)
             assert told.watch.ended_as is not None
             count_told(told.watch.ended_as)
-        for found in due:
-            self._forget(found.watch.id)
+            self._forget(told.watch.id)
 
     async def _find_out(self, voice: WatchVoice) -> None:
         """Whether what was told counts: then it is in the book, and is forgotten as it is heard."""
@@ -156,7 +180,7 @@ class WatchedPartition:
             if not self._book.is_open(each.watch.id):
                 self._forget(each.watch.id)
 
-    def _event(self, found: _Open) -> Told:
+    def _told_of(self, found: _Open) -> Told:
         assert found.end is not None
         change = None if found.question is None else found.question.change
         known = change is not None and change.outcome.final and found.end != WatchEnd.EXPIRED

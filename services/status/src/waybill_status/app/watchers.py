@@ -71,6 +71,9 @@ class Watchers:
                     owners = [asyncio.create_task(self._own(p)) for p in self._shares.mine]
                 self._show()
                 await asyncio.sleep(LOOK_S)
+        except Exception:
+            logger.exception("nobody tells of watches here any more")
+            raise
         finally:
             await _end(owners)
 
@@ -87,8 +90,8 @@ class Watchers:
                 async with self._voices.voice(partition) as voice:
                     await self._care_for(partition, voice)
             except PartitionLost as lost:
-                logger.warning("another status tells of watches", extra={"reason": str(lost)})
-                return
+                # As long as the group says that it is ours: one that was late may have taken it.
+                logger.warning("another status told of watches", extra={"reason": str(lost)})
             except Retryable as error:
                 logger.warning("watches are not told now", extra={"reason": str(error)})
             except Exception:

@@ -74,9 +74,10 @@ class ObjectSignature:
 
     def headers(self, url: str, given: Mapping[str, str]) -> Mapping[str, str]:
         signed = {name: given[name] for name in SIGNED if name in given}
+        frozen = self._credentials.get_frozen_credentials()  # of one moment
         request = AWSRequest(method="GET", url=url, headers=signed)
         try:
-            S3SigV4Auth(self._credentials, "s3", self._region).add_auth(request)
+            S3SigV4Auth(frozen, "s3", self._region).add_auth(request)
         except BotoCoreError as error:
             raise FetchFailed(f"the request cannot be signed: {error}") from error
         return {**given, **dict(request.headers.items())}
