@@ -1,4 +1,4 @@
-"""Follows the events of waybill.status, and goes on behind the last one when a connection breaks."""
+"""Follows the events of waybill.status, and goes on behind the last one when a stream breaks."""
 
 import json
 from collections.abc import Iterator
