@@ -46,6 +46,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (watchers, "LOOK_S"),
         (watchers, "RETRY_S"),
         (watched_partition, "TICK_S"),
+        (watched_partition, "LATE_S"),
         (watched_partition, "RETRY_S"),
     ):
         monkeypatch.setattr(module, name, 0.005)
@@ -401,5 +402,20 @@ def test_a_watch_costs_no_question_to_redis_before_its_token_is_final() -> None:
             assert change is not None
             assert change.outcome.final
         assert len(await s.told(1)) == 1
+
+    run(scene)
+
+
+def test_what_is_told_leaves_nothing_behind() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        process = await s.process()
+        for begin in range(0, 3_000, 500):
+            s.log.write(*(watch(f"w{number}") for number in range(begin, begin + 500)))
+            await s.told(begin + 500)
+        (owned,) = process.watchers._owned.values()
+        assert (owned._open, owned._due, owned._told, owned._fresh) == ({}, {}, set(), [])
+        assert len(owned._expiring) <= 1_500
+        assert process.hub._questions == {}
 
     run(scene)

@@ -19,7 +19,8 @@ from waybill_status.app.watch_judge import WatchJudge
 
 logger = logging.getLogger(__name__)
 
-TICK_S: Final = 1.0  # between two looks at what has expired, and at what nobody knew
+TICK_S: Final = 1.0  # between two looks at what has expired
+LATE_S: Final = 5.0  # before what could not be asked for is tried again
 RETRY_S: Final = 1.0
 TOGETHER_MAX: Final = 500  # watches that are told in one transaction
 TOGETHER_BYTES: Final = 4_000_000
@@ -45,6 +46,7 @@ class WatchedPartition:
         self._news = news
         self._open: dict[str, _Open] = {}
         self._fresh: list[str] = []
+        self._late: list[str] = []
         self._together = TOGETHER_MAX
         self._told: set[str] = set()
         """Of which it is not heard yet that they were told."""
@@ -61,6 +63,11 @@ class WatchedPartition:
             self._open[watch.id] = _Open(watch)
             self._fresh.append(watch.id)
             heapq.heappush(self._expiring, (watch.expires_at, watch.id))
+            if len(self._expiring) > 2 * len(self._open) + TOGETHER_MAX:  # most of them are told
+                self._expiring = [
+                    (each.watch.expires_at, name) for name, each in self._open.items()
+                ]
+                heapq.heapify(self._expiring)
             self._begun.set()
 
     @property
@@ -71,13 +78,17 @@ class WatchedPartition:
         return [each.since for each in self._due.values()]
 
     async def begin_all(self) -> None:
-        """Ask for each, and again for those of which nobody knows the pipeline yet."""
+        """Ask for each, and again for those that nobody can ask for here yet."""
+        retry_at = 0.0
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):
                     await self._begun.wait()
             self._begun.clear()
             self._expire()
+            if (now := asyncio.get_running_loop().time()) >= retry_at:
+                self._fresh += self._late
+                self._late, retry_at = [], now + LATE_S
             fresh, self._fresh = self._fresh, []
             for number, each in enumerate(fresh):
                 if (found := self._open.get(each)) is not None and found.question is None:
@@ -103,7 +114,7 @@ class WatchedPartition:
             if not found.late:
                 logger.warning("a watch cannot be asked for here yet", extra={"watch": watch.id})
             found.late = True
-            self._fresh.append(watch.id)
+            self._late.append(watch.id)
         elif isinstance(begun, WatchEnd):
             self._is_due(found, begun)
         elif self._open.get(watch.id) is found:
@@ -122,7 +133,7 @@ class WatchedPartition:
         else:
             logger.error("the question of a watch has failed", extra={"watch": id})
             self._release(found)
-            self._fresh.append(id)
+            self._late.append(id)
 
     def _expire(self) -> None:
         now_ms = self._judge.now_ms()
