@@ -18,6 +18,7 @@ from waybill_local.services import topic_prefix
 from waybill_local.stack import StackState
 from waybill_shared.contract import codec
 from waybill_shared.contract.status_events import MEDIA_TYPE, StatusEvent
+from waybill_shared.contract.words import EventType
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 
@@ -132,10 +133,37 @@ def test_every_watch_is_told_once_through_faults_of_all_parts(
     await_ready(stack)
     eventually(lambda: all(each.told_at for each in client.watches()), within_s=WITHIN_S)
 
-    events = Counter(each.subject for each in told_in_kafka(stack, kafka))
+    told = told_in_kafka(stack, kafka)
+    assert [id_ for id_, count in Counter(each.id for each in told).items() if count > 1] == []
+    events = Counter(each.subject for each in told)
     assert {each: events[each] for each in tokens} == dict.fromkeys(tokens, 1)
     eventually(lambda: listener.by_watch().keys() >= tokens.keys(), within_s=WITHIN_S)
     assert [each for each in tokens if len(listener.by_watch()[each]) > 1] == []
     for each in listener.events:
         if each.subject in tokens:
             assert outcome_of(each) == asked(client, tokens[each.subject])
+
+
+def test_what_happens_to_a_pipeline_is_told(
+    client: Client, stack: StackState, kafka: KafkaAdmin, apply_orders: Apply
+) -> None:
+    pipeline = apply_orders()
+    token = client.send(pipeline.name, "orders", [order(1), order(2)]).token
+    outcome = token.wait(timeout_s=WITHIN_S)
+    client.stop(pipeline.name, wait_s=10)
+
+    def told() -> list[StatusEvent]:
+        found = told_in_kafka(stack, kafka)
+        return [each for each in found if each.pipeline == pipeline.name]
+
+    def phases() -> list[object]:
+        return [e.data["phase"] for e in told() if e.type == EventType.PIPELINE_PHASE]
+
+    eventually(lambda: phases()[-1:] == ["Stopped"], within_s=WITHIN_S)
+    assert phases() == ["Starting", "Running", "Stopping", "Stopped"]
+    commits = [each for each in told() if each.type == EventType.STAGE_COMMITTED]
+    assert {each.stage for each in commits} == {each.stage for each in outcome.stages}
+    snapshots = [str(number) for number in outcome.iceberg_snapshots.values()]
+    assert snapshots
+    shown = str([each.data["version"] for each in commits])
+    assert all(f"'iceberg_snapshot_id': '{number}'" in shown for number in snapshots)

@@ -7,6 +7,7 @@ from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
 from waybill_shared.access.redis import require_redis
 from waybill_shared.contract.slots import Keys
+from waybill_shared.contract.status_events import source_of
 from waybill_shared.http.monitor import serve_monitor
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_consumer
@@ -14,11 +15,13 @@ from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
+from waybill_token_tracker.adapters.announcements import KafkaHearings
 from waybill_token_tracker.adapters.groups import ConsumerGroups
 from waybill_token_tracker.adapters.journal import STAMPED, KafkaJournal
 from waybill_token_tracker.adapters.kafka import FactStream
 from waybill_token_tracker.adapters.redis import RedisStore
 from waybill_token_tracker.adapters.topics import KafkaTopics
+from waybill_token_tracker.app.announcing import Announcer
 from waybill_token_tracker.app.lag import LagWatch
 from waybill_token_tracker.app.tracker import Tracker
 from waybill_token_tracker.loop import Loop
@@ -61,6 +64,8 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
         serve_monitor(settings.host, settings.token_tracker_port, "token_tracker", health, keys)
     )
     lag = LagWatch(KafkaTopics(admin), ConsumerGroups(admin), prefix)
+    announcer = Announcer(KafkaHearings(admin, prefix), store, source_of(prefix))
+    stack.enter_context(announcer.running())
     return Loop(stream, tracker, store, lag, health)
 
 

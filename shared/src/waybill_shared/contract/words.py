@@ -253,6 +253,9 @@ class EventType(Word):
     """
 
     TOKEN_FINAL = "waybill.token.final", "the token of a watch is final; `subject` is the watch"
+    STAGE_COMMITTED = "waybill.stage.committed", "a batch of a stage is durable in one of its sinks"
+    PIPELINE_PHASE = "waybill.pipeline.phase", "the phase of a pipeline has changed"
+    DEAD_LETTER = "waybill.dead_letter", "a stage has written records to a dead-letter topic"
 
 
 class Guarantee(Word):

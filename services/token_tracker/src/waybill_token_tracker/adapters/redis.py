@@ -22,9 +22,11 @@ from waybill_shared.contract.slots import (
     Keys,
     dead_to_json,
     for_readers,
+    slot_from_json,
     slot_to_json,
 )
 from waybill_shared.contract.vectors import TopicPartition
+from waybill_token_tracker.app.announcing import SlotStanding
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 WRITE: Final = """
@@ -104,6 +106,17 @@ class RedisStore:
         except redis.RedisError as error:
             raise Retryable(f"redis: {error}") from error
         return True
+
+    def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding | None:
+        try:
+            asked = self._client.hmget(self._keys.slot(tenant, pipeline_uid), ["position", "slot"])
+        except redis.RedisError as error:
+            raise Retryable(f"redis: {error}") from error
+        position, slot = asked
+        if position is None or slot is None:
+            return None
+        definition = slot_from_json(slot).definition
+        return None if definition is None else SlotStanding(int(position), definition.name)
 
     def reachable(self) -> str | None:
         try:

@@ -1,0 +1,156 @@
+"""Facts and phases as a group of its own hears them, and events with its offsets in Kafka's
+transactions. Fulfils `Hearings`."""
+
+import logging
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import InvalidMessage, Retryable
+from waybill_shared.contract.events import Fact, LifecycleEvent
+from waybill_shared.contract.status_events import HEADERS
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import (
+    claim_transactions,
+    make_consumer,
+    make_producer,
+    position_of,
+)
+from waybill_shared.kafka.errors import explain
+from waybill_token_tracker.app.announcing import Announced, HeardMessage
+from waybill_token_tracker.app.measuring import count_skipped
+
+logger = logging.getLogger(__name__)
+
+POLL_S: Final = 0.2
+BATCH_MAX: Final = 200
+TIMEOUT_S: Final = 10.0
+TRANSACTION_TIMEOUT_S: Final = 30.0
+
+
+class KafkaHearings:
+    def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
+        self._admin = admin
+        self._prefix = prefix
+
+    @contextmanager
+    def begin(self) -> Iterator["KafkaHearing"]:
+        hearing = KafkaHearing(self._admin, self._prefix)
+        try:
+            with told_as_retryable():
+                hearing.open()
+            yield hearing
+        finally:
+            hearing.close()
+
+
+class KafkaHearing:
+    def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
+        self._prefix = prefix
+        self._commits, self._lifecycle = f"{prefix}.commits", f"{prefix}.lifecycle"
+        self._consumer = make_consumer(admin.cluster, f"{prefix}.announcements")
+        self._producer = make_producer(
+            admin.cluster,
+            **{
+                "transactional.id": f"{prefix}/token_tracker/events/{secrets.token_hex(8)}",
+                "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+                "message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+            },
+        )
+        self._read: dict[tuple[str, int], int] = {}
+        self._lost = False
+
+    def open(self) -> None:
+        claim_transactions(self._producer, TIMEOUT_S)
+        self._consumer.subscribe(
+            [self._commits, self._lifecycle], on_assign=self._assigned, on_revoke=self._revoked
+        )
+
+    def close(self) -> None:
+        self._consumer.close()
+        del self._producer
+
+    def hear(self) -> list[HeardMessage]:
+        with told_as_retryable():
+            messages = self._consumer.consume(BATCH_MAX, POLL_S)
+        if self._lost:
+            raise Retryable("the group has given its shares anew")
+        return [heard for message in messages if (heard := self._heard(message)) is not None]
+
+    def tell(self, announced: Sequence[Announced]) -> None:
+        failures: list[KafkaError] = []
+
+        def report(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        with told_as_retryable():
+            self._producer.begin_transaction()
+            for key, event in announced:
+                self._producer.produce(
+                    f"{self._prefix}.status",
+                    key=key,
+                    value=codec.encode(event),
+                    headers=list(HEADERS),
+                    on_delivery=report,
+                )
+            offsets = [TopicPartition(topic, p, at) for (topic, p), at in self._read.items()]
+            member = self._consumer.consumer_group_metadata()
+            self._producer.send_offsets_to_transaction(offsets, member, TIMEOUT_S)
+            self._producer.commit_transaction(TIMEOUT_S)
+        if failures:
+            raise Retryable(f"topic {self._prefix}.status: {explain(failures[0])}")
+
+    def _heard(self, message: Message) -> HeardMessage | None:
+        error, topic = message.error(), message.topic() or ""
+        if error is not None:
+            raise Retryable(f"topic {topic}: {explain(error)}")
+        partition, offset = position_of(message)
+        self._read[topic, partition] = offset + 1
+        value = message.value() or b""
+        try:
+            found: Fact | LifecycleEvent
+            if topic == self._commits:
+                found = codec.decode(Fact, value)
+            else:
+                found = codec.decode(LifecycleEvent, value)
+        except InvalidMessage as invalid:
+            count_skipped(topic)
+            logger.error("message skipped", extra={"topic": topic, "reason": str(invalid)})
+            return None
+        name = topic.removeprefix(f"{self._prefix}.")
+        return HeardMessage(f"{name}.{partition}.{offset}.{found.at}", offset, found)
+
+    def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+        """A group that is new begins now, and keeps that: what came before it was told by nobody,
+        and would be told as news."""
+        committed = consumer.committed(given, timeout=TIMEOUT_S)
+        fresh = [at for at in committed if at.offset < 0]
+        for at in fresh:
+            _, at.offset = consumer.get_watermark_offsets(
+                TopicPartition(at.topic, at.partition), timeout=TIMEOUT_S
+            )
+        if fresh:
+            consumer.commit(offsets=fresh, asynchronous=False)
+        consumer.assign(committed)
+
+    def _revoked(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
+        """What was heard of them is not told any more: a new hearing begins."""
+        self._lost = True
+        consumer.unassign()
+
+
+@contextmanager
+def told_as_retryable() -> Iterator[None]:
+    try:
+        yield
+    except SystemError as error:  # behind which the client hides some faults
+        if not isinstance(error.__cause__, KafkaException):
+            raise
+        raise Retryable(explain(error.__cause__.args[0])) from error
+    except KafkaException as error:
+        raise Retryable(explain(error.args[0])) from error

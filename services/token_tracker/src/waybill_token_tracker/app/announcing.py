@@ -1,0 +1,123 @@
+"""Tells others of commits, phases and dead letters. Promise: each is told, in the order of its
+pipeline, and a commit only when its slot has it, so that who asks then gets what it was told.
+
+It has a place of its own in the topics: what cannot be told holds up no slot.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Definition, Fact, LifecycleEvent
+from waybill_shared.contract.status_events import StatusEvent
+from waybill_token_tracker.core.announcements import of_fact, of_phase
+
+logger = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+LOOK_S: Final = 0.02  # between two looks at a slot
+SLOT_S: Final = 10.0  # then it is told all the same: a slot may be gone for good
+
+
+class HeardMessage(NamedTuple):
+    """`id`: of the message, which is the only one of its place."""
+
+    id: str
+    offset: int
+    message: Fact | LifecycleEvent
+
+
+class Announced(NamedTuple):
+    key: str
+    event: StatusEvent
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStanding:
+    """What Redis has of a pipeline: facts below `position`."""
+
+    position: int
+    pipeline: str
+
+
+class Standings(Protocol):
+    def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding | None:
+        """Raises Retryable."""
+        ...
+
+
+class Hearing(Protocol):
+    """A share of the topics, and a voice. Each call raises Retryable; then a new one begins where
+    the last transaction ended."""
+
+    def hear(self) -> Sequence[HeardMessage]: ...
+
+    def tell(self, announced: Sequence[Announced]) -> None:
+        """These, and that all that was heard is told: both, or neither."""
+        ...
+
+
+class Hearings(Protocol):
+    def begin(self) -> AbstractContextManager[Hearing]: ...
+
+
+class Announcer:
+    def __init__(self, hearings: Hearings, standings: Standings, source: str) -> None:
+        self._hearings = hearings
+        self._standings = standings
+        self._source = source
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """In a thread of its own: whatever is slow or fails here, facts are applied meanwhile."""
+        stop = threading.Event()
+        thread = threading.Thread(target=self.run, args=(stop,), name="events", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                with self._hearings.begin() as hearing:
+                    while not stop.is_set():
+                        self._turn(hearing)
+            except Retryable as error:
+                logger.warning("nothing is told for now", extra={"reason": str(error)})
+            except Exception:  # the thread's boundary: facts are applied all the same
+                logger.exception("telling has failed")
+            stop.wait(RETRY_S)
+
+    def _turn(self, hearing: Hearing) -> None:
+        heard = hearing.hear()
+        if heard:
+            deadline = time.monotonic() + SLOT_S
+            hearing.tell([each for one in heard for each in self._announced(one, deadline)])
+
+    def _announced(self, heard: HeardMessage, deadline: float) -> Iterator[Announced]:
+        message = heard.message
+        if isinstance(message, LifecycleEvent):
+            told = of_phase(message, place=heard.id, source=self._source)
+        elif isinstance(message.body, Definition):
+            return
+        else:
+            name = self._when_it_stands(message, heard.offset, deadline)
+            told = of_fact(message, place=heard.id, pipeline=name, source=self._source)
+        for event in told:
+            yield Announced(message.pipeline_uid, event)
+
+    def _when_it_stands(self, fact: Fact, offset: int, deadline: float) -> str | None:
+        """Its pipeline's name, once the slot has the fact."""
+        while True:
+            found = self._standings.standing(fact.tenant, fact.pipeline_uid)
+            if (found is not None and found.position > offset) or time.monotonic() > deadline:
+                return None if found is None else found.pipeline
+            time.sleep(LOOK_S)

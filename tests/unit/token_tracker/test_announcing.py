@@ -1,0 +1,138 @@
+"""Others are told of each commit, phase and dead letter, once its slot has it."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from builders import TENANT, UID, make_commit, make_definition, make_fact, make_lifecycle
+from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Fact, LifecycleEvent
+from waybill_shared.contract.words import EventType
+from waybill_token_tracker.app import announcing
+from waybill_token_tracker.app.announcing import Announced, Announcer, HeardMessage, SlotStanding
+from waybill_token_tracker.core.announcements import LETTERS_MAX
+
+SOURCE = "/waybill/test"
+LETTER = DeadLetter(
+    topic="orders.in",
+    topic_id="a",
+    partition=0,
+    offset=17,
+    sink=None,
+    reason="malformed",
+    rule=None,
+    message="no number",
+    dead_topic="orders.in.dlq",
+    dead_partition=2,
+    dead_offset=4,
+)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcing, "RETRY_S", 0.001)
+    monkeypatch.setattr(announcing, "LOOK_S", 0.001)
+
+
+class World:
+    """A topic, how far its slot is, and what was told; offsets count with what is told."""
+
+    def __init__(self, *messages: Fact | LifecycleEvent) -> None:
+        self.heard = [HeardMessage(f"commits.0.{n}", n, each) for n, each in enumerate(messages)]
+        self.at = 0
+        self.told: list[Announced] = []
+        self.position: int | None = 1_000
+        self.asked = 0
+        self.faults: list[Exception] = []
+        self.stop = threading.Event()
+
+    @contextmanager
+    def begin(self) -> Iterator["World"]:
+        yield self
+
+    def hear(self) -> Sequence[HeardMessage]:
+        if self.at == len(self.heard):
+            self.stop.set()
+        return self.heard[self.at : self.at + 2]
+
+    def tell(self, announced: Sequence[Announced]) -> None:
+        if self.faults:
+            raise self.faults.pop()
+        self.told += announced
+        self.at = min(len(self.heard), self.at + 2)
+
+    def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding | None:
+        assert (tenant, pipeline_uid) == (TENANT, UID)
+        self.asked += 1
+        if self.position is not None and self.asked % 3 == 0:
+            self.position += 1
+        return None if self.position is None else SlotStanding(self.position, "orders")
+
+    def run(self) -> list[Announced]:
+        Announcer(self, self, SOURCE).run(self.stop)
+        return self.told
+
+
+def dead(count: int) -> Fact:
+    letters = DeadLetters(stage="enrich", since=1, sequence=1, letters=(LETTER,) * count)
+    return make_fact(letters)
+
+
+def test_a_commit_is_told_with_what_is_visible_now() -> None:
+    ((key, event),) = World(make_fact(make_commit(version=7))).run()
+    assert (key, event.id, event.type) == (UID, "commits.0.0", EventType.STAGE_COMMITTED)
+    assert (event.tenant, event.pipeline, event.stage) == (TENANT, "orders", "enrich")
+    assert event.subject.startswith("orders/enrich/")
+    assert event.data["version"] == {"iceberg_snapshot_id": "7"}
+
+
+def test_a_change_of_phase_is_told_and_a_sign_of_life_is_not() -> None:
+    told = World(make_lifecycle(), make_lifecycle(kind="heartbeat")).run()
+    ((key, event),) = told
+    assert (key, event.type, event.pipeline) == (UID, EventType.PIPELINE_PHASE, "orders")
+    assert event.data["phase"] == make_lifecycle().phase
+
+
+def test_dead_letters_are_told_by_their_ids() -> None:
+    (_, one), (_, many) = World(dead(1), dead(LETTERS_MAX + 1)).run()
+    assert (one.type, one.stage, one.data["count"]) == (EventType.DEAD_LETTER, "enrich", 1)
+    assert (one.data["letters"], one.data["reasons"]) == (["orders.in.dlq:2:4:17"], ["malformed"])
+    letters = many.data["letters"]
+    assert isinstance(letters, list)
+    assert (many.data["count"], len(letters)) == (LETTERS_MAX + 1, LETTERS_MAX)
+
+
+def test_a_definition_is_nobodys_news() -> None:
+    assert World(make_fact(make_definition())).run() == []
+
+
+def test_nothing_is_told_before_its_slot_has_it() -> None:
+    world = World(make_fact(make_commit()))
+    world.position = 0
+    world.run()
+    assert (len(world.told), world.position) == (1, 1)
+
+
+def test_a_slot_that_is_gone_holds_nothing_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcing, "SLOT_S", 0.01)
+    world = World(make_fact(make_commit()))
+    world.position = None
+    ((_, event),) = world.run()
+    assert (event.pipeline, event.subject.split("/")[0]) == (None, UID)
+
+
+@pytest.mark.parametrize("fault", [Retryable("kafka is away"), RuntimeError("a fault of ours")])
+def test_what_was_not_told_is_told_again(fault: Exception) -> None:
+    world = World(*(make_lifecycle() for _ in range(5)))
+    world.faults = [fault]
+    assert [each.event.id for each in world.run()] == [f"commits.0.{n}" for n in range(5)]
+
+
+def test_it_runs_beside_and_ends() -> None:
+    world = World(make_lifecycle())
+    with Announcer(world, world, SOURCE).running():
+        assert world.stop.wait(10)
+    assert "events" not in {thread.name for thread in threading.enumerate()}
