@@ -14,9 +14,11 @@ from ruamel.yaml import YAML
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.events import Message
+from waybill_shared.contract.status_events import DATA_OF
 from waybill_shared.contract.topics import TopicSpec, topic_specs
-from waybill_shared.contract.words import Word
+from waybill_shared.contract.words import EventType, Word
 from waybill_shared.kafka.topics import ACTIVE_BYTES_MAX
+from waybill_shared.tools.asyncapi import document, name_of, payload_of, render
 from waybill_shared.tools.event_schema import event_schema
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -180,3 +182,26 @@ class SchemaShapes:
             case {"type": "map", "values": values}:
                 return {"values": self.of(values)}
         raise AssertionError(f"not known to this test: {schema}")
+
+
+def test_the_page_of_events_shows_them_as_they_are() -> None:
+    same = (SCHEMAS.parent / "docs" / "asyncapi.yaml").read_text(encoding="utf-8") == render()
+    assert same, "run `.venv/bin/python -m waybill_shared.tools.asyncapi > docs/asyncapi.yaml`"
+
+
+@pytest.mark.parametrize("kind", EventType)
+def test_each_type_of_event_has_an_example_that_its_schema_takes(kind: EventType) -> None:
+    (example,) = document()["components"]["messages"][name_of(kind)]["examples"]
+    validator = jsonschema_rs.validator_for(payload_of(kind))
+    validator.validate(example["payload"])
+    damaged = {**example["payload"], "data": {}}
+    assert not validator.is_valid(damaged), "an event without its data"
+
+
+def test_references_in_the_page_of_events_lead_somewhere() -> None:
+    page = document()
+    assert "$defs" not in render()
+    for name, message in page["channels"]["status"]["messages"].items():
+        assert message["$ref"].rpartition("/")[2] == name
+    assert page["channels"]["status"]["messages"].keys() == page["components"]["messages"].keys()
+    assert {*DATA_OF} == {*EventType}

@@ -5,7 +5,7 @@ one may ask what became of it.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -35,6 +35,69 @@ class StatusEvent:
     pipeline: str | None = None
     stage: str | None = None
     data: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFinalData:
+    """`outcome`: as `GET /v1/tokens/{t}` answers; null if it expired. `token_hash`: SHA-256."""
+
+    watch: str
+    token_hash: str
+    ended_as: WatchEnd
+    outcome: dict[str, JsonValue] | None
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCommittedData:
+    """`sink`: the name of it in the stage. `version`: what the sink calls what it has now."""
+
+    pipeline_uid: str
+    generation: int
+    sink: str
+    batch: int
+    rows: int
+    version: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePhaseData:
+    """`error`: why it failed, if it did; with a hint."""
+
+    pipeline_uid: str
+    generation: int
+    phase_from: str | None
+    phase: str
+    reason: str
+    actor: str
+    error: dict[str, JsonValue] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterData:
+    """`letters`: ids of the first hundred."""
+
+    pipeline_uid: str
+    generation: int
+    count: int
+    reasons: list[str]
+    letters: list[str]
+
+
+DATA_OF: Final[dict[EventType, type]] = {
+    EventType.TOKEN_FINAL: TokenFinalData,
+    EventType.STAGE_COMMITTED: StageCommittedData,
+    EventType.PIPELINE_PHASE: PipelinePhaseData,
+    EventType.DEAD_LETTER: DeadLetterData,
+}
+
+
+def data_of(
+    data: TokenFinalData | StageCommittedData | PipelinePhaseData | DeadLetterData,
+) -> dict[str, JsonValue]:
+    """As an event has it."""
+    found: dict[str, JsonValue] = asdict(data)
+    return found
 
 
 def source_of(prefix: str) -> str:
@@ -72,11 +135,13 @@ def final_event(
         time=format_moment(now_ms),
         tenant=watch.tenant,
         pipeline=pipeline if isinstance(pipeline, str) else None,
-        data={
-            "watch": watch.id,
-            "token_hash": token_hash(watch.token),
-            "ended_as": str(ended_as),
-            "outcome": outcome,
-            "labels": {**watch.labels},
-        },
+        data=data_of(
+            TokenFinalData(
+                watch=watch.id,
+                token_hash=token_hash(watch.token),
+                ended_as=ended_as,
+                outcome=outcome,
+                labels=watch.labels,
+            )
+        ),
     )

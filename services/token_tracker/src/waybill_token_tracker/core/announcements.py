@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from pydantic import JsonValue
-
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import Commit, Fact, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
-from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.contract.status_events import (
+    DeadLetterData,
+    PipelinePhaseData,
+    StageCommittedData,
+    StatusEvent,
+    data_of,
+)
 from waybill_shared.contract.words import EventType
 
 LETTERS_MAX: Final = 100  # ids in one event; `waybill dlq list` has all
@@ -34,17 +38,19 @@ def of_fact(fact: Fact, *, place: str, pipeline: str | None, source: str) -> Ite
                 tenant=fact.tenant,
                 pipeline=pipeline,
                 stage=commit.stage,
-                data={
-                    "pipeline_uid": fact.pipeline_uid,
-                    "generation": fact.generation,
-                    "sink": commit.sink,
-                    "batch": commit.batch_id,
-                    "rows": commit.batch_rows,
-                    "version": {**commit.version},
-                },
+                data=data_of(
+                    StageCommittedData(
+                        pipeline_uid=fact.pipeline_uid,
+                        generation=fact.generation,
+                        sink=commit.sink,
+                        batch=commit.batch_id,
+                        rows=commit.batch_rows,
+                        version=commit.version,
+                    )
+                ),
             )
         case DeadLetters() as dead:
-            ids: list[JsonValue] = [
+            ids = [
                 str(
                     LetterId(
                         topic=each.dead_topic,
@@ -64,13 +70,15 @@ def of_fact(fact: Fact, *, place: str, pipeline: str | None, source: str) -> Ite
                 tenant=fact.tenant,
                 pipeline=pipeline,
                 stage=dead.stage,
-                data={
-                    "pipeline_uid": fact.pipeline_uid,
-                    "generation": fact.generation,
-                    "count": len(dead.letters),
-                    "reasons": [*sorted({str(each.reason) for each in dead.letters})],
-                    "letters": ids,
-                },
+                data=data_of(
+                    DeadLetterData(
+                        pipeline_uid=fact.pipeline_uid,
+                        generation=fact.generation,
+                        count=len(dead.letters),
+                        reasons=sorted({str(each.reason) for each in dead.letters}),
+                        letters=ids,
+                    )
+                ),
             )
 
 
@@ -86,13 +94,15 @@ def of_phase(event: LifecycleEvent, *, place: str, source: str) -> Iterator[Stat
         time=format_moment(event.at),
         tenant=event.tenant,
         pipeline=event.pipeline,
-        data={
-            "pipeline_uid": event.pipeline_uid,
-            "generation": event.generation,
-            "phase_from": event.phase_from,
-            "phase": event.phase,
-            "reason": event.reason,
-            "actor": event.actor,
-            "error": None if event.error is None else asdict(event.error),
-        },
+        data=data_of(
+            PipelinePhaseData(
+                pipeline_uid=event.pipeline_uid,
+                generation=event.generation,
+                phase_from=event.phase_from,
+                phase=event.phase,
+                reason=event.reason,
+                actor=event.actor,
+                error=None if event.error is None else asdict(event.error),
+            )
+        ),
     )
