@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from waybill_shared.contract.events import Fact, LifecycleEvent
 from waybill_shared.contract.words import EventType
 from waybill_token_tracker.app import announcing
 from waybill_token_tracker.app.announcing import Announced, Announcer, HeardMessage, SlotStanding
-from waybill_token_tracker.core.announcements import LETTERS_MAX
+from waybill_token_tracker.core.announcements import LETTERS_MAX, OLD_MS
 
 SOURCE = "/waybill/test"
 LETTER = DeadLetter(
@@ -41,7 +42,7 @@ class World:
     """A topic, how far its slot is, and what was told; offsets count with what is told."""
 
     def __init__(self, *messages: Fact | LifecycleEvent) -> None:
-        self.heard = [HeardMessage(f"commits.0.{n}", n, each) for n, each in enumerate(messages)]
+        self.heard = [HeardMessage(number, each) for number, each in enumerate(messages)]
         self.at = 0
         self.told: list[Announced] = []
         self.position: int | None = 1_000
@@ -76,14 +77,18 @@ class World:
         return self.told
 
 
-def dead(count: int) -> Fact:
-    letters = DeadLetters(stage="enrich", since=1, sequence=1, letters=(LETTER,) * count)
+def dead(count: int, sequence: int = 1) -> Fact:
+    letters = DeadLetters(stage="enrich", since=1, sequence=sequence, letters=(LETTER,) * count)
     return make_fact(letters)
 
 
 def test_a_commit_is_told_with_what_is_visible_now() -> None:
     ((key, event),) = World(make_fact(make_commit(version=7))).run()
-    assert (key, event.id, event.type) == (UID, "commits.0.0", EventType.STAGE_COMMITTED)
+    assert (key, event.id, event.type) == (
+        UID,
+        f"commit.{UID}.enrich.lake@1.7f1a.0",
+        EventType.STAGE_COMMITTED,
+    )
     assert (event.tenant, event.pipeline, event.stage) == (TENANT, "orders", "enrich")
     assert event.subject.startswith("orders/enrich/")
     assert event.data["version"] == {"iceberg_snapshot_id": "7"}
@@ -97,7 +102,7 @@ def test_a_change_of_phase_is_told_and_a_sign_of_life_is_not() -> None:
 
 
 def test_dead_letters_are_told_by_their_ids() -> None:
-    (_, one), (_, many) = World(dead(1), dead(LETTERS_MAX + 1)).run()
+    (_, one), (_, many) = World(dead(1), dead(LETTERS_MAX + 1, 2)).run()
     assert (one.type, one.stage, one.data["count"]) == (EventType.DEAD_LETTER, "enrich", 1)
     assert (one.data["letters"], one.data["reasons"]) == (["orders.in.dlq:2:4:17"], ["malformed"])
     letters = many.data["letters"]
@@ -126,9 +131,26 @@ def test_a_slot_that_is_gone_holds_nothing_up_for_ever(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("fault", [Retryable("kafka is away"), RuntimeError("a fault of ours")])
 def test_what_was_not_told_is_told_again(fault: Exception) -> None:
-    world = World(*(make_lifecycle() for _ in range(5)))
+    world = World(*(make_fact(make_commit(sequence=number)) for number in range(5)))
     world.faults = [fault]
-    assert [each.event.id for each in world.run()] == [f"commits.0.{n}" for n in range(5)]
+    told = [each.event.id.rpartition(".")[2] for each in world.run()]
+    assert told == ["0", "1", "2", "3", "4"]
+
+
+def test_what_drivers_say_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcing, "TOLD_MAX", 5)
+    first, dying = make_fact(make_commit()), dead(1)
+    others = [make_fact(make_commit(sequence=number)) for number in range(1, 9)]
+    repeated = [each for other in others for each in (other, first, dying)]
+    told = World(first, dying, first, *repeated).run()
+    ids = [each.event.id for each in told]
+    assert len(ids) == len(set(ids)) == 10
+
+
+def test_a_commit_of_long_ago_is_no_news() -> None:
+    commit = make_commit()
+    late = replace(make_fact(commit), at=commit.committed_at + OLD_MS + 1)
+    assert World(late, make_fact(make_commit(sequence=1))).run()[0].event.id.endswith(".1")
 
 
 def test_it_runs_beside_and_ends() -> None:

@@ -122,8 +122,7 @@ class KafkaHearing:
             count_skipped(topic)
             logger.error("message skipped", extra={"topic": topic, "reason": str(invalid)})
             return None
-        name = topic.removeprefix(f"{self._prefix}.")
-        return HeardMessage(f"{name}.{partition}.{offset}.{found.at}", offset, found)
+        return HeardMessage(offset, found)
 
     def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         """A group that is new begins now, and keeps that: what came before it was told by nobody,

@@ -1,5 +1,6 @@
 """Tells others of commits, phases and dead letters. Promise: each is told, in the order of its
-pipeline, and a commit only when its slot has it, so that who asks then gets what it was told.
+pipeline, and a commit only when its slot has it, so that who asks then gets what it was told. What
+is heard again is told again only by another process, and then as the same event.
 
 It has a place of its own in the topics: what cannot be told holds up no slot.
 """
@@ -13,21 +14,19 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Definition, Fact, LifecycleEvent
+from waybill_shared.contract.events import Fact, LifecycleEvent
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_token_tracker.core.announcements import of_fact, of_phase
+from waybill_token_tracker.core.announcements import id_of, is_old, of_fact, of_phase
 
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 LOOK_S: Final = 0.02  # between two looks at a slot
+TOLD_MAX: Final = 100_000  # events that are not told once more when they are heard again
 SLOT_S: Final = 10.0  # then it is told all the same: a slot may be gone for good
 
 
 class HeardMessage(NamedTuple):
-    """`id`: of the message, which is the only one of its place."""
-
-    id: str
     offset: int
     message: Fact | LifecycleEvent
 
@@ -71,6 +70,7 @@ class Announcer:
         self._hearings = hearings
         self._standings = standings
         self._source = source
+        self._told: dict[str, None] = {}
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -98,19 +98,36 @@ class Announcer:
 
     def _turn(self, hearing: Hearing) -> None:
         heard = hearing.hear()
-        if heard:
-            deadline = time.monotonic() + SLOT_S
-            hearing.tell([each for one in heard for each in self._announced(one, deadline)])
+        if not heard:
+            return
+        deadline = time.monotonic() + SLOT_S
+        news: dict[str, list[Announced]] = {}
+        for one in heard:
+            told = id_of(one.message)
+            if told is not None and told not in news and not self._knows(told):
+                news[told] = [*self._announced(one, told, deadline)]
+        hearing.tell([each for announced in news.values() for each in announced])
+        self._told |= dict.fromkeys(news)
+        while len(self._told) > TOLD_MAX:
+            del self._told[next(iter(self._told))]
 
-    def _announced(self, heard: HeardMessage, deadline: float) -> Iterator[Announced]:
+    def _knows(self, id: str) -> bool:
+        """What is said again and again is remembered the longest."""
+        if id not in self._told:
+            return False
+        del self._told[id]
+        self._told[id] = None
+        return True
+
+    def _announced(self, heard: HeardMessage, id: str, deadline: float) -> Iterator[Announced]:
         message = heard.message
         if isinstance(message, LifecycleEvent):
-            told = of_phase(message, place=heard.id, source=self._source)
-        elif isinstance(message.body, Definition):
+            told = of_phase(message, id=id, source=self._source)
+        elif is_old(message):
             return
         else:
             name = self._when_it_stands(message, heard.offset, deadline)
-            told = of_fact(message, place=heard.id, pipeline=name, source=self._source)
+            told = of_fact(message, id=id, pipeline=name, source=self._source)
         for event in told:
             yield Announced(message.pipeline_uid, event)
 

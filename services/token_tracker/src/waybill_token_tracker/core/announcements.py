@@ -1,6 +1,7 @@
 """What programs of others are told of facts and phases: as events of `waybill.status`.
 
-An event has the id of the message that it tells of, so the same one told again is the same event.
+Drivers say a fact again and again, ever more rarely. The id of an event follows from what it tells,
+so the same fact is the same event.
 """
 
 from collections.abc import Iterator
@@ -22,15 +23,36 @@ from waybill_shared.contract.words import EventType
 
 LETTERS_MAX: Final = 100  # ids in one event; `waybill dlq list` has all
 TRANSITION: Final = "transition"
+OLD_MS: Final = 24 * 3_600_000
 
 
-def of_fact(fact: Fact, *, place: str, pipeline: str | None, source: str) -> Iterator[StatusEvent]:
+def id_of(message: Fact | LifecycleEvent) -> str | None:
+    """None for what is nobody's news."""
+    uid = message.pipeline_uid
+    if isinstance(message, LifecycleEvent):
+        told = f"phase.{uid}.{message.generation}.{message.at}.{message.phase}"
+        return told if message.kind == TRANSITION else None
+    match message.body:
+        case Commit() as commit:
+            sink = f"{commit.stage}.{commit.sink}@{commit.since}"
+            return f"commit.{uid}.{sink}.{commit.lineage}.{commit.sequence}"
+        case DeadLetters() as dead:
+            return f"dead.{uid}.{dead.stage}@{dead.since}.{dead.sequence}"
+    return None
+
+
+def is_old(fact: Fact) -> bool:
+    """Said again so late that it is nobody's news, though this process has not told it."""
+    return isinstance(fact.body, Commit) and fact.at - fact.body.committed_at > OLD_MS
+
+
+def of_fact(fact: Fact, *, id: str, pipeline: str | None, source: str) -> Iterator[StatusEvent]:
     """`pipeline`: its name; None if nobody knows it any more."""
     shown = pipeline or fact.pipeline_uid
     match fact.body:
         case Commit() as commit:
             yield StatusEvent(
-                id=place,
+                id=id,
                 source=source,
                 type=EventType.STAGE_COMMITTED,
                 subject=f"{shown}/{commit.stage}/{commit.sink}",
@@ -62,7 +84,7 @@ def of_fact(fact: Fact, *, place: str, pipeline: str | None, source: str) -> Ite
                 for each in dead.letters[:LETTERS_MAX]
             ]
             yield StatusEvent(
-                id=place,
+                id=id,
                 source=source,
                 type=EventType.DEAD_LETTER,
                 subject=f"{shown}/{dead.stage}",
@@ -82,12 +104,12 @@ def of_fact(fact: Fact, *, place: str, pipeline: str | None, source: str) -> Ite
             )
 
 
-def of_phase(event: LifecycleEvent, *, place: str, source: str) -> Iterator[StatusEvent]:
+def of_phase(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
     """A change of phase; claims, and what a driver waits for, are told to who asks."""
     if event.kind != TRANSITION:
         return
     yield StatusEvent(
-        id=place,
+        id=id,
         source=source,
         type=EventType.PIPELINE_PHASE,
         subject=event.pipeline,
