@@ -62,7 +62,7 @@ class KafkaHearing:
             },
         )
         self._read: dict[tuple[str, int], int] = {}
-        self._lost = False
+        self._shares = 0
 
     def open(self) -> None:
         claim_transactions(self._producer, TIMEOUT_S)
@@ -75,11 +75,20 @@ class KafkaHearing:
         del self._producer
 
     def hear(self) -> list[HeardMessage]:
-        with told_as_retryable():
-            messages = self._consumer.consume(BATCH_MAX, POLL_S)
-        if self._lost:
-            raise Retryable("the group has given its shares anew")
-        return [heard for message in messages if (heard := self._heard(message)) is not None]
+        """One after the other: when the group gives its shares anew, what was heard before counts
+        no more, and is read again by whose it is now."""
+        heard: list[HeardMessage] = []
+        while len(heard) < BATCH_MAX:
+            shares = self._shares
+            with told_as_retryable():
+                message = self._consumer.poll(0 if heard else POLL_S)
+            if shares != self._shares:
+                heard.clear()
+            if message is None:
+                break
+            if (found := self._heard(message)) is not None:
+                heard.append(found)
+        return heard
 
     def tell(self, announced: Sequence[Announced]) -> None:
         failures: list[KafkaError] = []
@@ -135,12 +144,16 @@ class KafkaHearing:
             )
         if fresh:
             consumer.commit(offsets=fresh, asynchronous=False)
+        self._begin_anew()
         consumer.assign(committed)
 
     def _revoked(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
-        """What was heard of them is not told any more: a new hearing begins."""
-        self._lost = True
+        self._begin_anew()
         consumer.unassign()
+
+    def _begin_anew(self) -> None:
+        self._shares += 1
+        self._read.clear()
 
 
 @contextmanager
