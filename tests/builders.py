@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import JsonValue
-
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import (
@@ -31,10 +29,8 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.replays import Replay, ReplayedRecord
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.slots import SLOT_VERSION
-from waybill_shared.contract.status_events import StatusEvent, final_event
 from waybill_shared.contract.vectors import Span, Vector
-from waybill_shared.contract.watches import TokenWatch
-from waybill_shared.contract.words import Action, OperationState, WatchEnd, WatchState
+from waybill_shared.contract.words import Action, OperationState
 
 TENANT = "default"
 UID = "5d3ab3a2-8dd5-5f3b-9d4b-7e8f6a1b2c3d"
@@ -388,26 +384,6 @@ def make_progress(url: str = "https://files.example/price.json?sign=x") -> Conne
         size=200_000,
         version='"1"',
         spans=(Span(topic_id=ORDERS_ID, partition=0, start=0, end=999),),
-    )
-
-
-def make_watch(state: WatchState = WatchState.OPEN) -> TokenWatch:
-    return TokenWatch(
-        id="e" * 32,
-        tenant=TENANT,
-        actor="3f9c0a1b2c3d",
-        token="wb1.AQ2l8Q3b0yJx",
-        at=NOW,
-        expires_at=NOW + 30 * 24 * 3_600_000,
-        state=state,
-        labels={"batch": "7"},
-    )
-
-
-def make_event() -> StatusEvent:
-    outcome: dict[str, JsonValue] = {"outcome": "complete", "pipeline": "orders"}
-    return final_event(
-        make_watch(), WatchEnd.COMPLETE, outcome, source="/waybill/waybill", now_ms=NOW
     )
 
 

@@ -10,7 +10,6 @@ from builders import (
     make_claim,
     make_command,
     make_commit,
-    make_event,
     make_fact,
     make_fence,
     make_lifecycle,
@@ -19,9 +18,9 @@ from builders import (
     make_replay,
     make_reply,
     make_snapshot,
-    make_watch,
 )
 from strategies import patiently
+from watch_builders import make_event, make_watch
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.events import Fact, Message, PipelineRecord

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from builders import TENANT, make_watch
+from builders import TENANT
+from watch_builders import make_watch
 from waybill_shared.contract.watches import LIFE_MS, WatchBook, closed, told
 from waybill_shared.contract.words import WatchEnd, WatchState
 

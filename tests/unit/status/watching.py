@@ -1,0 +1,160 @@
+"""Processes that tell of watches, and the topics between them, in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from unit.status.fakes import (
+    NOW,
+    RING,
+    FakeOwners,
+    FakeStore,
+    FixedClock,
+    record,
+    sealed,
+    span,
+    token,
+)
+from waybill_shared.access.authentication import DEFAULT_TENANT
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.words import WatchState
+from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_status.adapters.http import shown_outcome
+from waybill_status.app.hub import Hub
+from waybill_status.app.ports import Told
+from waybill_status.app.tokens import Tokens
+from waybill_status.app.watch_judge import WatchJudge
+from waybill_status.app.watchers import Watchers
+
+WAIT_S = 10.0
+TEXT = sealed(token(span(0, 5)))
+
+
+def watch(id: str, text: str = TEXT) -> TokenWatch:
+    return TokenWatch(
+        id=id,
+        tenant=DEFAULT_TENANT,
+        actor="key",
+        token=text,
+        at=NOW,
+        expires_at=NOW + LIFE_MS,
+        state=WatchState.OPEN,
+        labels={"batch": "7"},
+    )
+
+
+class Log:
+    """`waybill.watches` and `waybill.status`: one partition, and who may write to it."""
+
+    def __init__(self) -> None:
+        self.watches: list[TokenWatch] = []
+        self.events: list[StatusEvent] = []
+        self.owner = 0
+        self.faults: list[str] = []
+        self.never = ""
+        self.heard: list[Callable[[TokenWatch], None]] = []
+
+    def write(self, *written: TokenWatch) -> None:
+        for each in written:
+            self.watches.append(each)
+            for hear in self.heard:
+                hear(each)
+
+    @asynccontextmanager
+    async def voice(self, partition: int) -> AsyncIterator["Voice"]:
+        assert partition == 0
+        self.owner += 1
+        yield Voice(self, self.owner)
+
+
+class Voice:
+    def __init__(self, log: Log, number: int) -> None:
+        self._log = log
+        self._number = number
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        await asyncio.sleep(0)
+        self._check()
+        fault = self._log.faults.pop() if self._log.faults else ""
+        if fault == "before" or self._log.never in {each.watch.id for each in told}:
+            raise Retryable("kafka is away")
+        self._log.events.extend(each.event for each in told)
+        self._log.write(*(each.watch for each in told))
+        if fault == "after":
+            raise Retryable("nobody knows")
+
+    async def settle(self) -> None:
+        self._check()
+
+    def _check(self) -> None:
+        if self._log.owner != self._number:
+            raise PartitionLost("another has begun")
+
+
+class Shares:
+    def __init__(self) -> None:
+        self.mine = frozenset({0})
+        self.epoch = 1
+
+    def partition_of(self, key: str) -> int:
+        return 0
+
+    def give(self, *partitions: int) -> None:
+        self.mine, self.epoch = frozenset(partitions), self.epoch + 1
+
+
+class News:
+    async def catch_up(self) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+
+class Process:
+    def __init__(self, log: Log, store: FakeStore, owners: FakeOwners, clock: FixedClock) -> None:
+        self.hub = Hub(store, waiters_max=1, tick_s=0.01)
+        self.tokens = Tokens(owners, owners, store=store, hub=self.hub, ring=RING, clock=clock)
+        judge = WatchJudge(self.tokens, self.hub, clock, source="/waybill/test", show=shown_outcome)
+        self.book, self.shares = WatchBook(), Shares()
+        self.watchers = Watchers(judge, self.book, News(), voices=log, shares=self.shares)
+        for each in log.watches:
+            self.book.accept(each)
+        log.heard.append(self._hear)
+
+    def _hear(self, each: TokenWatch) -> None:
+        self.book.accept(each)
+        asyncio.get_running_loop().call_soon(self.watchers.hear, each)
+
+
+class Scene:
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self.log, self.store, self.clock = Log(), FakeStore(), FixedClock()
+        self.owners = FakeOwners(record())
+
+    async def process(self) -> Process:
+        found = Process(self.log, self.store, self.owners, self.clock)
+        feeding = asyncio.create_task(found.hub.run())
+        self._stack.callback(feeding.cancel)
+        await self._stack.enter_async_context(found.watchers.running())
+        return found
+
+    async def told(self, count: int) -> list[StatusEvent]:
+        while len(self.log.events) < count:
+            await asyncio.sleep(0.005)
+        await self.quiet()
+        return self.log.events
+
+    async def quiet(self) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0.005)
+
+
+def run(scene: Callable[[Scene], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            await scene(Scene(stack))
+
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
