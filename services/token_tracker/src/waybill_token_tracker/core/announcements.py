@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
+from pydantic import JsonValue
+
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import Commit, Fact, LifecycleEvent
@@ -51,57 +53,63 @@ def of_fact(fact: Fact, *, id: str, pipeline: str | None, source: str) -> Iterat
     shown = pipeline or fact.pipeline_uid
     match fact.body:
         case Commit() as commit:
-            yield StatusEvent(
-                id=id,
-                source=source,
-                type=EventType.STAGE_COMMITTED,
-                subject=f"{shown}/{commit.stage}/{commit.sink}",
-                time=format_moment(commit.committed_at),
-                tenant=fact.tenant,
-                pipeline=pipeline,
-                stage=commit.stage,
-                data=data_of(
-                    StageCommittedData(
-                        pipeline_uid=fact.pipeline_uid,
-                        generation=fact.generation,
-                        sink=commit.sink,
-                        batch=commit.batch_id,
-                        rows=commit.batch_rows,
-                        version=commit.version,
-                    )
-                ),
+            kind, at, data = (
+                EventType.STAGE_COMMITTED,
+                commit.committed_at,
+                _committed(fact, commit),
             )
+            stage, subject = commit.stage, f"{shown}/{commit.stage}/{commit.sink}"
         case DeadLetters() as dead:
-            ids = [
-                str(
-                    LetterId(
-                        topic=each.dead_topic,
-                        partition=each.dead_partition,
-                        offset=each.dead_offset,
-                        source=each.offset,
-                    )
-                )
-                for each in dead.letters[:LETTERS_MAX]
-            ]
-            yield StatusEvent(
-                id=id,
-                source=source,
-                type=EventType.DEAD_LETTER,
-                subject=f"{shown}/{dead.stage}",
-                time=format_moment(fact.at),
-                tenant=fact.tenant,
-                pipeline=pipeline,
-                stage=dead.stage,
-                data=data_of(
-                    DeadLetterData(
-                        pipeline_uid=fact.pipeline_uid,
-                        generation=fact.generation,
-                        count=len(dead.letters),
-                        reasons=sorted({str(each.reason) for each in dead.letters}),
-                        letters=ids,
-                    )
-                ),
-            )
+            kind, at = EventType.DEAD_LETTER, fact.at
+            data = _died(fact, dead)
+            stage, subject = dead.stage, f"{shown}/{dead.stage}"
+        case _:
+            return
+    yield StatusEvent(
+        id=id,
+        source=source,
+        type=kind,
+        subject=subject,
+        time=format_moment(at),
+        tenant=fact.tenant,
+        pipeline=pipeline,
+        stage=stage,
+        data=data,
+    )
+
+
+def _committed(fact: Fact, commit: Commit) -> dict[str, JsonValue]:
+    return data_of(
+        StageCommittedData(
+            pipeline_uid=fact.pipeline_uid,
+            generation=fact.generation,
+            sink=commit.sink,
+            batch=commit.batch_id,
+            rows=commit.batch_rows,
+            version=commit.version,
+        )
+    )
+
+
+def _died(fact: Fact, dead: DeadLetters) -> dict[str, JsonValue]:
+    ids = [
+        LetterId(
+            topic=each.dead_topic,
+            partition=each.dead_partition,
+            offset=each.dead_offset,
+            source=each.offset,
+        )
+        for each in dead.letters[:LETTERS_MAX]
+    ]
+    return data_of(
+        DeadLetterData(
+            pipeline_uid=fact.pipeline_uid,
+            generation=fact.generation,
+            count=len(dead.letters),
+            reasons=sorted({str(each.reason) for each in dead.letters}),
+            letters=[*map(str, ids)],
+        )
+    )
 
 
 def of_phase(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
