@@ -18,7 +18,7 @@ from types import ModuleType
 from waybill_local import archives
 from waybill_local.ports import HOST, pick
 from waybill_local.processes import die_with
-from waybill_shared.contract.tokens import KeyRing
+from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.kafka.topics import create_topics
 
 READY_TIMEOUT_S = 60.0

@@ -20,7 +20,7 @@ import pytest
 from containers import Servers
 from integration.waiting import eventually
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.tokens import KeyRing
+from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.topics import create_topics

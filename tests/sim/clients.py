@@ -25,14 +25,8 @@ from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.pipelines import PipelineDirectory
-from waybill_shared.contract.tokens import (
-    PREFIX,
-    KeyRing,
-    Part,
-    Token,
-    open_token,
-    seal,
-)
+from waybill_shared.contract.sealing import KeyRing
+from waybill_shared.contract.tokens import PREFIX, Part, Token, open_token, seal
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_status.app.hub import Hub
 from waybill_status.app.tokens import Tokens

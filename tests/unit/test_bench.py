@@ -12,7 +12,7 @@ from bench.profile import parts
 from bench.profile import table as profile_table
 from bench.report import save, table
 from bench.surroundings import Surroundings
-from waybill_shared.contract.tokens import KeyRing
+from waybill_shared.contract.sealing import KeyRing
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 from integration.conftest import Surroundings
 from integration.token_tracker.member import Member, reached
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.tokens import KeyRing
+from waybill_shared.contract.sealing import KeyRing
 
 REFUSED = 3
 

@@ -21,14 +21,8 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
-from waybill_shared.contract.tokens import (
-    KeyRing,
-    Part,
-    Token,
-    open_token,
-    pipeline_id,
-    seal,
-)
+from waybill_shared.contract.sealing import KeyRing
+from waybill_shared.contract.tokens import Part, Token, open_token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.admin import TopicIdentity
 

@@ -12,8 +12,8 @@ from waybill_ingress.adapters.files import download, patience
 from waybill_ingress.adapters.files.download import FileFetcher, FileReading
 from waybill_ingress.adapters.files.web import _behind
 from waybill_ingress.app.connector_ports import FetchFailed
-from waybill_ingress.core.connectors.addresses import allowed
 from waybill_ingress.core.connectors.limits import FetchLimits
+from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.manifest.connectors import FileConnector
 
 PUBLIC, OTHER = "93.184.216.34", "93.184.216.35"
@@ -64,7 +64,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
 
 
 def fetch(url: str, *allow: str, files: Path | None = None) -> FileReading:
-    limits = FetchLimits(allowed=allowed(allow), files=files, bytes_max=1_000, time_s=30)
+    limits = FetchLimits(allowed=allowed(",".join(allow)), files=files, bytes_max=1_000, time_s=30)
     return FileFetcher(limits, None).fetch(FileConnector(name="file", url=url), Event())
 
 

@@ -6,9 +6,9 @@ from typing import Final
 from pydantic import Field, field_validator
 
 from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
-from waybill_ingress.core.connectors.addresses import allowed
 from waybill_ingress.core.connectors.limits import FetchLimits, FileLimits
 from waybill_ingress.core.rows import RowLimits
+from waybill_shared.contract.addresses import allowed
 from waybill_shared.settings.service import ServiceSettings
 
 JSON_TIMES: Final = 4
@@ -73,13 +73,13 @@ class Settings(ServiceSettings):
     @field_validator("connectors_allow")
     @classmethod
     def _is_allowed(cls, text: str) -> str:
-        allowed(words_of(text))
+        allowed(text)
         return text
 
     @property
     def fetch_limits(self) -> FetchLimits:
         return FetchLimits(
-            allowed=allowed(words_of(self.connectors_allow)),
+            allowed=allowed(self.connectors_allow),
             files=self.connectors_files,
             bytes_max=self.connectors_bytes_max,
             time_s=self.connectors_time_s,
@@ -115,7 +115,3 @@ class Settings(ServiceSettings):
             "queue.buffering.max.messages": self.ingress_queue_records_max,
             "queue.buffering.max.kbytes": self.ingress_queue_kbytes_max,
         }
-
-
-def words_of(text: str) -> list[str]:
-    return [word for each in text.split(",") if (word := each.strip())]

@@ -51,7 +51,7 @@ from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
-from waybill_shared.contract.tokens import load_key_ring
+from waybill_shared.contract.sealing import load_key_ring
 from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin

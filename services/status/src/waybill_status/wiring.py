@@ -9,9 +9,9 @@ from waybill_shared.access.kafka import require_access
 from waybill_shared.access.redis import require_redis
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.sealing import load_key_ring
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.status_events import source_of
-from waybill_shared.contract.tokens import load_key_ring
 from waybill_shared.contract.watches import WatchBook
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import make_admin

@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from waybill_shared.contract.tokens import KEY_BYTES
+from waybill_shared.contract.sealing import KEY_BYTES
 
 
 def ensure_key_ring(target: Path) -> bool:

@@ -7,30 +7,22 @@ The tenant is bound in twice: in each part's pipeline id and in the seal's assoc
 import base64
 import binascii
 import hashlib
-import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-from waybill_shared.contract.errors import TokenExpired, TokenRefused, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import TokenExpired, TokenRefused
+from waybill_shared.contract.sealing import KeyRing, NotOpened, open_bytes, seal_bytes
 from waybill_shared.contract.vectors import Span
 
 PREFIX = "wb1."
-NONCE_BYTES = 12
-KEY_BYTES = 32
 PIPELINE_ID_BYTES = 8
 REQUEST_ID_BYTES = 8
 TOPIC_ID_BYTES = 16
 LIFE_MS = 30 * 24 * 3600 * 1000
 CHARACTERS_MAX = 256 * 1024  # more than ten thousand scattered records need
 PIPELINES_MAX = 10_000  # whose short names are remembered
-KEYS_MAX = 255  # as many as a ring may hold
 ASSUMED_IDENTITY = 1  # flag: the producer did not name topic ids, so ingress took the present ones
 MERGED = 2  # flag: `oldest_at` follows
 
@@ -65,14 +57,6 @@ class Token:
         return self.issued_at if self.oldest_at is None else self.oldest_at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRing:
-    """Keys by id; the active one seals, all of them open."""
-
-    active: int
-    keys: dict[int, bytes]
-
-
 @lru_cache(maxsize=PIPELINES_MAX)
 def pipeline_id(tenant: str, pipeline_uid: str) -> str:
     """The short name of a pipeline, which a token carries instead of tenant and uid."""
@@ -80,30 +64,9 @@ def pipeline_id(tenant: str, pipeline_uid: str) -> str:
     return hashlib.sha256(named).digest()[:PIPELINE_ID_BYTES].hex()
 
 
-def load_key_ring(path: Path) -> KeyRing:
-    try:
-        raw = json.loads(path.read_text())
-        keys = {int(key_id): base64.b64decode(key) for key_id, key in raw["keys"].items()}
-        ring = KeyRing(active=int(raw["active"]), keys=keys)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        hint = "`waybill up` makes one; in production mount it from a secret"
-        raise UserError(
-            [Problem(message=f"the token key ring {path} cannot be read: {error}", hint=hint)]
-        ) from error
-    bad = [key_id for key_id, key in keys.items() if len(key) != KEY_BYTES or not 0 < key_id < 256]
-    if bad or ring.active not in keys:
-        message = (
-            f"the token key ring {path} needs 32-byte keys with ids 1 to 255, one of them active"
-        )
-        raise UserError([Problem(message=message)])
-    return ring
-
-
 def seal(token: Token, ring: KeyRing, *, tenant: str, nonce: bytes) -> str:
     """The token as text. `nonce` must be 12 fresh random bytes."""
-    head = bytes([ring.active])
-    sealed = _cipher(ring.keys[ring.active]).encrypt(nonce, _pack(token), _bind(head, tenant))
-    return _text(head + nonce + sealed)
+    return _text(seal_bytes(_pack(token), ring, nonce=nonce, bound=(PREFIX, tenant)))
 
 
 def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
@@ -115,10 +78,8 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
         raw = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
         if _text(raw) != text:  # base64 leaves bits unused: one token has one text
             raise TokenRefused
-        head, nonce, sealed = raw[:1], raw[1 : 1 + NONCE_BYTES], raw[1 + NONCE_BYTES :]
-        plain = _cipher(ring.keys[head[0]]).decrypt(nonce, sealed, _bind(head, tenant))
-        token = _unpack(plain)
-    except (binascii.Error, InvalidTag, KeyError, IndexError, ValueError, struct.error) as error:
+        token = _unpack(open_bytes(raw, ring, bound=(PREFIX, tenant)))
+    except (binascii.Error, NotOpened, IndexError, ValueError, struct.error) as error:
         raise TokenRefused from error
     if now_ms - token.lives_since > LIFE_MS:
         raise TokenExpired
@@ -129,17 +90,8 @@ def topic_id_bytes(topic_id: str) -> bytes:
     return base64.urlsafe_b64decode(topic_id + "==")
 
 
-@lru_cache(maxsize=KEYS_MAX)
-def _cipher(key: bytes) -> AESGCM:
-    return AESGCM(key)
-
-
 def _text(raw: bytes) -> str:
     return PREFIX + base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
-def _bind(head: bytes, tenant: str) -> bytes:
-    return PREFIX.encode() + head + tenant.encode()
 
 
 def _pack(token: Token) -> bytes:

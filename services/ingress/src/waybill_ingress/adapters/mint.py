@@ -5,15 +5,8 @@ import secrets
 from collections.abc import Sequence
 
 from waybill_ingress.app.ports import Sealed
-from waybill_shared.contract.tokens import (
-    NONCE_BYTES,
-    REQUEST_ID_BYTES,
-    KeyRing,
-    Part,
-    Token,
-    open_token,
-    seal,
-)
+from waybill_shared.contract.sealing import NONCE_BYTES, KeyRing
+from waybill_shared.contract.tokens import REQUEST_ID_BYTES, Part, Token, open_token, seal
 from waybill_shared.process.clock import Clock
 
 

@@ -9,13 +9,9 @@ from contextlib import suppress
 
 from waybill_shared.contract.errors import Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Progress
-from waybill_shared.contract.tokens import (
-    KeyRing,
-    Part,
-    Token,
-    open_token,
-)
+from waybill_shared.contract.tokens import Part, Token, open_token
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal

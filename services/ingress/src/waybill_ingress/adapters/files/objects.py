@@ -19,8 +19,8 @@ from pydantic import AfterValidator, Field, model_validator
 from waybill_ingress.adapters.files.patience import FetchPatience
 from waybill_ingress.adapters.files.web import Web, WebFile
 from waybill_ingress.app.connector_ports import FetchFailed
-from waybill_ingress.core.connectors.addresses import AllowedAddresses
 from waybill_shared.connections import Connections, ConnectionSettings, Secret
+from waybill_shared.contract.addresses import AllowedAddresses
 
 SIGNED: Final = ("Host", "Range")
 """Of the headers that have a meaning for the answer; proxies change others."""

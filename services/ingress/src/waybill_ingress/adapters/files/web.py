@@ -13,7 +13,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from waybill_ingress.adapters.files.opened import Opened, Passing, encoding_of
 from waybill_ingress.adapters.files.patience import FetchPatience
 from waybill_ingress.app.connector_ports import FetchFailed
-from waybill_ingress.core.connectors.addresses import AllowedAddresses
+from waybill_shared.contract.addresses import AllowedAddresses
 from waybill_shared.contract.version import VERSION
 
 DIGITS_MAX: Final = 18
@@ -117,14 +117,12 @@ class WebFile:
         except (OSError, UnicodeError) as error:
             raise Passing(f"{host:.200} is not found") from error
         addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-        allowed = self._web.allowed
-        if self._signature is None and not allowed.host(host):
-            for address in addresses:
-                if not allowed.address(address):
-                    raise FetchFailed(
-                        f"{host:.200} is at {address}, which is not public: the people who run"
-                        " Waybill may allow it in WAYBILL_CONNECTORS_ALLOW"
-                    )
+        refused = self._web.allowed.refused(host, addresses)
+        if self._signature is None and refused is not None:
+            raise FetchFailed(
+                f"{host:.200} is at {refused}, which is not public: the people who run"
+                " Waybill may allow it in WAYBILL_CONNECTORS_ALLOW"
+            )
         last: OSError = OSError(f"{host:.200} has no address")
         for address in addresses:
             self._patience.check()

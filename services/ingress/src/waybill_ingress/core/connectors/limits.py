@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from waybill_ingress.core.bodies.packed import UnpackLimits
-from waybill_ingress.core.connectors.addresses import AllowedAddresses
+from waybill_shared.contract.addresses import AllowedAddresses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

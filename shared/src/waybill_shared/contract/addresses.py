@@ -1,7 +1,7 @@
-"""Which addresses may be fetched from: those of the public internet, and those that the people who
-run Waybill have named. Whoever writes a manifest is not to look around in their network."""
+"""Which addresses may be connected to for others: those of the public internet, and those that the
+people who run Waybill have named. Whoever names a URL is not to look around in their network."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import (
     IPv4Address,
@@ -34,17 +34,25 @@ class AllowedAddresses:
     def host(self, name: str) -> bool:
         return name.lower().rstrip(".") in self.hosts
 
+    def names(self, text: str) -> bool:
+        """Whether that address was named, as one of a network."""
+        meant = _meant_by(text)
+        return any(meant in network for network in self.networks)
+
     def address(self, text: str) -> bool:
-        meant = _meant(ip_address(text.partition("%")[0]))
-        named = any(meant in network for network in self.networks)
-        special = meant.is_multicast or meant.is_reserved or any(meant in n for n in NOT_PUBLIC)
-        return named or (meant.is_global and not special)
+        return self.names(text) or is_public(text)
+
+    def refused(self, host: str, addresses: Iterable[str]) -> str | None:
+        """The first of its addresses that may not be connected to."""
+        if self.host(host):
+            return None
+        return next((each for each in addresses if not self.address(each)), None)
 
 
-def allowed(words: Sequence[str]) -> AllowedAddresses:
-    """ValueError for what is neither a network nor the name of a host."""
+def allowed(text: str) -> AllowedAddresses:
+    """Of words with commas; ValueError for what is neither a network nor the name of a host."""
     hosts, networks = set(), []
-    for word in words:
+    for word in filter(None, map(str.strip, text.split(","))):
         try:
             networks.append(ip_network(word))
         except ValueError:
@@ -54,8 +62,15 @@ def allowed(words: Sequence[str]) -> AllowedAddresses:
     return AllowedAddresses(hosts=frozenset(hosts), networks=tuple(networks))
 
 
-def _meant(address: Address) -> Address:
+def is_public(text: str) -> bool:
+    meant = _meant_by(text)
+    special = meant.is_multicast or meant.is_reserved or any(meant in n for n in NOT_PUBLIC)
+    return meant.is_global and not special
+
+
+def _meant_by(text: str) -> Address:
     """The address behind one that only wraps it."""
+    address = ip_address(text.partition("%")[0])
     if not isinstance(address, IPv6Address):
         return address
     wrapped = address.ipv4_mapped or address.sixtofour
