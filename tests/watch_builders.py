@@ -3,8 +3,11 @@
 from pydantic import JsonValue
 
 from builders import NOW, TENANT
+from waybill_shared.contract.codec import to_json
+from waybill_shared.contract.deliveries import WebhookDelivery, new_delivery
 from waybill_shared.contract.status_events import StatusEvent, final_event
-from waybill_shared.contract.watches import TokenWatch
+from waybill_shared.contract.watches import TokenWatch, told
+from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchEnd, WatchState
 
 
@@ -19,6 +22,19 @@ def make_watch(state: WatchState = WatchState.OPEN) -> TokenWatch:
         state=state,
         labels={"batch": "7"},
     )
+
+
+SECRET = bytes(range(24))
+HOOK = "https://hooks.example/orders?key=1"
+
+
+def make_webhook(url: str = HOOK) -> Webhook:
+    return Webhook(url=url, secret="c2VhbGVk")
+
+
+def make_delivery() -> WebhookDelivery:
+    watch = told(make_watch(), WatchEnd.COMPLETE, "e.final", NOW)
+    return new_delivery(watch, make_webhook(), to_json(make_event()), NOW)
 
 
 def make_event() -> StatusEvent:

@@ -22,7 +22,7 @@ from waybill_shared.contract.routes import (
     route_for,
 )
 from waybill_shared.contract.version import VERSION
-from waybill_shared.http import feldera
+from waybill_shared.http import asyncapi, feldera
 
 CONFIG: Final = Path(__file__).with_name("gateway.conf")
 ADDRESSES: Final = {
@@ -128,6 +128,11 @@ server {
         proxy_pass http://$waybill_address;
     }
 
+    location = @asyncapi@ {
+        set $waybill_describes @status@;
+        proxy_pass http://$waybill_describes;
+    }
+
     location = /healthz {
         default_type application/json;
         return 200 '{"alive": true}';
@@ -214,6 +219,8 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
             for name in addresses
             for page in _pages(name)
         ),
+        "asyncapi": asyncapi.PATH,
+        "status": addresses["status"],
         "ready": "\n\n".join(_ready()),
         "readiness": _merge("/readyz"),
         "version": _version(),

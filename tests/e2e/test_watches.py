@@ -2,27 +2,36 @@
 the outcome that asking gives."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import jsonschema_rs
+import pytest
 import redis
 
 from e2e.conftest import Apply, order
 from e2e.faults import await_ready, kill_services, paused, process_of
 from e2e.waiting import eventually
-from waybill import Client, Event
+from waybill import Client, Event, Invalid
 from waybill.watches import TOKEN_FINAL
+from waybill.webhooks import new_secret
 from waybill_local.services import topic_prefix
 from waybill_local.stack import StackState
 from waybill_shared.contract import codec
 from waybill_shared.contract.status_events import MEDIA_TYPE, StatusEvent
 from waybill_shared.contract.words import EventType
+from waybill_shared.http.asyncapi import payload_of
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
-from waybill_shared.tools.asyncapi import payload_of
 
+RECEIVER = Path(__file__).parents[2] / "examples" / "webhook_receiver.py"
 WITHIN_S = 90.0
 SENT = 120
 STANDS_S = 10.0
@@ -169,3 +178,58 @@ def test_what_happens_to_a_pipeline_is_told(
     assert snapshots
     shown = str([each.data["version"] for each in commits])
     assert all(f"'iceberg_snapshot_id': '{number}'" in shown for number in snapshots)
+
+
+@contextmanager
+def receiver(secret: str) -> Iterator[tuple[str, list[str]]]:
+    """The example, as a process; its URL, and what it has printed."""
+    with subprocess.Popen(
+        [sys.executable, str(RECEIVER), "0"],
+        env={**os.environ, "WAYBILL_WEBHOOK_SECRET": secret},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        printed: list[str] = []
+        reading = threading.Thread(target=lambda: printed.extend(process.stdout or ()))
+        reading.start()
+        try:
+            yield url, printed
+        finally:
+            process.kill()
+            reading.join()
+
+
+def test_an_event_comes_to_a_webhook_signed_and_again_when_it_is_asked_for(
+    client: Client, stack: StackState, apply_orders: Apply
+) -> None:
+    pipeline = apply_orders()
+    secret = new_secret()
+    token = client.send(pipeline.name, "orders", [order(1)]).token
+    labels = {"test": pipeline.name}
+    with receiver(secret) as (url, printed):
+        watch = client.watch(token, labels=labels, webhook=url, secret=secret)
+        other = client.watch(token, labels=labels, webhook=url)
+        eventually(lambda: client.find_watch(watch.id).state == "delivered", within_s=WITHIN_S)
+        eventually(lambda: len(printed) >= 2, within_s=WITHIN_S)
+        assert f"waybill.token.final {watch.id} complete\n" in printed
+        assert "refused: no signature is by this secret\n" in printed
+        hook = client.find_watch(other.id).webhook
+        assert hook is not None
+        assert (hook.state, hook.last_error, hook.url) == ("due", "it answered 401", url)
+        assert client.redeliver(watch.id).state == "told"
+        eventually(lambda: client.find_watch(watch.id).state == "delivered", within_s=WITHIN_S)
+        assert printed.count(f"waybill.token.final {watch.id} complete\n") == 1
+    client.redeliver(watch.id)
+    eventually(lambda: _failed_once(client, watch.id), within_s=WITHIN_S)
+    kill_services(stack, ["status"])
+    await_ready(stack)
+    with pytest.raises(Invalid, match="not at a public address"):
+        client.watch(token, webhook="https://10.0.0.1/")
+    assert client.unwatch(watch.id).state == "closed"
+
+
+def _failed_once(client: Client, watch: str) -> bool:
+    hook = client.find_watch(watch).webhook
+    return hook is not None and hook.state == "due" and hook.last_error is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from containers import Servers
 from waybill_shared.access.api_keys import read_keys
-from waybill_shared.contract.sealing import load_key_ring
+from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import make_admin
 

@@ -63,7 +63,7 @@ from waybill.pipelines import (
 )
 from waybill.proposals import Proposal
 from waybill.tokens import AsyncToken, Token
-from waybill.watches import Event, Watch
+from waybill.watches import Event, Watch, WatchWebhook
 
 if TYPE_CHECKING:
     from waybill.async_client import AsyncClient
@@ -127,6 +127,7 @@ __all__ = [
     "Unusable",
     "WaitEnded",
     "Watch",
+    "WatchWebhook",
     "WaybillError",
 ]
 

@@ -148,8 +148,12 @@ def convert(sql: str, name: str) -> Question:
     return _post("/v1/convert", {"name": name, "sql": sql})
 
 
-def watch(token: AnyToken, labels: Mapping[str, str], key: str) -> Question:
-    body = {"token": text_of(token), "labels": dict(labels)}
+def watch(
+    token: AnyToken, labels: Mapping[str, str], webhook: Mapping[str, str] | None, key: str
+) -> Question:
+    body: dict[str, object] = {"token": text_of(token), "labels": dict(labels)}
+    if webhook is not None:
+        body["webhook"] = webhook
     return replace(_post("/v1/watches", body), headers={**JSON, "Idempotency-Key": key})
 
 
@@ -167,6 +171,11 @@ def find_watch(id: str) -> Question:
 def unwatch(id: str, key: str) -> Question:
     headers = {"Idempotency-Key": key}
     return replace(find_watch(id), method="DELETE", headers=headers)
+
+
+def redeliver(id: str, key: str) -> Question:
+    path, headers = f"{find_watch(id).path}/redeliver", {"Idempotency-Key": key}
+    return Question(method="POST", path=path, headers=headers)
 
 
 def status_events(

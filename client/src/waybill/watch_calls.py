@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from waybill import questions
 from waybill.connection import AsyncConnection, Connection
-from waybill.errors import NotReady, Unreachable
+from waybill.errors import NotReady, Unreachable, Unusable
 from waybill.event_following import SILENCE_S_MAX, EventFollowing
 from waybill.fields import Fields
 from waybill.questions import Question
 from waybill.tokens import AnyToken
 from waybill.watches import Event, Watch
+from waybill.webhooks import new_secret
 
 
 class WatchCalls:
@@ -27,12 +28,25 @@ class WatchCalls:
     @abstractmethod
     def _pause(self, seconds: float) -> None: ...
 
-    def watch(self, token: AnyToken, *, labels: Mapping[str, str] | None = None) -> Watch:
+    def watch(
+        self,
+        token: AnyToken,
+        *,
+        labels: Mapping[str, str] | None = None,
+        webhook: str | None = None,
+        secret: str | None = None,
+    ) -> Watch:
         """Be told by an event when the token is final; `labels` come back with it.
 
-        NotFound: no token of this Waybill; Expired: it is too old.
+        `webhook`: a URL that it is sent to, too, signed by `secret`; without one, a secret is made,
+        and the watch that comes back has it. NotFound: no token of this Waybill; Expired: it is too
+        old; Invalid: there may be no webhook.
         """
-        return Watch.read(self._write(questions.watch(token, labels or {}, str(uuid.uuid4()))))
+        made = _made_secret(webhook, secret)
+        asked = questions.watch(
+            token, labels or {}, _hook(webhook, secret or made), str(uuid.uuid4())
+        )
+        return Watch.read(self._write(asked), secret=made)
 
     def watches(self) -> Iterator[Watch]:
         """All that are open, or were told in the last month; the newest first."""
@@ -49,6 +63,11 @@ class WatchCalls:
     def unwatch(self, id: str) -> Watch:
         """End a watch; NotFound when there is none."""
         return Watch.read(self._write(questions.unwatch(id, str(uuid.uuid4()))))
+
+    def redeliver(self, id: str) -> Watch:
+        """Have the event of a watch sent to its webhook again, at once. Conflict: it has none, is
+        not told yet, or was told more than a week ago."""
+        return Watch.read(self._write(questions.redeliver(id, str(uuid.uuid4()))))
 
     def events(
         self,
@@ -89,10 +108,20 @@ class AsyncWatchCalls:
     @abstractmethod
     async def _write(self, question: Question) -> Fields: ...
 
-    async def watch(self, token: AnyToken, *, labels: Mapping[str, str] | None = None) -> Watch:
+    async def watch(
+        self,
+        token: AnyToken,
+        *,
+        labels: Mapping[str, str] | None = None,
+        webhook: str | None = None,
+        secret: str | None = None,
+    ) -> Watch:
         """As `Client.watch`."""
-        question = questions.watch(token, labels or {}, str(uuid.uuid4()))
-        return Watch.read(await self._write(question))
+        made = _made_secret(webhook, secret)
+        asked = questions.watch(
+            token, labels or {}, _hook(webhook, secret or made), str(uuid.uuid4())
+        )
+        return Watch.read(await self._write(asked), secret=made)
 
     async def watches(self) -> AsyncIterator[Watch]:
         """As `Client.watches`."""
@@ -110,6 +139,10 @@ class AsyncWatchCalls:
     async def unwatch(self, id: str) -> Watch:
         """As `Client.unwatch`."""
         return Watch.read(await self._write(questions.unwatch(id, str(uuid.uuid4()))))
+
+    async def redeliver(self, id: str) -> Watch:
+        """As `Client.redeliver`."""
+        return Watch.read(await self._write(questions.redeliver(id, str(uuid.uuid4()))))
 
     async def events(
         self,
@@ -137,3 +170,14 @@ class AsyncWatchCalls:
             except (Unreachable, NotReady) as error:
                 failure = error
             await asyncio.sleep(following.pause_after(failure))
+
+
+def _made_secret(webhook: str | None, secret: str | None) -> str | None:
+    """Made here: the answer to a request that may be sent again has no secret in it."""
+    return new_secret() if webhook is not None and secret is None else None
+
+
+def _hook(webhook: str | None, secret: str | None) -> Mapping[str, str] | None:
+    if webhook is None and secret is not None:
+        raise Unusable("a secret is for a webhook, and there is none")
+    return None if webhook is None or secret is None else {"url": webhook, "secret": secret}

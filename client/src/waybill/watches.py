@@ -12,8 +12,33 @@ TOKEN_FINAL: Final = "waybill.token.final"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatchWebhook:
+    """Where the event of a watch is sent to. `state`: due, delivered or failed; None before the
+    watch is told. `url` is without its query."""
+
+    url: str
+    state: str | None
+    attempts: int
+    next_attempt_at: datetime | None
+    last_attempt_at: datetime | None
+    last_error: str | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "WatchWebhook":
+        return cls(
+            url=fields.text("url"),
+            state=fields.text_or_none("state"),
+            attempts=fields.whole("attempts"),
+            next_attempt_at=fields.moment_or_none("next_attempt_at"),
+            last_attempt_at=fields.moment_or_none("last_attempt_at"),
+            last_error=fields.text_or_none("last_error"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """`state`: open, told or closed. `ended_as`: the outcome that was told, or expired."""
+    """`state`: open, told, delivered, failed or closed. `ended_as`: the outcome that was told, or
+    expired. `secret`: by which its webhook knows the signature, if it was made by this call."""
 
     id: str
     state: str
@@ -23,10 +48,13 @@ class Watch:
     told_at: datetime | None
     event_id: str | None
     ended_as: str | None
+    webhook: WatchWebhook | None = None
+    secret: str | None = field(default=None, repr=False)
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @classmethod
-    def read(cls, fields: Fields) -> "Watch":
+    def read(cls, fields: Fields, *, secret: str | None = None) -> "Watch":
+        webhook = fields.object_or_none("webhook")
         labels = fields.mapping_or_none("labels") or {}
         return cls(
             id=fields.text("id"),
@@ -37,6 +65,8 @@ class Watch:
             told_at=fields.moment_or_none("told_at"),
             event_id=fields.text_or_none("event_id"),
             ended_as=fields.text_or_none("ended_as"),
+            webhook=None if webhook is None else WatchWebhook.read(webhook),
+            secret=secret,
             raw=fields.raw,
         )
 

@@ -67,7 +67,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     with secured(folder, inputs=[INPUT], outputs=[OUTPUT]) as made:
         done = made.run("waybill_shared.setup", service="setup")
         assert done.returncode == 0, done.stderr
-        assert '"topics": 14' in done.stderr
+        assert '"topics": 15' in done.stderr
         names = [INPUT, OUTPUT, f"{INPUT}.dlq", f"{OUTPUT}.dlq"]
         topics = [NewTopic(name, 4, 1) for name in names]
         for future in made.admin.client.create_topics(topics).values():

@@ -217,8 +217,11 @@ class FakeMint:
 
 
 class FixedClock:
+    def __init__(self) -> None:
+        self.now = NOW
+
     def now_ms(self) -> int:
-        return NOW
+        return self.now
 
 
 def span(partition: int, start: int, end: int) -> Span:

@@ -1,6 +1,7 @@
 """Watches over HTTP: what is written of each, and what is refused."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,24 +16,52 @@ from waybill_ingress.adapters.watches_http import watches_router
 from waybill_ingress.app import watches as of_watches
 from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.watches import Watches
+from waybill_ingress.app.webhook_gate import WebhookGate
+from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.tokens import LIFE_MS
-from waybill_shared.contract.watches import TokenWatch, WatchBook
-from waybill_shared.contract.words import WatchState
+from waybill_shared.contract.watches import TokenWatch, WatchBook, told
+from waybill_shared.contract.webhooks import (
+    WebhookRules,
+    open_secret,
+    read_secret,
+    write_secret,
+)
+from waybill_shared.contract.words import WatchEnd, WatchState
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
 
 TOKEN = sealed_token(span(0, 0, 5))
 
 
+class FakeNames:
+    def __init__(self) -> None:
+        self.known = {"hooks.example": ("93.184.216.34",)}
+
+    async def find(self, host: str, port: int, timeout_s: float) -> tuple[str, ...]:
+        if host not in self.known:
+            raise OSError("not found")
+        return self.known[host]
+
+
 class Around:
     def __init__(self) -> None:
         self.kafka, self.book, self.clock = FakeKafka(), WatchBook(with_tokens=False), FixedClock()
         self.news = FakeDirectory()
+        self.names = FakeNames()
 
     def app(self) -> FastAPI:
         mint = RandomMint(RING, self.clock)
-        watches = Watches(self.book, self.news, self.kafka, mint=mint, vault=mint, topic="watches")
+        rules = WebhookRules(allowed=allowed("hooks.internal,10.9.0.0/16"))
+        watches = Watches(
+            self.book,
+            self.news,
+            self.kafka,
+            WebhookGate(rules, self.names),
+            mint=mint,
+            vault=mint,
+            topic="watches",
+        )
         process = World().process()
         repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
         return create_app("ingress", [watches_router(watches, repeats)], Health())
@@ -129,3 +158,118 @@ def test_what_kafka_does_not_take_is_not_answered_as_begun(
 ) -> None:
     around.kafka.failing = {0: "no broker"}
     assert client.post("/v1/watches", json={"token": TOKEN}).status_code == 503
+
+
+GIVEN = write_secret(bytes(range(24)))
+
+
+def test_a_webhook_is_written_with_its_secret_sealed(around: Around, client: TestClient) -> None:
+    hook = {"url": "https://hooks.example/orders?key=1", "secret": GIVEN}
+    answer = client.post("/v1/watches", json={"token": TOKEN, "webhook": hook})
+    (written,) = around.written()
+    assert (answer.status_code, written.webhook is not None) == (201, True)
+    assert written.webhook is not None
+    assert written.webhook.url == hook["url"]
+    assert open_secret(written.webhook.secret, RING, watch=written.id) == read_secret(GIVEN)
+    shown = answer.json()["webhook"]
+    assert (shown["url"], shown["secret"], shown["state"]) == (
+        "https://hooks.example/orders",
+        None,
+        None,
+    )
+
+
+def test_a_secret_that_is_made_is_shown_once(around: Around, client: TestClient) -> None:
+    hook = {"url": "https://hooks.example/"}
+    answer = client.post("/v1/watches", json={"token": TOKEN, "webhook": hook})
+    (written,) = around.written()
+    assert written.webhook is not None
+    made = read_secret(answer.json()["webhook"]["secret"])
+    assert open_secret(written.webhook.secret, RING, watch=written.id) == made
+    again = client.post("/v1/watches", json={"token": TOKEN, "webhook": hook})
+    assert again.json()["webhook"]["secret"] != answer.json()["webhook"]["secret"]
+
+
+def test_where_answers_are_remembered_a_secret_must_be_given(
+    around: Around, client: TestClient
+) -> None:
+    hook = {"url": "https://hooks.example/"}
+    key = {"Idempotency-Key": "one"}
+    answer = client.post("/v1/watches", json={"token": TOKEN, "webhook": hook}, headers=key)
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "webhook.secret")
+    body = {"token": TOKEN, "webhook": {**hook, "secret": GIVEN}}
+    assert client.post("/v1/watches", json=body, headers=key).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "path", "said"),
+    [
+        ("hooks.example", None, "webhook.url", "it is no URL"),
+        ("https://me:pass@hooks.example/", None, "webhook.url", "credentials"),
+        ("http://hooks.example/", None, "webhook.url", "by https"),
+        ("https://hooks.example:22/", None, "webhook.url", "WAYBILL_WEBHOOKS_PORTS"),
+        ("https://10.0.0.1/", None, "webhook.url", "not at a public address"),
+        ("https://[::ffff:10.0.0.1]/", None, "webhook.url", "not at a public address"),
+        ("https://169.254.169.254/latest", None, "webhook.url", "not at a public address"),
+        ("https://inside.example/", None, "webhook.url", "not at a public address"),
+        ("https://2130706433/", None, "webhook.url", "not at a public address"),
+        ("https://hooks.example/", "whsec_AAAA", "webhook.secret", "24 to 64 random bytes"),
+    ],
+)
+def test_a_webhook_that_is_refused_is_told_which_rule_refused_it(
+    around: Around, client: TestClient, url: str, secret: str | None, path: str, said: str
+) -> None:
+    around.names.known |= {"inside.example": ("10.0.0.1",), "2130706433": ("127.0.0.1",)}
+    hook = {"url": url, "secret": secret}
+    answer = client.post("/v1/watches", json={"token": TOKEN, "webhook": hook})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["path"]) == (422, path)
+    assert said in error["message"]
+    assert around.written() == []
+
+
+def test_what_is_named_is_taken_and_what_is_not_known_now_may_be_later(
+    around: Around, client: TestClient
+) -> None:
+    around.names.known["there.example"] = ("10.9.0.1",)
+    for url in ("http://hooks.internal:9000/", "http://there.example/", "https://later.example/"):
+        answer = client.post("/v1/watches", json={"token": TOKEN, "webhook": {"url": url}})
+        assert answer.status_code == 201, answer.text
+
+
+def told_watch(around: Around, client: TestClient) -> TokenWatch:
+    hook = {"url": "https://hooks.example/", "secret": GIVEN}
+    client.post("/v1/watches", json={"token": TOKEN, "webhook": hook})
+    begun = around.written()[-1]
+    around.book.accept(begun)
+    return told(begun, WatchEnd.COMPLETE, f"{begun.id}.final", NOW)
+
+
+def test_what_was_told_is_sent_again_when_it_is_asked_for(
+    around: Around, client: TestClient
+) -> None:
+    watch = told_watch(around, client)
+    path = f"/v1/watches/{watch.id}/redeliver"
+    refused = client.post(path)
+    assert (refused.status_code, refused.json()["type"]) == (
+        409,
+        "urn:waybill:problem:nothing_to_deliver",
+    )
+    around.book.accept(watch)
+    answer = client.post(path)
+    assert (answer.status_code, answer.json()["state"]) == (202, WatchState.TOLD)
+    assert around.written()[-1] == replace(watch, redeliveries=1)
+    around.book.accept(around.written()[-1])
+    client.post(path)
+    assert around.written()[-1].redeliveries == 2
+    around.clock.now += 7 * 24 * 3_600_000
+    assert client.post(path).status_code == 409
+    assert client.post("/v1/watches/x/redeliver").status_code == 404
+
+
+def test_a_watch_without_a_webhook_has_nothing_to_send(around: Around, client: TestClient) -> None:
+    client.post("/v1/watches", json={"token": TOKEN})
+    begun = around.written()[-1]
+    around.book.accept(told(begun, WatchEnd.COMPLETE, "e", NOW))
+    answer = client.post(f"/v1/watches/{begun.id}/redeliver")
+    assert (answer.status_code, answer.json()["detail"]) == (409, "the watch has no webhook")

@@ -1,5 +1,7 @@
 """Messages on the wire: what comes back is what was sent, and anything else is refused."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from builders import (
     make_snapshot,
 )
 from strategies import patiently
-from watch_builders import make_event, make_watch
+from watch_builders import make_delivery, make_event, make_watch, make_webhook
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.events import Fact, Message, PipelineRecord
@@ -44,6 +46,8 @@ MESSAGES: list[Message] = [
     make_answer(),
     make_progress(),
     make_watch(),
+    replace(make_watch(), webhook=make_webhook(), redeliveries=1),
+    make_delivery(),
     make_event(),
 ]
 RAW = codec.encode(make_fact(make_commit(outputs={("A", 0): 7})))

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from waybill_ingress.settings import Settings as IngressSettings
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.contract.errors import UserError
 from waybill_shared.process.lifetime import run
 from waybill_shared.settings.service import ServiceSettings, read_settings
+from waybill_shared.settings.webhooks import WebhookSettings
+from waybill_status.settings import Settings as StatusSettings
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
@@ -44,3 +47,33 @@ def test_what_must_be_corrected_is_a_line_and_no_traceback(
         f"cannot run: the API keys file {missing} cannot be read: No such file or directory"
         " (`waybill keys new` makes one)\n"
     )
+
+
+def test_where_webhooks_may_be_is_read_by_both_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAYBILL_WEBHOOKS_ALLOW", "hooks.internal, 10.1.0.0/16")
+    monkeypatch.setenv("WAYBILL_WEBHOOKS_PORTS", "443, 9443")
+    monkeypatch.setenv("WAYBILL_TOPIC_PREFIX", "ours")
+    for settings in (IngressSettings(), StatusSettings()):
+        rules = settings.webhook_rules
+        assert rules.allowed.host("hooks.internal")
+        assert rules.allowed.address("10.1.2.3")
+        assert rules.ports == frozenset({443, 9443})
+        assert settings.topic_prefix == "ours"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ALLOW", "10.1.0.1/16"),
+        ("PORTS", "https"),
+        ("PORTS", ""),
+        ("PORTS", "0"),
+        ("PORTS", "443,"),
+    ],
+)
+def test_what_is_neither_a_place_nor_a_port_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setenv(f"WAYBILL_WEBHOOKS_{name}", text)
+    with pytest.raises(UserError, match=f"^WAYBILL_WEBHOOKS_{name}: "):
+        read_settings(WebhookSettings)

@@ -10,8 +10,9 @@ from hypothesis import given
 
 from builders import NOW, ORDERS_ID
 from strategies import patiently, tokens
+from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.contract.errors import TokenExpired, TokenRefused, UserError
-from waybill_shared.contract.sealing import KeyRing, load_key_ring
+from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.tokens import LIFE_MS, Part, Token, open_token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from fastapi import FastAPI
 
 from unit.status.fakes import RING, FakeOwners, FakeStore, FixedClock, record
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.followers import Hearers
@@ -27,6 +28,9 @@ class Around:
         self.ended.append("redis")
 
     def hear(self, watch: TokenWatch) -> None:
+        """Nothing."""
+
+    def hear_delivery(self, delivery: WebhookDelivery) -> None:
         """Nothing."""
 
     @asynccontextmanager

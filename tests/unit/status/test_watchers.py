@@ -271,7 +271,7 @@ def test_what_is_told_leaves_nothing_behind() -> None:
         for begin in range(0, 3_000, 500):
             s.log.write(*(watch(f"w{number}") for number in range(begin, begin + 500)))
             await s.told(begin + 500)
-        (owned,) = process.watchers._owned.values()
+        ((owned, _),) = process.watchers._owned.values()
         assert (owned._open, owned._due, owned._told, owned._fresh) == ({}, {}, set(), [])
         assert len(owned._expiring) <= 1_500
         assert process.hub._questions == {}

@@ -16,24 +16,31 @@ from unit.status.fakes import (
     token,
 )
 from waybill_shared.access.authentication import DEFAULT_TENANT
+from waybill_shared.contract.codec import to_json
+from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.watch_details import WatchDetail, watch_detail
 from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.adapters.http import shown_outcome
+from waybill_status.app.due_partition import DeliveryMeans
 from waybill_status.app.hub import Hub
-from waybill_status.app.ports import Told
+from waybill_status.app.ports import DeliveryNote, Told
 from waybill_status.app.tokens import Tokens
+from waybill_status.app.turns import Turns
 from waybill_status.app.watch_judge import WatchJudge
 from waybill_status.app.watchers import Watchers
+from waybill_status.core.deliveries import Answered
 
 WAIT_S = 10.0
 TEXT = sealed(token(span(0, 5)))
 
 
-def watch(id: str, text: str = TEXT) -> TokenWatch:
+def watch(id: str, text: str = TEXT, url: str | None = None) -> TokenWatch:
     return TokenWatch(
         id=id,
         tenant=DEFAULT_TENANT,
@@ -43,23 +50,30 @@ def watch(id: str, text: str = TEXT) -> TokenWatch:
         expires_at=NOW + LIFE_MS,
         state=WatchState.OPEN,
         labels={"batch": "7"},
+        webhook=None if url is None else Webhook(url=url, secret="sealed"),
     )
 
 
 class Log:
-    """`waybill.watches` and `waybill.status`: one partition, and who may write to it."""
+    """Topics: `waybill.watches`, `status` and `deliveries`. One partition, and who may write
+    to it."""
 
     def __init__(self) -> None:
         self.watches: list[TokenWatch] = []
+        self.deliveries: list[WebhookDelivery] = []
         self.events: list[StatusEvent] = []
         self.owner = 0
         self.faults: list[str] = []
+        self.note_faults: list[str] = []
         self.never = ""
-        self.heard: list[Callable[[TokenWatch], None]] = []
+        self.heard: list[Callable[[TokenWatch | WebhookDelivery], None]] = []
 
-    def write(self, *written: TokenWatch) -> None:
+    def write(self, *written: TokenWatch | WebhookDelivery) -> None:
         for each in written:
-            self.watches.append(each)
+            if isinstance(each, TokenWatch):
+                self.watches.append(each)
+            else:
+                self.deliveries.append(each)
             for hear in self.heard:
                 hear(each)
 
@@ -82,9 +96,21 @@ class Voice:
         if fault == "before" or self._log.never in {each.watch.id for each in told}:
             raise Retryable("kafka is away")
         self._log.events.extend(each.event for each in told)
-        self._log.write(*(each.watch for each in told))
+        for each in told:
+            self._log.write(each.watch, *filter(None, [each.delivery]))
         if fault == "after":
             raise Retryable("nobody knows")
+
+    async def note(self, notes: Sequence[DeliveryNote]) -> None:
+        await asyncio.sleep(0)
+        self._check()
+        if self._log.note_faults:
+            self._log.note_faults.pop()
+            raise Retryable("kafka is away")
+        for delivery, event in notes:
+            self._log.write(delivery)
+            if event is not None:
+                self._log.events.append(event)
 
     async def settle(self) -> None:
         self._check()
@@ -112,20 +138,72 @@ class News:
         return True
 
 
+class Receiver:
+    """Webhooks, of all processes; what each says in turn, and then 204."""
+
+    def __init__(self) -> None:
+        self.says: dict[str, list[Answered]] = {}
+        self.sent: list[tuple[WebhookDelivery, int]] = []
+        self.hold = asyncio.Event()
+        self.hold.set()
+
+    async def send(self, delivery: WebhookDelivery, now_s: int) -> Answered:
+        self.sent.append((delivery, now_s))
+        await self.hold.wait()
+        left = self.says.get(delivery.watch)
+        return left.pop(0) if left else Answered(status=204)
+
+
+class PastEvents:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    async def find(self, watch: TokenWatch) -> str | None:
+        await asyncio.sleep(0)
+        found = [each for each in self._log.events if each.id == watch.event_id]
+        return to_json(found[0]) if found else None
+
+
 class Process:
-    def __init__(self, log: Log, store: FakeStore, owners: FakeOwners, clock: FixedClock) -> None:
+    def __init__(self, scene: "Scene") -> None:
+        log, store, owners, clock = scene.log, scene.store, scene.owners, scene.clock
         self.hub = Hub(store, waiters_max=1, tick_s=0.01)
         self.tokens = Tokens(owners, owners, store=store, hub=self.hub, ring=RING, clock=clock)
         judge = WatchJudge(self.tokens, self.hub, clock, source="/waybill/test", show=shown_outcome)
         self.book, self.shares = WatchBook(), Shares()
-        self.watchers = Watchers(judge, self.book, News(), voices=log, shares=self.shares)
-        for each in log.watches:
-            self.book.accept(each)
+        self.deliveries = DeliveryBook()
+        means = DeliveryMeans(
+            book=self.deliveries,
+            watches=self.book,
+            receivers=scene.receiver,
+            events=PastEvents(log),
+            turns=Turns(),
+            clock=clock,
+            source="/waybill/test",
+        )
+        self.watchers = Watchers(
+            judge, self.book, News(), voices=log, shares=self.shares, means=means
+        )
+        for watch in log.watches:
+            self.book.accept(watch)
+        for delivery in log.deliveries:
+            self.deliveries.accept(delivery)
         log.heard.append(self._hear)
 
-    def _hear(self, each: TokenWatch) -> None:
-        self.book.accept(each)
-        asyncio.get_running_loop().call_soon(self.watchers.hear, each)
+    def _hear(self, each: TokenWatch | WebhookDelivery) -> None:
+        loop = asyncio.get_running_loop()
+        if isinstance(each, TokenWatch):
+            self.book.accept(each)
+            loop.call_soon(self.watchers.hear, each)
+        else:
+            self.deliveries.accept(each)
+            loop.call_soon(self.watchers.hear_delivery, each)
+
+    def detail(self, id: str) -> WatchDetail:
+        """As `GET /v1/watches/{id}` answers."""
+        watch = self.book.get(DEFAULT_TENANT, id)
+        assert watch is not None
+        return watch_detail(watch, self.deliveries.get(id))
 
 
 class Scene:
@@ -133,9 +211,10 @@ class Scene:
         self._stack = stack
         self.log, self.store, self.clock = Log(), FakeStore(), FixedClock()
         self.owners = FakeOwners(record())
+        self.receiver = Receiver()
 
     async def process(self) -> Process:
-        found = Process(self.log, self.store, self.owners, self.clock)
+        found = Process(self)
         feeding = asyncio.create_task(found.hub.run())
         self._stack.callback(feeding.cancel)
         await self._stack.enter_async_context(found.watchers.running())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from waybill import AsyncClient, Client, Event, NotFound
+from waybill import AsyncClient, Client, Event, NotFound, Unusable
 from waybill.testing import ManualClock, Response, ScriptedServer, problem
 
 Command = Callable[..., Result]
@@ -170,3 +170,64 @@ def test_what_is_used_wrongly_is_told(
 ) -> None:
     result = command(*arguments)
     assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+HOOK = {
+    "url": "https://hooks.example/",
+    "secret": None,
+    "state": "due",
+    "attempts": 3,
+    "next_attempt_at": "2026-11-26T21:00:20.000Z",
+    "last_attempt_at": "2026-11-26T21:00:00.000Z",
+    "last_error": "it answered 503",
+}
+
+
+def test_a_secret_is_made_here_so_that_the_request_may_be_sent_again(
+    server: ScriptedServer, client: Client
+) -> None:
+    hook = {**HOOK, "state": None, "attempts": 0, "last_error": None}
+    server.answer(
+        "POST", "/v1/watches", *[Response(status=201, json={**WATCH, "webhook": hook})] * 2
+    )
+    made = client.watch("wb1.abc", webhook="https://hooks.example/?a=b")
+    given = client.watch("wb1.abc", webhook="https://hooks.example/", secret="whsec_x")
+    sent = [json.loads(each.body)["webhook"] for each in server.requests]
+    assert sent[0] == {"url": "https://hooks.example/?a=b", "secret": made.secret}
+    assert sent[1] == {"url": "https://hooks.example/", "secret": "whsec_x"}
+    assert made.secret is not None
+    assert made.secret not in repr(made)
+    assert given.secret is None
+    assert made.webhook is not None
+    assert (made.webhook.url, made.webhook.state) == ("https://hooks.example/", None)
+    with pytest.raises(Unusable, match="there is none"):
+        client.watch("wb1.abc", secret="whsec_x")
+
+
+def test_what_was_told_is_sent_again(server: ScriptedServer, client: Client) -> None:
+    again = Response(status=202, json={**TOLD, "webhook": HOOK})
+    server.answer("POST", "/v1/watches/w0/redeliver", problem(503, "try again"), again)
+    found = client.redeliver("w0")
+    assert found.webhook is not None
+    assert (found.webhook.state, found.webhook.attempts) == ("due", 3)
+    first, second = server.requests
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+
+
+def test_the_commands_show_how_far_a_webhook_is(server: ScriptedServer, command: Command) -> None:
+    watch = {**WATCH, "webhook": HOOK}
+    server.answer("POST", "/v1/watches", *[Response(status=201, json=watch)] * 3)
+    server.answer("GET", "/v1/watches", Response(json={"items": [watch], "next_cursor": None}))
+    server.answer("POST", "/v1/watches/w1/redeliver", Response(status=202, json=watch))
+    begun = command("watch", "wb1.abc", "--webhook", "https://hooks.example/").stdout
+    secret = json.loads(server.requests[-1].body)["webhook"]["secret"]
+    assert begun == f"w1 open\nsecret {secret}\n"
+    given = ("--webhook", "https://hooks.example/", "--webhook-secret", "whsec_x")
+    assert command("watch", "wb1.abc", *given).stdout == "w1 open\n"
+    shown = run_json(
+        command("watch", "wb1.abc", "--webhook", "https://hooks.example/", "-o", "json")
+    )
+    assert shown["secret"] == json.loads(server.requests[-1].body)["webhook"]["secret"]
+    listed = command("watches").stdout.splitlines()[1]
+    assert listed.endswith("https://hooks.example/ (3 attempts: it answered 503)")
+    assert command("redeliver", "w1").stdout == "w1 open\n"

@@ -106,6 +106,7 @@ for command in (
     watches.watch,
     watches.watches,
     watches.unwatch,
+    watches.redeliver,
     doctor.doctor,
     logs.logs,
     completion.completion,

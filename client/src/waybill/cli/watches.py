@@ -37,6 +37,18 @@ def watch(
         typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty),
     ],
     label: LabelOption = None,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="that the event is sent to, too, signed")
+    ] = None,
+    secret: Annotated[
+        str | None,
+        typer.Option(
+            "--webhook-secret",
+            metavar="TEXT",
+            envvar="WAYBILL_WEBHOOK_SECRET",
+            help="by which it is signed; without one, a secret is made and printed",
+        ),
+    ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Have an event written to waybill.status when a token is final.
@@ -47,12 +59,20 @@ def watch(
     \b
     Example:
       waybill watch $(waybill send orders orders '{"order_id": 1}') --label batch=7
+      waybill watch $TOKEN --webhook https://hooks.example/orders
 
     Exit codes: 0 it will be told · 1 error, also for a token that is none of ours
     """
     labels = labels_of(label or [])
     with connect_to_change() as client:
-        _show(client.watch(token, labels=labels), output)
+        signed_by = None if webhook is None else secret
+        found = client.watch(token, labels=labels, webhook=webhook, secret=signed_by)
+    if output is Form.JSON:
+        made = {} if found.secret is None else {"secret": found.secret}
+        render.as_json({**found.raw, **made})
+        return
+    made_here = [] if found.secret is None else [f"secret {found.secret}"]
+    render.data([render.words(found.id, found.state), *made_here])
 
 
 def watches(output: OutputOption = Form.TABLE) -> None:
@@ -70,8 +90,8 @@ def watches(output: OutputOption = Form.TABLE) -> None:
     if output is Form.JSON:
         render.as_json({"items": [each.raw for each in found]})
         return
-    rows = [[each.id, _ended(each), _when(each), _labels(each)] for each in found]
-    render.data(render.table(rows, header=["WATCH", "STATE", "SINCE", "LABELS"]))
+    rows = [[each.id, _ended(each), _when(each), _labels(each), _webhook(each)] for each in found]
+    render.data(render.table(rows, header=["WATCH", "STATE", "SINCE", "LABELS", "WEBHOOK"]))
 
 
 def unwatch(id: WatchArgument, output: OutputOption = Form.TABLE) -> None:
@@ -85,6 +105,21 @@ def unwatch(id: WatchArgument, output: OutputOption = Form.TABLE) -> None:
     """
     with connect_to_change() as client:
         _show(client.unwatch(id), output)
+
+
+def redeliver(id: WatchArgument, output: OutputOption = Form.TABLE) -> None:
+    """Send the event of a watch to its webhook again, at once.
+
+    It is then tried for another 24 hours. `waybill watches` shows how far it is.
+
+    \b
+    Example:
+      waybill redeliver 0c1e5c1d7d6a4d2f8f0a4b8f2b7f9f63
+
+    Exit codes: 0 it will be sent · 1 error, also if it has no webhook or is not told yet
+    """
+    with connect_to_change() as client:
+        _show(client.redeliver(id), output)
 
 
 def _show(found: Watch, output: Form) -> None:
@@ -105,3 +140,11 @@ def _when(found: Watch) -> str:
 
 def _labels(found: Watch) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(found.labels.items()))
+
+
+def _webhook(found: Watch) -> str:
+    hook = found.webhook
+    if hook is None:
+        return ""
+    tried = f" ({hook.attempts} attempts: {hook.last_error})" if hook.last_error else ""
+    return f"{hook.url}{tried}"

@@ -31,6 +31,7 @@ from waybill_shared.contract.routes import (
     route_for,
 )
 from waybill_shared.contract.version import VERSION
+from waybill_shared.http import asyncapi
 from waybill_shared.http.app import RequestIds, request_id
 from waybill_shared.http.dialects import refuse
 from waybill_shared.process import logs
@@ -78,6 +79,7 @@ def create_app(upstreams: Upstreams) -> Starlette:
             Route("/readyz", gateway.readyz),
             Route("/version", gateway.version),
             Route("/openapi.json", gateway.openapi),
+            Route(asyncapi.PATH, gateway.asyncapi),
             Route("/docs", gateway.docs),
             Route("/metrics/{service}", gateway.metrics),
         ],
@@ -128,6 +130,9 @@ class Gateway:
             refusal = Refusal(Slug.SERVICE_UNREACHABLE, f"{names} did not say what it can")
             return refuse(refusal, path=request.url.path, request_id=request_id(request))
         return JSONResponse(merge({name: body for name, (_, body) in answers.items()}, VERSION))
+
+    async def asyncapi(self, request: Request) -> Response:
+        return JSONResponse(asyncapi.document())
 
     async def docs(self, request: Request) -> Response:
         return FileResponse(DOCS, media_type="text/html")

@@ -60,6 +60,7 @@ def environment(state_folder: Path, ports: Mapping[str, int], java: Java) -> dic
         "STAGE_RUNNER_SPARK_ARCHIVES": archives.folder(),
         "LOG_FORMAT": os.environ.get("WAYBILL_LOG_FORMAT", "console"),
         "CONNECTORS_ALLOW": os.environ.get("WAYBILL_CONNECTORS_ALLOW", LOOPBACK),
+        "WEBHOOKS_ALLOW": os.environ.get("WAYBILL_WEBHOOKS_ALLOW", LOOPBACK),
         **{f"{name.upper()}_PORT": port for name, port in ports.items()},
     }
     named = {f"WAYBILL_{name}": str(value) for name, value in ours.items()}

@@ -10,12 +10,13 @@ from waybill_ingress.core.connectors.limits import FetchLimits, FileLimits
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.contract.addresses import allowed
 from waybill_shared.settings.service import ServiceSettings
+from waybill_shared.settings.webhooks import WebhookSettings
 
 JSON_TIMES: Final = 4
 """As large as a body may its records be, which have the names of columns in each of them."""
 
 
-class Settings(ServiceSettings):
+class Settings(ServiceSettings, WebhookSettings):
     ingress_port: int = Field(default=8081, description="port that HTTP is served on")
     ingress_body_bytes_max: int = Field(
         default=100_000_000, description="of one request's records, as they are sent"

@@ -43,17 +43,19 @@ from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.app.watches import Watches
+from waybill_ingress.app.webhook_gate import WebhookGate
 from waybill_ingress.core.requests import Requests
 from waybill_ingress.settings import Settings
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
+from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
-from waybill_shared.contract.sealing import load_key_ring
 from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.http.app import create_app
+from waybill_shared.http.names import HostNames
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
@@ -126,7 +128,8 @@ def _watches(
     """Who begins and ends watches, and what hears of all of them."""
     book, topic = WatchBook(with_tokens=False), settings.topic("watches")
     follower = stack.enter_context(TopicFollower(kafka, topic, TokenWatch, book.accept))
-    watches = Watches(book, News(follower), log, mint=mint, vault=mint, topic=topic)
+    gate = WebhookGate(settings.webhook_rules, HostNames())
+    watches = Watches(book, News(follower), log, gate, mint=mint, vault=mint, topic=topic)
     return watches, follower
 
 

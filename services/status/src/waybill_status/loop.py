@@ -48,6 +48,7 @@ class Loop:
             reply=self.replies.take,
             event=self.events.take,
             watch=self.watchers.hear,
+            delivery=self.watchers.hear_delivery,
             told=self.log.take,
         )
         async with AsyncExitStack() as stack:

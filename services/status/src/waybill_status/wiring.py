@@ -1,21 +1,24 @@
 """Builds status: Kafka, Redis, the use cases, and the application over them."""
 
+import ssl
 from contextlib import ExitStack
 
 from fastapi import FastAPI
 
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
+from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.access.redis import require_redis
+from waybill_shared.contract.deliveries import DeliveryBook
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
-from waybill_shared.contract.sealing import load_key_ring
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.status_events import source_of
 from waybill_shared.contract.watches import WatchBook
 from waybill_shared.http.app import create_app
+from waybill_shared.http.names import HostNames
 from waybill_shared.kafka.admin import make_admin
-from waybill_shared.kafka.news import News
+from waybill_shared.kafka.news import AllNews, News
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
@@ -29,9 +32,12 @@ from waybill_status.adapters.input_ends import KafkaInputEnds
 from waybill_status.adapters.past_events import KafkaPastEvents
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
 from waybill_status.adapters.redis import RedisSlots
+from waybill_status.adapters.told_events import KafkaToldEvents
 from waybill_status.adapters.watch_voices import KafkaWatchVoices
-from waybill_status.adapters.watches_http import event_log_router, watches_router
+from waybill_status.adapters.watches_http import asyncapi_router, event_log_router, watches_router
+from waybill_status.adapters.webhooks import Webhooks
 from waybill_status.app.dead_letters import DeadLetterReader
+from waybill_status.app.due_partition import DeliveryMeans
 from waybill_status.app.event_log import EventLog
 from waybill_status.app.events import KEPT_MS, Events
 from waybill_status.app.hub import Hub
@@ -39,6 +45,7 @@ from waybill_status.app.pipelines import Pipelines
 from waybill_status.app.progress import ProgressReader
 from waybill_status.app.replays import KnownReplays
 from waybill_status.app.tokens import Tokens
+from waybill_status.app.turns import Turns
 from waybill_status.app.watch_judge import WatchJudge
 from waybill_status.app.watchers import Watchers
 from waybill_status.loop import Loop
@@ -58,7 +65,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
     hub = Hub(slots, waiters_max=waiters_max, replays=replays)
     events, directory = Events(streams_max=waiters_max), PipelineDirectory()
     since_ms = clock.now_ms() - KEPT_MS
-    connectors, book = KnownConnectors(), WatchBook()
+    connectors, book, deliveries = KnownConnectors(), WatchBook(), DeliveryBook()
     followers = Followers(
         kafka,
         prefix,
@@ -66,11 +73,12 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         replays,
         connectors=connectors,
         watches=book,
+        deliveries=deliveries,
         events_since_ms=since_ms,
     )
     news = News(followers.pipelines)
     tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock, replays=replays)
-    watched = News(followers.watches)
+    watched = AllNews(News(followers.watches), News(followers.deliveries))
     log = EventLog(
         KafkaPastEvents(kafka, settings.topic("status")),
         begins=lambda: followers.told.begins,
@@ -91,6 +99,17 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
             shares=stack.enter_context(
                 GroupShares(admin, settings.topic("watches"), f"{prefix}.status")
             ),
+            means=DeliveryMeans(
+                book=deliveries,
+                watches=book,
+                receivers=Webhooks(
+                    ring, settings.webhook_rules, HostNames(), ssl.create_default_context()
+                ),
+                events=KafkaToldEvents(admin, settings.topic("status")),
+                turns=Turns(),
+                clock=clock,
+                source=source_of(prefix),
+            ),
         ),
         log=log,
     )
@@ -102,8 +121,9 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         events_router(pipelines, events, caught_up=followers.lifecycle.caught_up.is_set),
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
         operations_router(replies),
-        watches_router(book, watched),
+        watches_router(book, deliveries, watched),
         event_log_router(log, News(followers.told)),
+        asyncapi_router(),
         feldera_router(pipelines, progress),
         feldera_tokens_router(pipelines, tokens, held_s=settings.status_feldera_hold_s),
     ]
@@ -113,6 +133,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         "replays": followers.replays.check,
         "connectors": followers.connectors.check,
         "watches": followers.watches.check,
+        "deliveries": followers.deliveries.check,
         "redis": loop.check_redis,
     }
     app = create_app(

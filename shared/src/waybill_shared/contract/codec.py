@@ -13,6 +13,7 @@ import fastavro
 from pydantic import TypeAdapter, ValidationError
 
 from waybill_shared.contract.connectors import ConnectorProgress
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.events import (
     Beat,
@@ -48,6 +49,7 @@ TOPIC_OF: dict[type, str] = {
     RequestAnswer: "answers",
     ConnectorProgress: "connectors",
     TokenWatch: "watches",
+    WebhookDelivery: "deliveries",
     StatusEvent: "status",
 }
 AS_JSON: Final = frozenset({StatusEvent})

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -344,6 +345,7 @@ Message = (
     | RequestAnswer
     | ConnectorProgress
     | TokenWatch
+    | WebhookDelivery
     | StatusEvent
 )
 

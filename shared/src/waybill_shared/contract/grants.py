@@ -160,6 +160,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
         _grant("Read", "Write", topic=f"{PREFIX}.watches", why="whom to tell of tokens"),
         _grant("Read", "Write", topic=f"{PREFIX}.status", why="what programs of others are told"),
+        _grant("Read", "Write", topic=f"{PREFIX}.deliveries", why="how far webhooks were told"),
         _transactions(f"{PREFIX}/status/", "events with the watches that they tell"),
         _group(f"{PREFIX}.status", "Read", "its share of the watches"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),

@@ -94,6 +94,8 @@ class Slug(StrEnum):
         "this path accepts other methods")
     BEGINNING_NEEDED = ("beginning_needed", 409, Acts.CALLER,
         "topics that the pipeline reads were deleted and created again: restart it with `?from=`")
+    NOTHING_TO_DELIVER = ("nothing_to_deliver", 409, Acts.CALLER,
+        "the watch has no webhook, is not told yet, or was told more than a week ago")
     PIPELINE_GONE = ("pipeline_gone", 409, Acts.CALLER,
         "the pipeline was deleted before this command was carried out")
     REQUEST_RUNNING = ("request_running", 409, Acts.MOMENTS,

@@ -45,6 +45,7 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/tokens write",
         "POST /v1/watches write",
         "DELETE /v1/watches/{w} write",
+        "POST /v1/watches/{w}/redeliver write",
         "POST /v1/validate write",
         "POST /v1/propose write",
         "POST /v1/convert write",

@@ -3,18 +3,14 @@
 AES-256-GCM. What a seal is bound to is not in it, but must be named to open it.
 """
 
-import base64
-import json
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from waybill_shared.contract.errors import ContractError, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import ContractError
 
 NONCE_BYTES: Final = 12
 KEY_BYTES: Final = 32
@@ -34,25 +30,6 @@ class KeyRing:
 
     active: int
     keys: dict[int, bytes]
-
-
-def load_key_ring(path: Path) -> KeyRing:
-    try:
-        raw = json.loads(path.read_text())
-        keys = {int(key_id): base64.b64decode(key) for key_id, key in raw["keys"].items()}
-        ring = KeyRing(active=int(raw["active"]), keys=keys)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        hint = "`waybill up` makes one; in production mount it from a secret"
-        raise UserError(
-            [Problem(message=f"the token key ring {path} cannot be read: {error}", hint=hint)]
-        ) from error
-    bad = [key_id for key_id, key in keys.items() if len(key) != KEY_BYTES or not 0 < key_id < 256]
-    if bad or ring.active not in keys:
-        message = (
-            f"the token key ring {path} needs 32-byte keys with ids 1 to 255, one of them active"
-        )
-        raise UserError([Problem(message=message)])
-    return ring
 
 
 def seal_bytes(plain: bytes, ring: KeyRing, *, nonce: bytes, bound: Bound) -> bytes:

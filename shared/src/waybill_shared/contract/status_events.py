@@ -11,8 +11,10 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from waybill_shared.contract.dead_letters import Headers
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.watches import TokenWatch
+from waybill_shared.contract.webhooks import read_target
 from waybill_shared.contract.words import EventType, WatchEnd
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
@@ -45,6 +47,18 @@ class TokenFinalData:
     token_hash: str
     ended_as: WatchEnd
     outcome: dict[str, JsonValue] | None
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookFailedData:
+    """`url`: without its query. `event_id`: of what it did not take."""
+
+    watch: str
+    url: str
+    event_id: str
+    attempts: int
+    error: str
     labels: dict[str, str]
 
 
@@ -86,6 +100,7 @@ class DeadLetterData:
 
 DATA_OF: Final[dict[EventType, type]] = {
     EventType.TOKEN_FINAL: TokenFinalData,
+    EventType.WEBHOOK_FAILED: WebhookFailedData,
     EventType.STAGE_COMMITTED: StageCommittedData,
     EventType.PIPELINE_PHASE: PipelinePhaseData,
     EventType.DEAD_LETTER: DeadLetterData,
@@ -93,7 +108,11 @@ DATA_OF: Final[dict[EventType, type]] = {
 
 
 def data_of(
-    data: TokenFinalData | StageCommittedData | PipelinePhaseData | DeadLetterData,
+    data: TokenFinalData
+    | WebhookFailedData
+    | StageCommittedData
+    | PipelinePhaseData
+    | DeadLetterData,
 ) -> dict[str, JsonValue]:
     """As an event has it."""
     found: dict[str, JsonValue] = asdict(data)
@@ -141,6 +160,30 @@ def final_event(
                 token_hash=token_hash(watch.token),
                 ended_as=ended_as,
                 outcome=outcome,
+                labels=watch.labels,
+            )
+        ),
+    )
+
+
+def webhook_failed_event(
+    watch: TokenWatch, delivery: WebhookDelivery, *, source: str, now_ms: int
+) -> StatusEvent:
+    """Of a delivery that was given up."""
+    return StatusEvent(
+        id=f"{watch.id}.failed.{delivery.turn}",
+        source=source,
+        type=EventType.WEBHOOK_FAILED,
+        subject=watch.id,
+        time=format_moment(now_ms),
+        tenant=watch.tenant,
+        data=data_of(
+            WebhookFailedData(
+                watch=watch.id,
+                url=read_target(delivery.webhook.url).shown,
+                event_id=delivery.event_id,
+                attempts=delivery.attempts,
+                error=delivery.error or "",
                 labels=watch.labels,
             )
         ),

@@ -1,11 +1,11 @@
 """Watches: who wants to be told when a token is final. They are the messages of `waybill.watches`,
 where the newest of an id counts."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.moments import Moment
+from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchEnd, WatchState
 
 LIFE_MS: Final = 31 * 24 * 3600 * 1000
@@ -21,7 +21,8 @@ RANKS: Final = {WatchState.OPEN: 0, WatchState.TOLD: 1, WatchState.CLOSED: 2}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenWatch:
     """`token` is sealed, as it was given, and empty when the watch is open no more. `actor`: whose
-    API key made it. `ended_as`, `event_id`: what was told, and as which event."""
+    API key made it. `ended_as`, `event_id`: what was told, and as which event. `redeliveries`: how
+    often it was asked for to send that to the webhook again."""
 
     id: str
     tenant: str
@@ -34,10 +35,16 @@ class TokenWatch:
     told_at: int | None = None
     event_id: str | None = None
     ended_as: WatchEnd | None = None
+    webhook: Webhook | None = None
+    redeliveries: int = 0
 
     @property
     def open(self) -> bool:
         return self.state == WatchState.OPEN
+
+    @property
+    def closed(self) -> bool:
+        return self.state == WatchState.CLOSED
 
 
 class WatchBook:
@@ -61,17 +68,20 @@ class WatchBook:
     def get(self, tenant: str, id: str) -> TokenWatch | None:
         """None, too, if it was closed."""
         found = self._known.get(id)
-        gone = found is None or found.tenant != tenant or found.state == WatchState.CLOSED
-        return None if gone else found
+        return None if found is None or found.tenant != tenant or found.closed else found
+
+    def find(self, id: str) -> TokenWatch | None:
+        """Of any tenant, and closed ones too."""
+        return self._known.get(id)
 
     def of(self, tenant: str, before: tuple[int, str] | None = None) -> list[TokenWatch]:
         """The newest first; `before`: when the last one was made that is known already, and its
         id."""
         found = [
             each
-            for each in [*self._known.values()]
+            for each in self.all()
             if each.tenant == tenant
-            and each.state != WatchState.CLOSED
+            and not each.closed
             and (before is None or (each.at, each.id) < before)
         ]
         return sorted(found, key=lambda each: (each.at, each.id), reverse=True)
@@ -80,11 +90,11 @@ class WatchBook:
         """A long token counts as several."""
         return self._open.get((tenant, actor), 0)
 
-    def all_open(self) -> Iterator[TokenWatch]:
-        return (each for each in [*self._known.values()] if each.open)
+    def all(self) -> Sequence[TokenWatch]:
+        return [*self._known.values()]
 
     def is_open(self, id: str) -> bool:
-        found = self._known.get(id)
+        found = self.find(id)
         return found is not None and found.open
 
     def _count(self, watch: TokenWatch) -> None:
@@ -113,7 +123,7 @@ def _without_token(watch: TokenWatch) -> TokenWatch:
 
 
 def closed(watch: TokenWatch) -> TokenWatch:
-    return replace(_without_token(watch), state=WatchState.CLOSED)
+    return replace(_without_token(watch), state=WatchState.CLOSED, webhook=None)
 
 
 def told(watch: TokenWatch, ended_as: WatchEnd, event_id: str, now_ms: int) -> TokenWatch:
@@ -123,31 +133,4 @@ def told(watch: TokenWatch, ended_as: WatchEnd, event_id: str, now_ms: int) -> T
         told_at=now_ms,
         event_id=event_id,
         ended_as=ended_as,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchDetail:
-    """As people see it."""
-
-    id: str
-    state: WatchState
-    labels: dict[str, str]
-    created_at: Moment
-    expires_at: Moment = field(metadata={"description": "then it is told as `expired`"})
-    told_at: Moment | None
-    event_id: str | None = field(metadata={"description": "of what was told in `waybill.status`"})
-    ended_as: WatchEnd | None
-
-
-def watch_detail(watch: TokenWatch) -> WatchDetail:
-    return WatchDetail(
-        id=watch.id,
-        state=watch.state,
-        labels=watch.labels,
-        created_at=watch.at,
-        expires_at=watch.expires_at,
-        told_at=watch.told_at,
-        event_id=watch.event_id,
-        ended_as=watch.ended_as,
     )

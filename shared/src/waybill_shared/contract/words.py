@@ -230,8 +230,21 @@ class WatchState(Word):
     """
 
     OPEN = "open", "its token is not final yet"
-    TOLD = "told", "the event was written to `waybill.status`"
+    TOLD = "told", "the event was written to `waybill.status`; a webhook may still be tried"
+    DELIVERED = "delivered", "told, and its webhook has answered 2xx"
+    FAILED = "failed", "told, and its webhook was given up"
     CLOSED = "closed", "it was deleted, and nothing is told"
+
+
+class DeliveryState(Word):
+    """How far the event of a watch is on its way to a webhook.
+
+    `state` of the `webhook` of a watch.
+    """
+
+    DUE = "due", "it is tried until it is delivered, for 24 hours"
+    DELIVERED = "delivered", "the webhook has answered 2xx"
+    FAILED = "failed", "the webhook did not take it in 24 hours, or has answered 410"
 
 
 class WatchEnd(Word):
@@ -253,6 +266,7 @@ class EventType(Word):
     """
 
     TOKEN_FINAL = "waybill.token.final", "the token of a watch is final; `subject` is the watch"
+    WEBHOOK_FAILED = "waybill.webhook.failed", "the webhook of a watch was given up"
     STAGE_COMMITTED = "waybill.stage.committed", "a batch of a stage is durable in one of its sinks"
     PIPELINE_PHASE = "waybill.pipeline.phase", "the phase of a pipeline has changed"
     DEAD_LETTER = "waybill.dead_letter", "a stage has written records to a dead-letter topic"

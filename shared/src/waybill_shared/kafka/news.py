@@ -61,3 +61,13 @@ class News:
             logger.warning("news are late", extra={"reason": str(error)})
             return False
         return True
+
+
+class AllNews:
+    """Of several topics."""
+
+    def __init__(self, *news: News) -> None:
+        self._news = news
+
+    async def catch_up(self) -> bool:
+        return all(await asyncio.gather(*(each.catch_up() for each in self._news)))

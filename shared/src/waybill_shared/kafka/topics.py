@@ -62,7 +62,7 @@ def topic_problems(admin: KafkaAdmin, prefix: str) -> Iterator[Problem]:
         if cleanup != spec.cleanup:
             message = f"topic {name} has cleanup.policy={cleanup} and needs {spec.cleanup}"
             yield Problem(message=message, hint=f"set its cleanup.policy to {spec.cleanup}")
-        elif cleanup == "compact" and segment > ACTIVE_BYTES_MAX:
+        elif cleanup.startswith("compact") and segment > ACTIVE_BYTES_MAX:
             message = f"topic {name} has segment.bytes={segment}, of which nothing is compacted"
             wanted = spec.config["segment.bytes"]
             hint = f"set its segment.bytes to {wanted}, or to {ACTIVE_BYTES_MAX} at most"

@@ -16,6 +16,7 @@ CounterName = Literal[
     "waybill_keyed_requests_total",
     "waybill_outcomes_total",
     "waybill_watches_told_total",
+    "waybill_delivery_attempts_total",
     "waybill_facts_applied_total",
     "waybill_batches_total",
     "waybill_batch_rows_total",
@@ -34,6 +35,7 @@ GaugeName = Literal[
     "waybill_ready",
     "waybill_waiters",
     "waybill_watches",
+    "waybill_deliveries",
     "waybill_watch_age_seconds",
     "waybill_pipelines",
     "waybill_sql_guard_trusted",
@@ -164,6 +166,17 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         labels=("ended_as",),
         says="Watches that were told, by what they were told.",
         worry="`expired`: tokens that were not final in 30 days. `lost`: records will never come.",
+    ),
+    "waybill_deliveries": Metric(
+        services=("status",),
+        says="Events that are on their way to webhooks, of which this process takes care.",
+        worry="More and more: webhooks do not answer; each is tried for 24 hours.",
+    ),
+    "waybill_delivery_attempts_total": Metric(
+        services=("status",),
+        labels=("then",),
+        says="Attempts to send an event to a webhook, by how the delivery was then.",
+        worry="`failed`: given up. `due`: it did not take the event, and is tried again.",
     ),
     "waybill_held_request_seconds": Metric(
         services=("status",),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from waybill_ingress.app.ports import Sealed
 from waybill_shared.contract.sealing import NONCE_BYTES, KeyRing
 from waybill_shared.contract.tokens import REQUEST_ID_BYTES, Part, Token, open_token, seal
+from waybill_shared.contract.webhooks import SECRET_BYTES, seal_secret
 from waybill_shared.process.clock import Clock
 
 
@@ -39,6 +40,12 @@ class RandomMint:
         )
         text = seal(token, self._ring, tenant=tenant, nonce=drawn[REQUEST_ID_BYTES:])
         return Sealed(token=text, issued_at=token.issued_at)
+
+    def draw_secret(self) -> bytes:
+        return secrets.token_bytes(SECRET_BYTES)
+
+    def seal_secret(self, secret: bytes, *, watch: str) -> str:
+        return seal_secret(secret, self._ring, watch=watch, nonce=os.urandom(NONCE_BYTES))
 
     def now_ms(self) -> int:
         return self._clock.now_ms()

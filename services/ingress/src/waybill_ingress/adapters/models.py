@@ -3,13 +3,14 @@
 import json
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.letters import LETTERS_MAX
 from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.manifest.fields import Name
 from waybill_shared.contract.tokens import CHARACTERS_MAX
+from waybill_shared.contract.webhooks import read_secret, read_target
 from waybill_shared.contract.words import Action
 from waybill_shared.http.operations import PlacedError
 
@@ -109,16 +110,45 @@ class PositionBody(_Request):
         )
 
 
+class WebhookRequest(_Request):
+    url: str = Field(min_length=1, description="https, at a public address; no redirects")
+    secret: str | None = Field(
+        default=None,
+        description="`whsec_` and 24 to 64 bytes in Base64; else one is made, and shown once",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, url: str) -> str:
+        read_target(url)
+        return url
+
+    @field_validator("secret")
+    @classmethod
+    def _is_secret(cls, secret: str | None) -> str | None:
+        if secret is not None:
+            read_secret(secret)
+        return secret
+
+
 class WatchRequest(_Request):
     """A token, which may be a merged one of 10,000."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"token": TOKEN, "labels": {"batch": "2026-11-26"}}]}
+        json_schema_extra={
+            "examples": [
+                {"token": TOKEN, "labels": {"batch": "2026-11-26"}},
+                {"token": TOKEN, "webhook": {"url": "https://hooks.example/waybill"}},
+            ]
+        }
     )
 
     token: str = Field(min_length=1, max_length=CHARACTERS_MAX)
     labels: dict[str, str] = Field(
         default_factory=dict, description="told with the event; 1,000 bytes at most, as JSON"
+    )
+    webhook: WebhookRequest | None = Field(
+        default=None, description="where the event is sent to, signed, until it is taken"
     )
 
     @model_validator(mode="after")

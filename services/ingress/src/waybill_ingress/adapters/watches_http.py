@@ -9,10 +9,11 @@ from pydantic import TypeAdapter
 from waybill_ingress.adapters.models import WatchRequest
 from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, RepeatsHttp
 from waybill_ingress.app.ports import Log
-from waybill_ingress.app.watches import Watches
+from waybill_ingress.app.watches import WantedWatch, Watches
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import CHARACTERS_MAX
-from waybill_shared.contract.watches import WatchDetail, watch_detail
+from waybill_shared.contract.watch_details import WatchDetail, watch_detail, with_secret
+from waybill_shared.contract.webhooks import read_secret, write_secret
 from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
@@ -33,6 +34,9 @@ BEGUN: Final[Responses] = {
         Slug.NOT_AVAILABLE_NOW,
     ),
 }
+AGAIN: Final = refusals(
+    *OF_KEYS, Slug.WATCH_NOT_FOUND, Slug.NOTHING_TO_DELIVER, Slug.NOT_AVAILABLE_NOW
+)
 ENDED: Final = refusals(*OF_KEYS, Slug.WATCH_NOT_FOUND, Slug.NOT_AVAILABLE_NOW)
 
 
@@ -53,9 +57,11 @@ def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
         wanted = body_of(WatchRequest, raw)
 
         async def begin(log: Log | None) -> Response:
-            watch = await watches.begin(caller(request), wanted.token, wanted.labels, log)
+            watch, made = await watches.begin(caller(request), _wanted(wanted), log)
             headers = {"Location": f"/v1/watches/{watch.id}"}
-            told = DETAIL.dump_python(watch_detail(watch), mode="json")
+            detail = watch_detail(watch)
+            shown = detail if made is None else with_secret(detail, write_secret(made))
+            told = DETAIL.dump_python(shown, mode="json")
             return JSONResponse(told, status_code=201, headers=headers)
 
         return await repeats.once(request, raw, begin)
@@ -76,4 +82,33 @@ def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
 
         return await repeats.once(request, b"", end)
 
+    @router.post(
+        "/{watch}/redeliver",
+        status_code=202,
+        summary="Send the event of a watch to its webhook again, at once",
+        response_model=WatchDetail,
+        responses=AGAIN,
+        openapi_extra=OF_WATCHES,
+    )
+    async def redeliver_watch(request: Request, watch: str) -> Response:
+        """Also while it is tried; then for another 24 hours. Its `webhook-id` is the same."""
+
+        async def again(log: Log | None) -> Response:
+            found = await watches.redeliver(caller(request), watch, log)
+            told = DETAIL.dump_python(watch_detail(found), mode="json")
+            return JSONResponse(told, status_code=202)
+
+        return await repeats.once(request, b"", again)
+
     return router
+
+
+def _wanted(request: WatchRequest) -> WantedWatch:
+    hook = request.webhook
+    secret = None if hook is None or hook.secret is None else read_secret(hook.secret)
+    return WantedWatch(
+        token=request.token,
+        labels=request.labels,
+        url=None if hook is None else hook.url,
+        secret=secret,
+    )

@@ -153,3 +153,9 @@ class Vault(Protocol):
     def seal_merged(
         self, parts: Sequence[Part], *, tenant: str, oldest_at: int, identity_assumed: bool
     ) -> Sealed: ...
+
+    def draw_secret(self) -> bytes:
+        """For a webhook."""
+        ...
+
+    def seal_secret(self, secret: bytes, *, watch: str) -> str: ...

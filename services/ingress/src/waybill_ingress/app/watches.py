@@ -1,65 +1,133 @@
 """Takes who wants to be told of tokens. Promise: a watch that was answered is in Kafka, and will be
 told once its token is final."""
 
+from dataclasses import dataclass, replace
+from typing import Final
+
 from waybill_ingress.app.ports import Log, Mint, News, Vault
 from waybill_ingress.app.records import one
+from waybill_ingress.app.webhook_gate import WebhookGate, invalid
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import LIFE_MS
 from waybill_shared.contract.watches import TokenWatch, WatchBook, closed
+from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
 
-WATCHES_MAX = 100_000  # open ones of one API key
+WATCHES_MAX: Final = 100_000  # open ones of one API key
+EVENTS_KEPT_MS: Final = 7 * 24 * 3_600_000 - 600_000  # in `waybill.status`
+NEEDED: Final = (
+    "it is needed with an Idempotency-Key, whose answers are remembered, and secrets are not:"
+    " send `whsec_` and 24 to 64 random bytes in Base64"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedWatch:
+    """`secret`: of the webhook, if it was given."""
+
+    token: str
+    labels: dict[str, str]
+    url: str | None = None
+    secret: bytes | None = None
 
 
 class Watches:
     def __init__(
-        self, book: WatchBook, news: News, log: Log, *, mint: Mint, vault: Vault, topic: str
+        self,
+        book: WatchBook,
+        news: News,
+        log: Log,
+        gate: WebhookGate,
+        *,
+        mint: Mint,
+        vault: Vault,
+        topic: str,
     ) -> None:
         self._book = book
         self._news = news
         self._log = log
+        self._gate = gate
         self._mint = mint
         self._vault = vault
         self._topic = topic
 
     async def begin(
-        self, caller: Caller, token: str, labels: dict[str, str], log: Log | None = None
-    ) -> TokenWatch:
-        """`log`, here and below: another one to write to."""
-        opened = self._vault.open(token, tenant=caller.tenant)
+        self, caller: Caller, wanted: WantedWatch, log: Log | None = None
+    ) -> tuple[TokenWatch, bytes | None]:
+        """With the secret, if it was made here. `log`, here and below: another one to write to, in
+        which the answer is kept."""
+        opened = self._vault.open(wanted.token, tenant=caller.tenant)
         if self._book.count_open(caller.tenant, caller.actor) >= WATCHES_MAX:
             detail = f"{WATCHES_MAX} watches of this API key are open"
             hint = "one watch may be for many tokens: merge them by POST /v1/tokens"
             raise Refusal(Slug.TOO_MANY_WATCHES, detail, hint=hint, watches_max=WATCHES_MAX)
+        made = await self._made_secret(wanted, remembered=log is not None)
+        own = self._mint.nonce()
         watch = TokenWatch(
-            id=self._mint.nonce(),
+            id=own,
             tenant=caller.tenant,
             actor=caller.actor,
-            token=token,
+            token=wanted.token,
             at=self._mint.now_ms(),
             expires_at=opened.lives_since + LIFE_MS,
             state=WatchState.OPEN,
-            labels=labels,
+            labels=wanted.labels,
+            webhook=self._webhook(wanted.url, made or wanted.secret, own),
         )
         await self._write(watch, log)
-        return watch
+        return watch, made
+
+    async def _made_secret(self, wanted: WantedWatch, *, remembered: bool) -> bytes | None:
+        """None if it needs none. `remembered`: the answer is, so no secret may be in it."""
+        if wanted.url is None:
+            return None
+        await self._gate.check(wanted.url)
+        if wanted.secret is not None:
+            return None
+        if remembered:
+            raise invalid("webhook.secret", NEEDED)
+        return self._vault.draw_secret()
+
+    async def redeliver(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
+        watch = await self._found(caller, id)
+        if watch.webhook is None:
+            raise _not_due("the watch has no webhook")
+        if watch.open:
+            raise _not_due("the watch is not told yet: it is delivered then")
+        if self._mint.now_ms() - (watch.told_at or 0) > EVENTS_KEPT_MS:
+            raise _not_due("it was told more than a week ago, and its event is not kept any more")
+        again = replace(watch, redeliveries=watch.redeliveries + 1)
+        await self._write(again, log)
+        return again
 
     async def end(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
-        watch = self._book.get(caller.tenant, id)
-        if watch is None and not await self._news.catch_up():
-            raise Retryable("this ingress does not know all watches yet: try again")
-        watch = watch or self._book.get(caller.tenant, id)
-        if watch is None:
-            raise Refusal(Slug.WATCH_NOT_FOUND, f"{id!r:.100} is the id of no watch")
-        ended = closed(watch)
+        ended = closed(await self._found(caller, id))
         await self._write(ended, log)
         return ended
+
+    async def _found(self, caller: Caller, id: str) -> TokenWatch:
+        """As it is at this moment."""
+        if not await self._news.catch_up():
+            raise Retryable("this ingress does not know all watches yet: try again")
+        watch = self._book.get(caller.tenant, id)
+        if watch is None:
+            raise Refusal(Slug.WATCH_NOT_FOUND, f"{id!r:.100} is the id of no watch")
+        return watch
+
+    def _webhook(self, url: str | None, secret: bytes | None, watch: str) -> Webhook | None:
+        if url is None or secret is None:
+            return None
+        return Webhook(url=url, secret=self._vault.seal_secret(secret, watch=watch))
 
     async def _write(self, watch: TokenWatch, log: Log | None) -> None:
         appended = await (log or self._log).append(self._topic, one(encode(watch), watch.id))
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)
             raise Retryable(f"the watch was not taken: {missing.reason}")
+
+
+def _not_due(detail: str) -> Refusal:
+    return Refusal(Slug.NOTHING_TO_DELIVER, detail)

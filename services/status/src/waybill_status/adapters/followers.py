@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from waybill_shared.contract.connectors import ConnectorProgress
+from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
 from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import PipelineDirectory
@@ -26,6 +27,7 @@ class Hearers:
     reply: Callable[[Reply], None]
     event: Callable[[LifecycleEvent], None]
     watch: Callable[[TokenWatch], None]
+    delivery: Callable[[WebhookDelivery], None]
     told: Callable[[StatusEvent, tuple[int, int]], None]
 
 
@@ -57,10 +59,12 @@ class Followers:
         *,
         connectors: KnownConnectors,
         watches: WatchBook,
+        deliveries: DeliveryBook,
         events_since_ms: int,
     ) -> None:
         self._directory = directory
         self._book = watches
+        self._deliveries = deliveries
         self._loop: asyncio.AbstractEventLoop | None = None
         self._hearers: Hearers | None = None
         self.pipelines = TopicFollower(
@@ -79,6 +83,9 @@ class Followers:
             kafka, f"{prefix}.connectors", ConnectorProgress, connectors.accept
         )
         self.watches = TopicFollower(kafka, f"{prefix}.watches", TokenWatch, self._accept_watch)
+        self.deliveries = TopicFollower(
+            kafka, f"{prefix}.deliveries", WebhookDelivery, self._accept_delivery
+        )
         self.told = ToldFollower(kafka, f"{prefix}.status", self._accept_told, events_since_ms)
 
     @contextmanager
@@ -92,6 +99,7 @@ class Followers:
             stack.enter_context(self.replays)
             stack.enter_context(self.connectors)
             stack.enter_context(self.watches)
+            stack.enter_context(self.deliveries)
             stack.enter_context(self.told)
             yield
 
@@ -104,6 +112,11 @@ class Followers:
         self._book.accept(watch)
         assert self._loop is not None and self._hearers is not None
         self._loop.call_soon_threadsafe(self._hearers.watch, watch)
+
+    def _accept_delivery(self, delivery: WebhookDelivery) -> None:
+        self._deliveries.accept(delivery)
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.delivery, delivery)
 
     def _accept_told(self, event: StatusEvent, place: tuple[int, int]) -> None:
         assert self._loop is not None and self._hearers is not None

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.watches import WatchDetail
+from waybill_shared.contract.watch_details import WatchDetail
 from waybill_shared.http.operations import ACTOR
 from waybill_status.adapters.examples import EVENTS, PIPELINES
 from waybill_status.core.buried import BuriedLetter

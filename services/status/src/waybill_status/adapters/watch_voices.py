@@ -1,14 +1,16 @@
 """Tells of watches in Kafka's transactions: a voice for each partition. Fulfils `WatchVoices`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.status_events import HEADERS
+from waybill_shared.contract.events import Message
+from waybill_shared.contract.status_events import HEADERS, StatusEvent
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.partition_producer import Outgoing, PartitionProducer
-from waybill_status.app.ports import Told
+from waybill_status.app.ports import DeliveryNote, Told
 
 
 class KafkaWatchVoices:
@@ -24,22 +26,39 @@ class KafkaWatchVoices:
 
 
 class KafkaWatchVoice:
+    """Who tells and who notes take turns."""
+
     def __init__(self, producer: PartitionProducer, prefix: str) -> None:
         self._producer = producer
         self._prefix = prefix
+        self._turn = asyncio.Lock()
 
     async def tell(self, told: Sequence[Told]) -> None:
-        await asyncio.to_thread(lambda: self._producer.send([*self._messages(told)]))
+        messages = []
+        for event, watch, _, delivery in told:
+            messages += [self._event(event), self._message("watches", watch.id, watch)]
+            if delivery is not None:
+                messages.append(self._message("deliveries", watch.id, delivery))
+        await self._send(messages)
+
+    async def note(self, notes: Sequence[DeliveryNote]) -> None:
+        messages = []
+        for delivery, event in notes:
+            messages.append(self._message("deliveries", delivery.watch, delivery))
+            if event is not None:
+                messages.append(self._event(event))
+        await self._send(messages)
 
     async def settle(self) -> None:
-        await asyncio.to_thread(self._producer.settle)
+        async with self._turn:
+            await asyncio.to_thread(self._producer.settle)
 
-    def _messages(self, told: Sequence[Told]) -> Iterator[Outgoing]:
-        for event, watch, _ in told:
-            yield Outgoing(
-                topic=f"{self._prefix}.status",
-                key=event.subject,
-                value=encode(event),
-                headers=HEADERS,
-            )
-            yield Outgoing(topic=f"{self._prefix}.watches", key=watch.id, value=encode(watch))
+    async def _send(self, messages: Sequence[Outgoing]) -> None:
+        async with self._turn:
+            await asyncio.to_thread(self._producer.send, messages)
+
+    def _event(self, event: StatusEvent) -> Outgoing:
+        return replace(self._message("status", event.subject, event), headers=HEADERS)
+
+    def _message(self, topic: str, key: str, message: Message) -> Outgoing:
+        return Outgoing(topic=f"{self._prefix}.{topic}", key=key, value=encode(message))

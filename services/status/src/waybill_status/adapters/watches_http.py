@@ -1,6 +1,7 @@
 """Routes of status about watches, and about what all are told."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 from typing import Annotated, Final
@@ -11,11 +12,14 @@ from fastapi.sse import format_sse_event
 from pydantic import TypeAdapter
 
 from waybill_shared.contract import codec
+from waybill_shared.contract.deliveries import DeliveryBook
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.watches import TokenWatch, WatchBook, WatchDetail, watch_detail
+from waybill_shared.contract.watch_details import WatchDetail, watch_detail
+from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.http.app import caller
+from waybill_shared.http.asyncapi import PATH, document
 from waybill_shared.http.openapi import refusals
 from waybill_status.adapters.examples import STATUS_EVENTS, shown
 from waybill_status.adapters.models import EventQuery, StatusEventsAnswer, WatchesAnswer
@@ -30,7 +34,7 @@ DIGITS_MAX: Final = 16
 EVENT_JSON: Final = partial(TypeAdapter(StatusEvent).dump_python, mode="json")
 
 
-def watches_router(book: WatchBook, news: News) -> APIRouter:
+def watches_router(book: WatchBook, deliveries: DeliveryBook, news: News) -> APIRouter:
     router = APIRouter(prefix="/v1/watches", tags=["watches"])
 
     @router.get(
@@ -49,7 +53,7 @@ def watches_router(book: WatchBook, news: News) -> APIRouter:
         found = await asyncio.to_thread(book.of, caller(request).tenant, before)
         page = found[:limit]
         more = len(found) > limit
-        items = [watch_detail(watch) for watch in page]
+        items = [watch_detail(watch, deliveries.get(watch.id)) for watch in page]
         return WatchesAnswer(items=items, next_cursor=_cursor(page[-1]) if more else None)
 
     @router.get(
@@ -63,7 +67,7 @@ def watches_router(book: WatchBook, news: News) -> APIRouter:
         found = book.get(caller(request).tenant, watch)
         if found is None:
             raise Refusal(Slug.WATCH_NOT_FOUND, f"{watch!r:.100} is the id of no watch")
-        return watch_detail(found)
+        return watch_detail(found, deliveries.get(found.id))
 
     return router
 
@@ -96,6 +100,18 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
         told = events.follow(asked, after)
         return EventStream(_lines(told))
 
+    return router
+
+
+def asyncapi_router() -> APIRouter:
+    """No key is needed, as for the description of HTTP."""
+    router = APIRouter(include_in_schema=False)
+    described = json.dumps(document()).encode()
+
+    async def asyncapi(request: Request) -> Response:
+        return Response(described, media_type="application/json")
+
+    router.add_route(PATH, asyncapi)
     return router
 
 

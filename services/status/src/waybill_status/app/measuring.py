@@ -1,6 +1,6 @@
 """Counts what status answers. Takes no decisions."""
 
-from waybill_shared.contract.words import OutcomeKind, WatchEnd
+from waybill_shared.contract.words import DeliveryState, OutcomeKind, WatchEnd
 from waybill_shared.process import metrics
 from waybill_status.core.outcomes import Outcome
 
@@ -11,6 +11,8 @@ def begin_outcomes() -> None:
         metrics.count("waybill_outcomes_total", 0, outcome=kind)
     for end in WatchEnd:
         metrics.count("waybill_watches_told_total", 0, ended_as=end)
+    for state in DeliveryState:
+        metrics.count("waybill_delivery_attempts_total", 0, then=state)
 
 
 def count_outcome(outcome: Outcome) -> None:
@@ -28,6 +30,14 @@ def show_watches(number: int, age_ms: int) -> None:
 
 def count_told(ended_as: WatchEnd) -> None:
     metrics.count("waybill_watches_told_total", ended_as=ended_as)
+
+
+def show_deliveries(number: int) -> None:
+    metrics.gauge("waybill_deliveries", number)
+
+
+def count_attempt(state: DeliveryState) -> None:
+    metrics.count("waybill_delivery_attempts_total", then=state)
 
 
 def show_waiters(waiters: int) -> None:

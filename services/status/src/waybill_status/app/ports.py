@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.replays import Source
 from waybill_shared.contract.slots import DeadEntry, Progress
@@ -12,6 +13,7 @@ from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.contract.watches import TokenWatch
 from waybill_status.core.dead import DeadRun, ReplayedAs
+from waybill_status.core.deliveries import Answered
 from waybill_status.core.views import (
     PipelineKey,
     SlotReading,
@@ -101,6 +103,14 @@ class Told(NamedTuple):
     event: StatusEvent
     watch: TokenWatch
     size: int
+    delivery: WebhookDelivery | None = None
+
+
+class DeliveryNote(NamedTuple):
+    """What is written after an attempt: how it is with the delivery, and that it was given up."""
+
+    delivery: WebhookDelivery
+    event: StatusEvent | None
 
 
 class WatchVoice(Protocol):
@@ -109,6 +119,10 @@ class WatchVoice(Protocol):
 
     async def tell(self, told: Sequence[Told]) -> None:
         """All of it or nothing. After Retryable nobody knows."""
+        ...
+
+    async def note(self, notes: Sequence[DeliveryNote]) -> None:
+        """As `tell`; may be said again."""
         ...
 
     async def settle(self) -> None:
@@ -132,3 +146,16 @@ class WatchShares(Protocol):
         ...
 
     def partition_of(self, key: str) -> int: ...
+
+
+class Receivers(Protocol):
+    """Webhooks of others."""
+
+    async def send(self, delivery: WebhookDelivery, now_s: int) -> Answered: ...
+
+
+class ToldEvents(Protocol):
+    async def find(self, watch: TokenWatch) -> str | None:
+        """The event that a watch was told, as it is sent; None if it is not kept any more. Raises
+        Retryable."""
+        ...

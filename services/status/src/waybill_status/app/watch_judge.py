@@ -5,7 +5,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from waybill_shared.contract.codec import encode
+from waybill_shared.contract.codec import encode, to_json
+from waybill_shared.contract.deliveries import new_delivery
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
 from waybill_shared.contract.status_events import final_event, shortened
 from waybill_shared.contract.watches import TokenWatch, told
@@ -70,4 +71,8 @@ class WatchJudge:
             shown = shortened(shown)
             event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
             size = len(encode(event))
-        return Told(event, told(watch, end, event.id, now_ms), size)
+        after = told(watch, end, event.id, now_ms)
+        if watch.webhook is None:
+            return Told(event, after, size)
+        delivery = new_delivery(after, watch.webhook, to_json(event), now_ms)
+        return Told(event, after, 2 * size, delivery)

@@ -3,19 +3,22 @@ final, whatever crashes and whoever takes over.
 
 The group of all statuses gives each its partitions of `waybill.watches`. Who takes one over shuts
 out who had it, and reads it to its end only then; an event and that its watch is told are one
-transaction. An open watch is a question of the hub, like a request that waits.
+transaction. An open watch is a question of the hub, like a request that waits. What goes to a
+webhook is sent by who has the partition of its watch.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.kafka.partition_producer import PartitionLost
-from waybill_status.app.measuring import show_watches
+from waybill_status.app.due_partition import DeliveryMeans, DuePartition
+from waybill_status.app.measuring import show_deliveries, show_watches
 from waybill_status.app.ports import News, WatchShares, WatchVoice, WatchVoices
 from waybill_status.app.watch_judge import WatchJudge
 from waybill_status.app.watched_partition import WatchedPartition
@@ -37,19 +40,26 @@ class Watchers:
         *,
         voices: WatchVoices,
         shares: WatchShares,
+        means: DeliveryMeans,
     ) -> None:
         self._judge = judge
         self._book = book
         self._news = news
         self._voices = voices
         self._shares = shares
-        self._owned: dict[int, WatchedPartition] = {}
+        self._means = means
+        self._owned: dict[int, _Owned] = {}
 
     def hear(self, watch: TokenWatch) -> None:
         """It is in the book by now."""
-        owned = self._owned.get(self._shares.partition_of(watch.id))
-        if owned is not None:
-            owned.hear(watch)
+        if (owned := self._owner_of(watch.id)) is not None:
+            owned.watched.hear(watch)
+            owned.due.hear_watch(watch)
+
+    def hear_delivery(self, delivery: WebhookDelivery) -> None:
+        """It is in its book by now."""
+        if (owned := self._owner_of(delivery.watch)) is not None:
+            owned.due.hear(delivery)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -79,9 +89,10 @@ class Watchers:
 
     def _show(self) -> None:
         owned = [*self._owned.values()]
-        since = [at for each in owned for at in each.due_since()]
+        since = [at for each in owned for at in each.watched.due_since()]
         age_ms = self._judge.now_ms() - min(since) if since else 0
-        show_watches(sum(each.count for each in owned), age_ms)
+        show_watches(sum(each.watched.count for each in owned), age_ms)
+        show_deliveries(sum(each.due.count for each in owned))
 
     async def _own(self, partition: int) -> None:
         """Until it is taken away."""
@@ -101,19 +112,35 @@ class Watchers:
     async def _care_for(self, partition: int, voice: WatchVoice) -> None:
         if not await self._news.catch_up():
             raise Retryable("this status has not read all watches yet")
-        owned = self._owned[partition] = WatchedPartition(self._judge, self._book, self._news)
+        owned = self._owned[partition] = _Owned(
+            WatchedPartition(self._judge, self._book, self._news), DuePartition(self._means)
+        )
         try:
-            for watch in self._book.all_open():
-                if self._shares.partition_of(watch.id) == partition:
-                    owned.hear(watch)
+            for delivery in self._means.book.all_due():
+                if self._owner_of(delivery.watch) is owned:
+                    owned.due.hear(delivery)
+            for watch in self._book.all():
+                if self._owner_of(watch.id) is owned:
+                    owned.watched.hear(watch)
+                    owned.due.hear_watch(watch)
             async with asyncio.TaskGroup() as group:
-                group.create_task(owned.begin_all())
-                group.create_task(owned.tell_all(voice))
+                group.create_task(owned.watched.begin_all())
+                group.create_task(owned.watched.tell_all(voice))
+                group.create_task(owned.due.write_all(voice))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
             del self._owned[partition]
-            owned.end()
+            owned.watched.end()
+            owned.due.end()
+
+    def _owner_of(self, watch: str) -> "_Owned | None":
+        return self._owned.get(self._shares.partition_of(watch))
+
+
+class _Owned(NamedTuple):
+    watched: WatchedPartition
+    due: DuePartition
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:

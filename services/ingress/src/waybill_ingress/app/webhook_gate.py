@@ -1,0 +1,38 @@
+"""Takes webhooks, or says why one is refused. Who sends to it checks its address again."""
+
+from typing import Protocol
+
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.webhooks import WebhookRules, literal, read_target
+
+LOOK_UP_S = 3.0
+
+
+class NameLookup(Protocol):
+    async def find(self, host: str, port: int, timeout_s: float) -> tuple[str, ...]:
+        """The addresses of a host. Raises OSError."""
+        ...
+
+
+class WebhookGate:
+    def __init__(self, rules: WebhookRules, names: NameLookup) -> None:
+        self._rules = rules
+        self._names = names
+
+    async def check(self, url: str) -> None:
+        """A name that nobody knows now may be known when something is sent."""
+        target = read_target(url)
+        addresses = literal(target.host)
+        if not addresses:
+            try:
+                addresses = await self._names.find(target.host, target.port, LOOK_UP_S)
+            except OSError:
+                addresses = ()
+        if (refusal := self._rules.refusal(target, addresses)) is not None:
+            raise invalid("webhook.url", refusal)
+
+
+def invalid(path: str, message: str) -> Refusal:
+    errors = [{"message": message, "path": path}]
+    return Refusal(Slug.INVALID, f"{path}: {message}", errors=errors)

@@ -1,0 +1,43 @@
+"""Finds the event of a watch in `waybill.status` again. Fulfils `ToldEvents`."""
+
+import asyncio
+from typing import Final
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.watches import TokenWatch
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import read_ranges
+from waybill_shared.kafka.partitioner import partition_of
+
+BEFORE_MS: Final = 60_000  # a clock that was set back a little
+
+
+class KafkaToldEvents:
+    def __init__(self, admin: KafkaAdmin, topic: str) -> None:
+        self._admin = admin
+        self._topic = topic
+        self._one = asyncio.Lock()
+
+    async def find(self, watch: TokenWatch) -> str | None:
+        async with self._one:
+            return await asyncio.to_thread(self._find, watch)
+
+    def _find(self, watch: TokenWatch) -> str | None:
+        """From when it was told on; its key says in which partition."""
+        identity = self._admin.identify([self._topic]).get(self._topic)
+        if identity is None:
+            raise Retryable(f"topic {self._topic} does not exist")
+        partition = [partition_of(watch.id, len(identity.partitions))]
+        end = self._admin.stable_ends(self._topic, partition)
+        begin = self._admin.starts_at(self._topic, partition, (watch.told_at or 0) - BEFORE_MS)
+        ranges = {p: (begin.get(p, end[p]), end[p]) for p in partition}
+        messages = read_ranges(self._admin.cluster, self._topic, ranges)
+        wanted, id_there = watch.id.encode(), f'"id":"{watch.event_id}"'.encode()
+        try:
+            for message in messages:
+                value = message.value() or b""
+                if message.key() == wanted and id_there in value:
+                    return value.decode()
+        finally:
+            messages.close()
+        return None

@@ -1,0 +1,197 @@
+"""The deliveries of one partition of watches: each is tried until its webhook has taken it, or is
+given up. What came of an attempt is in Kafka before the next one, so a crash repeats one at most.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final
+
+from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery, new_delivery
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.status_events import webhook_failed_event
+from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.webhooks import read_target
+from waybill_shared.contract.words import DeliveryState, WatchState
+from waybill_shared.process.clock import Clock
+from waybill_status.app.measuring import count_attempt
+from waybill_status.app.ports import DeliveryNote, Receivers, ToldEvents, WatchVoice
+from waybill_status.app.turns import Turns
+from waybill_status.core.deliveries import (
+    TRIED_MS,
+    Answered,
+    after_attempt,
+    given_up,
+    wait_ms,
+)
+
+logger = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+LAST_S: Final = 60.0  # for an attempt that is the last one
+TOGETHER_MAX: Final = 200  # that are noted in one transaction
+FORGOTTEN: Final = "its event is not kept any more"
+NO_TURN: Final = "its host did not answer others for 24 hours, so it had no turn"
+UNWATCHED: Final = "the watch was deleted"
+
+
+@dataclass(slots=True, kw_only=True)
+class DeliveryMeans:
+    """What all partitions share."""
+
+    book: DeliveryBook
+    watches: WatchBook
+    receivers: Receivers
+    events: ToldEvents
+    turns: Turns
+    clock: Clock
+    source: str
+    luck: random.Random = field(default_factory=random.Random)
+
+
+class DuePartition:
+    """Lives on the loop."""
+
+    def __init__(self, means: DeliveryMeans) -> None:
+        self._means = means
+        self._carried: dict[str, tuple[WebhookDelivery, asyncio.Task[None]]] = {}
+        """As they began."""
+        self._over: dict[str, int] = {}
+        """By watch: the turn that ended here, as long as it is not heard that it did."""
+        self._notes: dict[str, tuple[DeliveryNote, asyncio.Future[None]]] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def count(self) -> int:
+        return len(self._carried)
+
+    def hear(self, delivery: WebhookDelivery) -> None:
+        """It is in the book by now."""
+        if not delivery.due:
+            self._over.pop(delivery.watch, None)
+        elif delivery.turn > self._turn_here(delivery.watch):
+            self._carry(delivery)
+
+    def hear_watch(self, watch: TokenWatch) -> None:
+        """Of those that are told nothing is done here: a delivery follows. What is left are those
+        that are deleted, and those that are to be sent again."""
+        carried = self._carried.get(watch.id)
+        if watch.closed and carried is not None:
+            self._end_task(watch.id)
+            self._over[watch.id] = carried[0].turn
+            self._note(given_up(carried[0], self._now_ms(), UNWATCHED))
+        elif watch.state == WatchState.TOLD and watch.webhook is not None:
+            before = self._means.book.get(watch.id)
+            turn = max(self._turn_here(watch.id), 0 if before is None else before.turn)
+            if watch.redeliveries > turn:
+                self._carry(new_delivery(watch, watch.webhook, "", self._now_ms()))
+
+    async def write_all(self, voice: WatchVoice) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._notes:
+                await self._write(voice, [*islice(self._notes.values(), TOGETHER_MAX)])
+
+    def end(self) -> None:
+        for each in [*self._carried]:
+            self._end_task(each)
+
+    def _turn_here(self, watch: str) -> int:
+        carried = self._carried.get(watch)
+        return max(self._over.get(watch, -1), -1 if carried is None else carried[0].turn)
+
+    def _now_ms(self) -> int:
+        return self._means.clock.now_ms()
+
+    def _carry(self, delivery: WebhookDelivery) -> None:
+        self._end_task(delivery.watch)
+        task = asyncio.create_task(self._deliver(delivery))
+        task.add_done_callback(_log_fault)
+        self._carried[delivery.watch] = (delivery, task)
+
+    def _end_task(self, watch: str) -> None:
+        carried = self._carried.pop(watch, None)
+        if carried is not None:
+            carried[1].cancel()
+
+    async def _deliver(self, delivery: WebhookDelivery) -> None:
+        """Until it is over."""
+        if not delivery.event:
+            delivery = await self._with_event(delivery)
+        while delivery.due:
+            delivery = await self._attempt(delivery)
+            count_attempt(delivery.state)
+            await self._note(delivery)
+        self._carried.pop(delivery.watch)
+
+    async def _attempt(self, delivery: WebhookDelivery) -> WebhookDelivery:
+        """The delivery after it."""
+        await asyncio.sleep(wait_ms(delivery, self._now_ms()) / 1000)
+        left_ms = max(0, delivery.since + TRIED_MS - self._now_ms())
+        try:
+            async with asyncio.timeout(left_ms / 1000 + LAST_S):
+                answer = await self._send(delivery)
+        except TimeoutError:
+            return given_up(delivery, self._now_ms(), delivery.error or NO_TURN)
+        luck = self._means.luck.random()
+        return after_attempt(delivery, answer, now_ms=self._now_ms(), luck=luck)
+
+    async def _send(self, delivery: WebhookDelivery) -> Answered:
+        async with self._means.turns.of(read_target(delivery.webhook.url).host) as turn:
+            answer = await self._means.receivers.send(delivery, self._now_ms() // 1000)
+            turn.ended(answer)
+            return answer
+
+    async def _with_event(self, delivery: WebhookDelivery) -> WebhookDelivery:
+        """As it was told."""
+        while True:
+            watch = self._means.watches.find(delivery.watch)
+            try:
+                found = None if watch is None else await self._means.events.find(watch)
+            except Retryable as error:
+                logger.warning("an event is not read now", extra={"reason": str(error)})
+                await asyncio.sleep(RETRY_S)
+                continue
+            if found is not None:
+                return replace(delivery, event=found)
+            over = given_up(delivery, self._now_ms(), FORGOTTEN)
+            await self._note(over)
+            return over
+
+    def _note(self, delivery: WebhookDelivery) -> asyncio.Future[None]:
+        """Done when it is in Kafka."""
+        watch = self._means.watches.find(delivery.watch)
+        event = None
+        if delivery.state == DeliveryState.FAILED and watch is not None and not watch.closed:
+            source, now_ms = self._means.source, self._now_ms()
+            event = webhook_failed_event(watch, delivery, source=source, now_ms=now_ms)
+        if not delivery.due:
+            self._over[delivery.watch] = delivery.turn
+        noted = asyncio.get_running_loop().create_future()
+        self._notes[delivery.watch] = (DeliveryNote(delivery, event), noted)
+        self._changed.set()
+        return noted
+
+    async def _write(
+        self, voice: WatchVoice, notes: Sequence[tuple[DeliveryNote, asyncio.Future[None]]]
+    ) -> None:
+        try:
+            await voice.note([note for note, _ in notes])
+        except Retryable as error:
+            logger.warning("deliveries are not noted now", extra={"reason": str(error)})
+            await asyncio.sleep(RETRY_S)
+            return
+        for note, noted in notes:
+            if self._notes[note.delivery.watch][1] is noted:
+                del self._notes[note.delivery.watch]
+            if not noted.done():
+                noted.set_result(None)
+
+
+def _log_fault(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (fault := task.exception()) is not None:
+        logger.error("a delivery has failed", exc_info=fault)

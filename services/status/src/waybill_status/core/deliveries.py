@@ -1,0 +1,54 @@
+"""Decides what follows from an attempt to send an event to a webhook. Pure."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waybill_shared.contract.deliveries import WebhookDelivery
+from waybill_shared.contract.words import DeliveryState
+
+FIRST_PAUSE_MS: Final = 5_000
+PAUSE_MS_MAX: Final = 3_600_000
+JITTER: Final = 0.2  # of a pause, so that those who fail together do not come back together
+TRIED_MS: Final = 24 * 3_600_000
+DOUBLINGS_MAX: Final = 20
+GONE: Final = 410
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a webhook said: a status, or why there is none. `retry_after_ms`: as it asked for."""
+
+    status: int | None = None
+    retry_after_ms: int = 0
+    error: str = ""
+
+    @property
+    def taken(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+def after_attempt(
+    delivery: WebhookDelivery, answer: Answered, *, now_ms: int, luck: float
+) -> WebhookDelivery:
+    """The delivery as it is from now on. `luck`: from 0 to 1. The last attempt is when 24 hours are
+    over."""
+    tried = replace(delivery, attempts=delivery.attempts + 1, at=now_ms)
+    if answer.taken:
+        return tried.ended(DeliveryState.DELIVERED, now_ms)
+    ends_at = delivery.since + TRIED_MS
+    if answer.status == GONE or now_ms >= ends_at:
+        return tried.ended(DeliveryState.FAILED, now_ms, answer.error)
+    pause = min(FIRST_PAUSE_MS * 2 ** min(delivery.attempts, DOUBLINGS_MAX), PAUSE_MS_MAX)
+    pause = max(int(pause * (1 + JITTER * luck)), answer.retry_after_ms)
+    return replace(tried, next_at=min(now_ms + pause, ends_at), error=answer.error)
+
+
+def given_up(delivery: WebhookDelivery, now_ms: int, why: str) -> WebhookDelivery:
+    return delivery.ended(DeliveryState.FAILED, now_ms, why)
+
+
+def wait_ms(delivery: WebhookDelivery, now_ms: int) -> int:
+    """Until the next attempt. A clock that was set back does not make it longer than a pause may
+    be, other than what a webhook has asked for."""
+    longest = max(int(PAUSE_MS_MAX * (1 + JITTER)), delivery.next_at - (delivery.at or 0))
+    return min(max(0, delivery.next_at - now_ms), longest)

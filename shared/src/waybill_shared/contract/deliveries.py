@@ -1,0 +1,86 @@
+"""Deliveries: how far the event of a watch is on its way to a webhook. They are the messages of
+`waybill.deliveries`, where the newest of a watch counts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waybill_shared.contract.watches import LIFE_MS, TokenWatch
+from waybill_shared.contract.webhooks import Webhook
+from waybill_shared.contract.words import DeliveryState
+
+ENDED_MAX: Final = 200_000
+"""So many that are over are remembered, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookDelivery:
+    """`event`: as it is sent, and empty when it is over. `turn`: which redelivery it is, 0 at
+    first. `since`, `next_at`, `at`: when it became due, when it is tried next, and when it was
+    tried last or came to its end."""
+
+    watch: str
+    event_id: str
+    event: str
+    webhook: Webhook
+    turn: int
+    state: DeliveryState
+    attempts: int
+    since: int
+    next_at: int
+    at: int | None = None
+    error: str | None = None
+
+    @property
+    def due(self) -> bool:
+        return self.state == DeliveryState.DUE
+
+    def ended(
+        self, state: DeliveryState, now_ms: int, error: str | None = None
+    ) -> "WebhookDelivery":
+        """Nothing in it is secret any more."""
+        webhook = replace(self.webhook, secret="")
+        return replace(self, state=state, event="", webhook=webhook, at=now_ms, error=error)
+
+
+class DeliveryBook:
+    """All that are known here. Fed by a thread, and read by others."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, WebhookDelivery] = {}
+        self._ended: dict[str, WebhookDelivery] = {}
+
+    def accept(self, delivery: WebhookDelivery) -> None:
+        self._ended.pop(delivery.watch, None)
+        if delivery.due:
+            self._due[delivery.watch] = delivery
+            return
+        self._ended[delivery.watch] = delivery
+        self._due.pop(delivery.watch, None)
+        while self._is_old(next(iter(self._ended.values())), delivery.at or 0):
+            del self._ended[next(iter(self._ended))]
+
+    def get(self, watch: str) -> WebhookDelivery | None:
+        return self._due.get(watch) or self._ended.get(watch)
+
+    def all_due(self) -> Iterator[WebhookDelivery]:
+        return iter([*self._due.values()])
+
+    def _is_old(self, oldest: WebhookDelivery, now_ms: int) -> bool:
+        return len(self._ended) > ENDED_MAX or (oldest.at or 0) < now_ms - LIFE_MS
+
+
+def new_delivery(watch: TokenWatch, webhook: Webhook, event: str, now_ms: int) -> WebhookDelivery:
+    """Of what `watch` was told. `event` may be empty, and be found later."""
+    assert watch.event_id is not None
+    return WebhookDelivery(
+        watch=watch.id,
+        event_id=watch.event_id,
+        event=event,
+        webhook=webhook,
+        turn=watch.redeliveries,
+        state=DeliveryState.DUE,
+        attempts=0,
+        since=now_ms,
+        next_at=now_ms,
+    )
