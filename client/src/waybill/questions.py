@@ -149,9 +149,16 @@ def convert(sql: str, name: str) -> Question:
 
 
 def watch(
-    token: AnyToken, labels: Mapping[str, str], webhook: Mapping[str, str] | None, key: str
+    token: AnyToken,
+    labels: Mapping[str, str],
+    sinks: Iterable[str],
+    webhook: Mapping[str, str] | None,
+    *,
+    key: str,
 ) -> Question:
     body: dict[str, object] = {"token": text_of(token), "labels": dict(labels)}
+    if named := [*sinks]:
+        body["view"] = {"sinks": named}
     if webhook is not None:
         body["webhook"] = webhook
     return replace(_post("/v1/watches", body), headers={**JSON, "Idempotency-Key": key})

@@ -33,18 +33,20 @@ class WatchCalls:
         token: AnyToken,
         *,
         labels: Mapping[str, str] | None = None,
+        sinks: Iterable[str] = (),
         webhook: str | None = None,
         secret: str | None = None,
     ) -> Watch:
         """Be told by an event when the token is final; `labels` come back with it.
 
-        `webhook`: a URL that it is sent to, too, signed by `secret`; without one, a secret is made,
-        and the watch that comes back has it. NotFound: no token of this Waybill; Expired: it is too
-        old; Invalid: there may be no webhook.
+        `sinks`: only these are waited for, by name; also such that another stage reads. `webhook`:
+        a URL that it is sent to, too, signed by `secret`; without one, a secret is made, and the
+        watch that comes back has it. NotFound: no token of this Waybill; Expired: it is too old;
+        Invalid: a sink or a webhook is refused.
         """
         made = _made_secret(webhook, secret)
         asked = questions.watch(
-            token, labels or {}, _hook(webhook, secret or made), str(uuid.uuid4())
+            token, labels or {}, sinks, _hook(webhook, secret or made), key=str(uuid.uuid4())
         )
         return Watch.read(self._write(asked), secret=made)
 
@@ -113,13 +115,14 @@ class AsyncWatchCalls:
         token: AnyToken,
         *,
         labels: Mapping[str, str] | None = None,
+        sinks: Iterable[str] = (),
         webhook: str | None = None,
         secret: str | None = None,
     ) -> Watch:
         """As `Client.watch`."""
         made = _made_secret(webhook, secret)
         asked = questions.watch(
-            token, labels or {}, _hook(webhook, secret or made), str(uuid.uuid4())
+            token, labels or {}, sinks, _hook(webhook, secret or made), key=str(uuid.uuid4())
         )
         return Watch.read(await self._write(asked), secret=made)
 

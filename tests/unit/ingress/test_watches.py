@@ -19,6 +19,7 @@ from waybill_ingress.app.watches import Watches
 from waybill_ingress.app.webhook_gate import WebhookGate
 from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.codec import decode
+from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import LIFE_MS
 from waybill_shared.contract.watches import TokenWatch, WatchBook, told
 from waybill_shared.contract.webhooks import (
@@ -49,6 +50,7 @@ class Around:
         self.kafka, self.book, self.clock = FakeKafka(), WatchBook(with_tokens=False), FixedClock()
         self.news = FakeDirectory()
         self.names = FakeNames()
+        self.directory = PipelineDirectory()
 
     def app(self) -> FastAPI:
         mint = RandomMint(RING, self.clock)
@@ -58,6 +60,7 @@ class Around:
             self.news,
             self.kafka,
             WebhookGate(rules, self.names),
+            self.directory,
             mint=mint,
             vault=mint,
             topic="watches",
@@ -120,7 +123,9 @@ def test_whoever_is_not_up_to_date_does_not_say_that_there_is_none(
         ({"token": "wb1.of-another"}, 404, "token_not_found"),
         ({"token": ""}, 422, "invalid"),
         ({}, 422, "invalid"),
-        ({"token": TOKEN, "view": {}}, 422, "invalid"),
+        ({"token": TOKEN, "view": {"through": "others"}}, 422, "invalid"),
+        ({"token": TOKEN, "view": {"level": "seen"}}, 422, "invalid"),
+        ({"token": TOKEN, "view": {"sinks": "lake"}}, 422, "invalid"),
         ({"token": TOKEN, "labels": {"a": 1}}, 422, "invalid"),
         ({"token": TOKEN, "labels": {"a": "x" * 1_000}}, 422, "invalid"),
     ],

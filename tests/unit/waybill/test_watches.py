@@ -216,12 +216,14 @@ def test_what_was_told_is_sent_again(server: ScriptedServer, client: Client) -> 
 
 def test_the_commands_show_how_far_a_webhook_is(server: ScriptedServer, command: Command) -> None:
     watch = {**WATCH, "webhook": HOOK}
-    server.answer("POST", "/v1/watches", *[Response(status=201, json=watch)] * 3)
+    server.answer("POST", "/v1/watches", *[Response(status=201, json=watch)] * 4)
     server.answer("GET", "/v1/watches", Response(json={"items": [watch], "next_cursor": None}))
     server.answer("POST", "/v1/watches/w1/redeliver", Response(status=202, json=watch))
     begun = command("watch", "wb1.abc", "--webhook", "https://hooks.example/").stdout
     secret = json.loads(server.requests[-1].body)["webhook"]["secret"]
     assert begun == f"w1 open\nsecret {secret}\n"
+    command("watch", "wb1.abc", "--sink", "lake", "--sink", "copy")
+    assert json.loads(server.requests[-1].body)["view"] == {"sinks": ["lake", "copy"]}
     given = ("--webhook", "https://hooks.example/", "--webhook-secret", "whsec_x")
     assert command("watch", "wb1.abc", *given).stdout == "w1 open\n"
     shown = run_json(

@@ -37,6 +37,10 @@ def watch(
         typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty),
     ],
     label: LabelOption = None,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="that is waited for, and no other; several may be given"),
+    ] = None,
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="that the event is sent to, too, signed")
     ] = None,
@@ -66,7 +70,9 @@ def watch(
     labels = labels_of(label or [])
     with connect_to_change() as client:
         signed_by = None if webhook is None else secret
-        found = client.watch(token, labels=labels, webhook=webhook, secret=signed_by)
+        found = client.watch(
+            token, labels=labels, sinks=sink or (), webhook=webhook, secret=signed_by
+        )
     if output is Form.JSON:
         made = {} if found.secret is None else {"secret": found.secret}
         render.as_json({**found.raw, **made})

@@ -123,13 +123,19 @@ def _pipelines(
 
 
 def _watches(
-    settings: Settings, stack: ExitStack, kafka: Kafka, log: ProducerLog, mint: RandomMint
+    settings: Settings,
+    stack: ExitStack,
+    kafka: Kafka,
+    owners: PipelineDirectory,
+    *,
+    log: ProducerLog,
+    mint: RandomMint,
 ) -> tuple[Watches, TopicFollower[TokenWatch]]:
     """Who begins and ends watches, and what hears of all of them."""
     book, topic = WatchBook(with_tokens=False), settings.topic("watches")
     follower = stack.enter_context(TopicFollower(kafka, topic, TokenWatch, book.accept))
     gate = WebhookGate(settings.webhook_rules, HostNames())
-    watches = Watches(book, News(follower), log, gate, mint=mint, vault=mint, topic=topic)
+    watches = Watches(book, News(follower), log, gate, owners, mint=mint, vault=mint, topic=topic)
     return watches, follower
 
 
@@ -165,7 +171,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         Commands(registry, log, mint, prefix, fetcher=fetcher),
         TokenIssuer(registry, topics, mint),
     )
-    watches, watched = _watches(settings, stack, kafka, log, mint)
+    watches, watched = _watches(settings, stack, kafka, directory, log=log, mint=mint)
     of_connectors = ConnectorTokens(registry, tokens, mint, known, News(fetched))
     routers = [
         records_router(records, repeats, settings.body_limits),

@@ -4,6 +4,7 @@ Fed from `waybill.pipelines`; never writes. Deleted pipelines stay, so their tok
 """
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -11,7 +12,8 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
-from waybill_shared.contract.tokens import pipeline_id
+from waybill_shared.contract.token_views import TokenView
+from waybill_shared.contract.tokens import Part, pipeline_id
 
 UID_NAMESPACE: UUID = uuid5(NAMESPACE_URL, "urn:waybill:pipeline")
 
@@ -88,4 +90,26 @@ def no_pipeline(name: str, known: list[str]) -> Refusal:
     hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
     return Refusal(
         Slug.PIPELINE_NOT_FOUND, f"there is no pipeline {name!r}", hint=hint, known=known
+    )
+
+
+def refuse_unknown_sinks(
+    asked: TokenView, owned: Iterable[tuple[Part, PipelineRecord]], path: str
+) -> None:
+    """`owned`: the parts of a token with their pipelines as they are now. Raises Refusal."""
+    known = {name for part, record in owned for name in _sinks_of(part, record)}
+    for name in asked.sinks:
+        if name not in known:
+            message = f"the token waits for no sink {name!r:.100}"
+            hint = f"those that it waits for are {', '.join(sorted(known))}" if known else ""
+            error = {"message": message, "path": path, "hint": hint}
+            raise Refusal(Slug.INVALID, f"{path}: {message}", errors=[error])
+
+
+def _sinks_of(part: Part, record: PipelineRecord) -> Iterable[str]:
+    return (
+        sink.name
+        for stage in record.stages
+        for sink in stage.sinks
+        if max(sink.since, sink.awaited_since) <= part.generation
     )

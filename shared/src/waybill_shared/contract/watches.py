@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchEnd, WatchState
 
@@ -35,6 +36,7 @@ class TokenWatch:
     told_at: int | None = None
     event_id: str | None = None
     ended_as: WatchEnd | None = None
+    view: TokenView = WHOLE
     webhook: Webhook | None = None
     redeliveries: int = 0
 

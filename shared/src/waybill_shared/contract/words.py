@@ -223,6 +223,17 @@ class ConnectorState(Word):
     FAILED = "failed", "the last attempt failed, `error` says why; it is tried again by itself"
 
 
+class TokenLevel(Word):
+    """What is asked of a token.
+
+    `level` of a question, and of the `view` of a watch.
+    """
+
+    ACCEPTED = "accepted", "that it is in Kafka, which every token says: `complete` at once"
+    PROCESSED = "processed", "as `visible`: a commit is told when its rows can be seen"
+    VISIBLE = "visible", "that all of it can be seen in the sinks"
+
+
 class WatchState(Word):
     """How far a watch is.
 

@@ -9,6 +9,7 @@ from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.letters import LETTERS_MAX
 from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.manifest.fields import Name
+from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import CHARACTERS_MAX
 from waybill_shared.contract.webhooks import read_secret, read_target
 from waybill_shared.contract.words import Action
@@ -146,6 +147,9 @@ class WatchRequest(_Request):
     token: str = Field(min_length=1, max_length=CHARACTERS_MAX)
     labels: dict[str, str] = Field(
         default_factory=dict, description="told with the event; 1,000 bytes at most, as JSON"
+    )
+    view: TokenView = Field(
+        default=WHOLE, description="what is asked of the token, if not all of its way"
     )
     webhook: WebhookRequest | None = Field(
         default=None, description="where the event is sent to, signed, until it is taken"

@@ -109,6 +109,7 @@ def _wanted(request: WatchRequest) -> WantedWatch:
     return WantedWatch(
         token=request.token,
         labels=request.labels,
+        view=request.view,
         url=None if hook is None else hook.url,
         secret=secret,
     )

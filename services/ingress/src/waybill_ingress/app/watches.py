@@ -10,8 +10,10 @@ from waybill_ingress.app.webhook_gate import WebhookGate, invalid
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.pipelines import PipelineDirectory, refuse_unknown_sinks
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.tokens import LIFE_MS, Token
 from waybill_shared.contract.watches import TokenWatch, WatchBook, closed
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
@@ -30,6 +32,7 @@ class WantedWatch:
 
     token: str
     labels: dict[str, str]
+    view: TokenView = WHOLE
     url: str | None = None
     secret: bytes | None = None
 
@@ -41,6 +44,7 @@ class Watches:
         news: News,
         log: Log,
         gate: WebhookGate,
+        owners: PipelineDirectory,
         *,
         mint: Mint,
         vault: Vault,
@@ -50,6 +54,7 @@ class Watches:
         self._news = news
         self._log = log
         self._gate = gate
+        self._owners = owners
         self._mint = mint
         self._vault = vault
         self._topic = topic
@@ -64,6 +69,7 @@ class Watches:
             detail = f"{WATCHES_MAX} watches of this API key are open"
             hint = "one watch may be for many tokens: merge them by POST /v1/tokens"
             raise Refusal(Slug.TOO_MANY_WATCHES, detail, hint=hint, watches_max=WATCHES_MAX)
+        self._check_view(wanted.view, opened)
         made = await self._made_secret(wanted, remembered=log is not None)
         own = self._mint.nonce()
         watch = TokenWatch(
@@ -75,6 +81,7 @@ class Watches:
             expires_at=opened.lives_since + LIFE_MS,
             state=WatchState.OPEN,
             labels=wanted.labels,
+            view=wanted.view,
             webhook=self._webhook(wanted.url, made or wanted.secret, own),
         )
         await self._write(watch, log)
@@ -90,6 +97,14 @@ class Watches:
         if remembered:
             raise invalid("webhook.secret", NEEDED)
         return self._vault.draw_secret()
+
+    def _check_view(self, view: TokenView, token: Token) -> None:
+        parts = token.parts if view.sinks else ()
+        owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in parts]
+        known = [(part, owner) for part, owner in owned if owner is not None]
+        if len(known) < len(owned):
+            raise Retryable("this ingress does not know all pipelines of the token yet: try again")
+        refuse_unknown_sinks(view, known, "view.sinks")
 
     async def redeliver(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
         watch = await self._found(caller, id)

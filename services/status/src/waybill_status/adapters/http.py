@@ -16,8 +16,9 @@ from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.operations import read_operation
 from waybill_shared.contract.problems import Slug, problem_body
+from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
-from waybill_shared.contract.words import OperationState, OutcomeKind
+from waybill_shared.contract.words import OperationState, OutcomeKind, TokenLevel
 from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
@@ -74,6 +75,14 @@ Wait = Annotated[
     Query(ge=0, le=WAIT_S_MAX, allow_inf_nan=False, description="seconds to hold the request"),
 ]
 
+Sinks = Annotated[
+    str,
+    Query(
+        description="with commas: only these sinks are waited for, also such that another stage"
+        " reads; else all at the end of the pipeline"
+    ),
+]
+
 
 def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
@@ -85,7 +94,13 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         response_model=Outcome,
         responses=OUTCOME_ANSWERS,
     )
-    async def get_token(request: Request, token: str, wait: Wait = 0) -> Response:
+    async def get_token(
+        request: Request,
+        token: str,
+        wait: Wait = 0,
+        sinks: Sinks = "",
+        level: TokenLevel = TokenLevel.VISIBLE,
+    ) -> Response:
         """`complete`, `dead_lettered` and `lost` are final. With `wait` the answer comes as soon as
         the outcome is final; with `Accept: text/event-stream` each change is an event, up to the
         final one. `dead` has 1,000 entries at most."""
@@ -93,16 +108,18 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
         opened = tokens.open(caller(request).tenant, token)
+        asked = TokenView(level=level, sinks=tuple(sorted(filter(None, sinks.split(",")))))
+        tokens.check([opened], asked)
         if EVENT_STREAM in request.headers.get("accept", ""):
             told = request.headers.get("last-event-id", "")
-            return await _stream(tokens.follow(opened), told)
+            return await _stream(tokens.follow(opened, asked), told)
         if wait > 0:
             began = time.perf_counter()
-            waited = await tokens.wait(opened, wait)
+            waited = await tokens.wait(opened, wait, asked)
             held_s = time.perf_counter() - began
             measure_held(waited, held_s)
             return _outcome(waited)
-        (outcome,) = await tokens.now([opened])
+        (outcome,) = await tokens.now([opened], asked)
         if isinstance(outcome, Refusal):
             raise outcome
         return _outcome(outcome)
@@ -118,10 +135,11 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         """The outcomes are in the order of the tokens; in place of one there may be an `error`,
         which is a problem. Each pipeline is read once. `dead` has 1,000 entries at most in one
         outcome, and 10,000 in all."""
-        asked = await _read_tokens(request, query_bytes_max)
-        opened = [_open(tokens, caller(request), text) for text in asked]
+        wanted = await _read_query(request, query_bytes_max)
+        opened = [_open(tokens, caller(request), text) for text in wanted.tokens]
         genuine = [each for each in opened if isinstance(each, Token)]
-        found = iter(await tokens.wait_for_all(genuine, wait))
+        tokens.check(genuine, wanted.view)
+        found = iter(await tokens.wait_for_all(genuine, wait, wanted.view))
         answers = [next(found) if isinstance(each, Token) else each for each in opened]
         return JSONResponse({"outcomes": [_entry(answer) for answer in _shortened(answers)]})
 
@@ -210,16 +228,17 @@ def _event(change: Change) -> _Event:
     return event
 
 
-async def _read_tokens(request: Request, bytes_max: int) -> list[str]:
+async def _read_query(request: Request, bytes_max: int) -> QueryBody:
     raw = await read_body(request, bytes_max=bytes_max)
-    asked = body_of(QueryBody, raw).tokens
+    query = body_of(QueryBody, raw)
+    asked = query.tokens
     if len(asked) > TOKENS_MAX:
         detail = f"{len(asked)} tokens in one query, {TOKENS_MAX} is the most: ask in parts"
         raise Refusal(Slug.TOO_MANY_TOKENS, detail, tokens_max=TOKENS_MAX)
     if any(len(text) > CHARACTERS_MAX for text in asked):
         detail = f"no token has more than {CHARACTERS_MAX} characters"
         raise Refusal(Slug.TOKEN_TOO_LONG, detail)
-    return asked
+    return query
 
 
 def _open(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:

@@ -20,7 +20,11 @@ NEWEST = 64  # batches looked at first: nearly every question is about something
 
 
 def judge_all(claims: Sequence[Claim], sight: Sight) -> list[Judgement]:
-    return [judge(claim, sight.view(claim.pipeline)) for claim in claims]
+    judged = [judge(claim, sight.view(claim.pipeline)) for claim in claims]
+    if not claims[0].asked.sinks:
+        return judged
+    concerned = [each for each in judged if each.reason != UnknownReason.NOTHING_REQUIRED]
+    return concerned or judged[:1]
 
 
 async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:

@@ -15,7 +15,7 @@ from waybill_shared.contract.tokens import Token
 from waybill_status.app.feeds import Feeds
 from waybill_status.app.measuring import show_waiters
 from waybill_status.app.ports import Replays, SlotStore
-from waybill_status.app.question import SharedQuestion
+from waybill_status.app.question import Asked, SharedQuestion
 from waybill_status.app.replays import KnownReplays
 from waybill_status.core.judge import Claim
 
@@ -40,7 +40,7 @@ class Hub:
         self._feeds = Feeds(store, tick_s=tick_s, on_change=self._ask)
         self._numbers = count()
         self._questions: dict[int, SharedQuestion] = {}
-        self._by_token: dict[Token, SharedQuestion] = {}
+        self._by_asked: dict[Asked, SharedQuestion] = {}
         self._due: set[int] = set()
         self._asking: asyncio.Task[None] | None = None
 
@@ -94,14 +94,15 @@ class Hub:
         show_waiters(self._waiters)
 
     def _join(self, token: Token, claims: Sequence[Claim]) -> SharedQuestion:
-        question = self._by_token.get(token)
+        asked = (token, claims[0].asked)
+        question = self._by_asked.get(asked)
         if question is None or question.settled:
             number = next(self._numbers)
             feeds = [self._feeds.join(number, claim.pipeline) for claim in claims]
             question = SharedQuestion(
                 number, token, claims, feeds, self._store, replays=self._replays
             )
-            self._by_token[token] = self._questions[number] = question
+            self._by_asked[asked] = self._questions[number] = question
             self._ask([number])
         question.waiters += 1
         return question
@@ -112,8 +113,8 @@ class Hub:
             return
         question.cancel()
         del self._questions[question.number]
-        if self._by_token.get(question.token) is question:
-            del self._by_token[question.token]
+        if self._by_asked.get(question.asked) is question:
+            del self._by_asked[question.asked]
         for feed in question.feeds.values():
             self._feeds.leave(question.number, feed)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
 from waybill_shared.process.signal import Signal
@@ -15,6 +16,9 @@ from waybill_status.core.judge import Claim
 from waybill_status.core.judgements import FINAL, kind_of
 from waybill_status.core.outcomes import Outcome
 from waybill_status.core.views import PipelineKey, View
+
+Asked = tuple[Token, TokenView]
+"""Whoever asks the same shares a question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -43,6 +47,7 @@ class SharedQuestion:
         self.replays = replays
         self.number = number
         self.token = token
+        self.asked: Asked = (token, claims[0].asked)
         self.feeds = {feed.pipeline: feed for feed in feeds}
         self.waiters = 0
         self.readers = 0

@@ -9,8 +9,10 @@ from contextlib import suppress
 
 from waybill_shared.contract.errors import Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.pipelines import refuse_unknown_sinks
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Part, Token, open_token
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
@@ -51,9 +53,11 @@ class Tokens:
     def open(self, tenant: str, text: str) -> Token:
         return open_token(text, self._ring, tenant=tenant, now_ms=self._clock.now_ms())
 
-    async def now(self, tokens: Sequence[Token]) -> list[Outcome | TokenRefused]:
+    async def now(
+        self, tokens: Sequence[Token], asked: TokenView = WHOLE
+    ) -> list[Outcome | TokenRefused]:
         """The outcome of each, from one reading of each pipeline."""
-        claims = await self._claims_of(tokens)
+        claims = await self._claims_of(tokens, asked)
         known = [claim for each in claims if isinstance(each, list) for claim in each]
         sight = await self._snapshot({claim.pipeline for claim in known})
         return [
@@ -62,21 +66,21 @@ class Tokens:
         ]
 
     async def wait_for_all(
-        self, tokens: Sequence[Token], wait_s: float
+        self, tokens: Sequence[Token], wait_s: float, asked: TokenView = WHOLE
     ) -> list[Outcome | TokenRefused]:
         """The outcomes as soon as all are final, else as they are when the time is over."""
         deadline = _now_s() + wait_s
-        outcomes = await self.now(tokens)
+        outcomes = await self.now(tokens, asked)
         for token, outcome in zip(tokens, outcomes, strict=True):
             if isinstance(outcome, Outcome) and not outcome.final and _now_s() < deadline:
                 with suppress(TokenRefused):
-                    await self.wait(token, deadline - _now_s())
-        return await self.now(tokens) if wait_s > 0 else outcomes
+                    await self.wait(token, deadline - _now_s(), asked)
+        return await self.now(tokens, asked) if wait_s > 0 else outcomes
 
-    async def wait(self, token: Token, wait_s: float) -> Outcome:
+    async def wait(self, token: Token, wait_s: float, asked: TokenView = WHOLE) -> Outcome:
         """The outcome as soon as it is final, else as it is when the time is over."""
         deadline = _now_s() + wait_s
-        claims = await self._claims_in_time(token, deadline)
+        claims = await self._claims_in_time(token, deadline, asked)
         if claims is None:
             return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
         async with self._hub.watch(token, claims) as question:
@@ -88,9 +92,9 @@ class Tokens:
                 change = await question.after(change, left_s) or change
             return change.outcome
 
-    async def follow(self, token: Token) -> AsyncIterator[Change | None]:
+    async def follow(self, token: Token, asked: TokenView = WHOLE) -> AsyncIterator[Change | None]:
         """The outcome now and after each change, up to a final one; None when it is quiet."""
-        claims = await self._claims_in_time(token, _now_s() + PING_S)
+        claims = await self._claims_in_time(token, _now_s() + PING_S, asked)
         if claims is None:
             yield Change(outcome=unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET), version="0")
             return
@@ -101,10 +105,21 @@ class Tokens:
                 change = newer or change
                 yield newer
 
-    async def claims(self, token: Token) -> list[Claim] | TokenRefused | None:
+    async def claims(
+        self, token: Token, asked: TokenView = WHOLE
+    ) -> list[Claim] | TokenRefused | None:
         """What of it is in which pipelines; None while not all of these are known here."""
-        (claims,) = await self._claims_of([token])
+        (claims,) = await self._claims_of([token], asked)
         return claims
+
+    def check(self, tokens: Sequence[Token], asked: TokenView) -> None:
+        """Refuse sinks that no token waits for, by what is known here. Those that were removed are
+        waited for no more."""
+        parts = [part for token in tokens for part in token.parts] if asked.sinks else []
+        owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in parts]
+        known = [(part, owner) for part, owner in owned if owner is not None]
+        if known and len(known) == len(owned):
+            refuse_unknown_sinks(asked, known, "sinks")
 
     async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":
         try:
@@ -119,14 +134,16 @@ class Tokens:
             return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
         return await answer(token, judge_all(claims, sight), sight)
 
-    async def _claims_of(self, tokens: Sequence[Token]) -> list[list[Claim] | TokenRefused | None]:
+    async def _claims_of(
+        self, tokens: Sequence[Token], asked: TokenView
+    ) -> list[list[Claim] | TokenRefused | None]:
         """None while it is not sure that a pipeline is unknown to all, and not only here."""
-        found = [self._claims(token) for token in tokens]
+        found = [self._claims(token, asked) for token in tokens]
         if all(claims is not None for claims in found) or not await self._news.catch_up():
             return [*found]
-        return [self._claims(token) or TokenRefused() for token in tokens]
+        return [self._claims(token, asked) or TokenRefused() for token in tokens]
 
-    def _claims(self, token: Token) -> list[Claim] | None:
+    def _claims(self, token: Token, asked: TokenView) -> list[Claim] | None:
         """By pipeline; None when one of them is not known here."""
         by_pipeline: dict[PipelineKey, tuple[PipelineRecord, list[Part]]] = {}
         for part in token.parts:
@@ -137,13 +154,15 @@ class Tokens:
             _, mine = by_pipeline.setdefault(key, (owner, []))
             mine.append(part)
         return [
-            Claim(pipeline=key, name=owner.name, parts=tuple(parts))
+            Claim(pipeline=key, name=owner.name, parts=tuple(parts), asked=asked)
             for key, (owner, parts) in by_pipeline.items()
         ]
 
-    async def _claims_in_time(self, token: Token, deadline: float) -> list[Claim] | None:
+    async def _claims_in_time(
+        self, token: Token, deadline: float, asked: TokenView
+    ) -> list[Claim] | None:
         while True:
-            claims = await self.claims(token)
+            claims = await self.claims(token, asked)
             if isinstance(claims, TokenRefused):
                 raise claims
             left_s = deadline - _now_s()

@@ -50,7 +50,7 @@ class WatchJudge:
         have. A question ends with `dismiss`."""
         try:
             token = self._tokens.open(watch.tenant, watch.token)
-            claims = await self._tokens.claims(token)
+            claims = await self._tokens.claims(token, watch.view)
         except TokenExpired:
             return WatchEnd.EXPIRED
         except TokenRefused:

@@ -8,7 +8,7 @@ What of it is in dead-letter topics stands beside the view: a judgement says whe
 and `waybill_status.core.judgements.dead_lettered` what comes of what is found.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -20,6 +20,7 @@ from waybill_shared.contract.events import (
     to_vector,
 )
 from waybill_shared.contract.slots import sink_key, stage_key
+from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import (
     Span,
@@ -31,7 +32,7 @@ from waybill_shared.contract.vectors import (
     passes,
     starts,
 )
-from waybill_shared.contract.words import LossReason, OutcomeKind, UnknownReason
+from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
 from waybill_status.core.concerns import limits_of
 from waybill_status.core.dead import DeadAsked
 from waybill_status.core.judgements import Judgement, SinkJudgement, StageJudgement
@@ -54,6 +55,7 @@ class Claim:
     pipeline: PipelineKey
     name: str
     parts: tuple[Part, ...]
+    asked: TokenView = WHOLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +74,20 @@ class _Wanted:
     spans: tuple[Span, ...]
     generation: int
     topic: str
+    sinks: tuple[str, ...]  # that are asked for, if not all
     bases: Vector  # the farthest at which a stage of that generation began; below it is lost
     stages: frozenset[str]
 
 
 def judge(claim: Claim, view: View) -> Judgement:
+    """`nothing_required` if the pipeline has nothing of what is asked for, and had nothing of it
+    since the token was born."""
+    if claim.asked.level == TokenLevel.ACCEPTED:
+        return Judgement(pipeline=claim.pipeline, name=claim.name, kind=OutcomeKind.COMPLETE)
     shares = [share for part in claim.parts for share in _shares(part)]
-    return unite([_judge_share(claim, share, view) for share in shares])
+    judged = [_judge_share(claim, share, view) for share in shares]
+    known = [each for each in judged if each is not None]
+    return unite(known) if known else _unknown(claim, UnknownReason.NOTHING_REQUIRED)
 
 
 def _shares(part: Part) -> Iterator[_Share]:
@@ -86,7 +95,7 @@ def _shares(part: Part) -> Iterator[_Share]:
         yield _Share(generation=part.generation, topic_id=topic_id, spans=tuple(spans))
 
 
-def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
+def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement | None:
     definition = view.definition
     if view.fault is not None or definition is None:
         return _unknown(claim, view.fault or UnknownReason.NO_DEFINITION)
@@ -99,7 +108,9 @@ def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
         if found is None:
             before = replace(definition, stages=(*definition.stages, *removal.stages))
             found = _judge(claim, share, view, before, ended=LossReason.SINK_REMOVED)
-    return found or _unknown(claim, UnknownReason.NOTHING_REQUIRED)
+    if found is None and not claim.asked.sinks:
+        return _unknown(claim, UnknownReason.NOTHING_REQUIRED)
+    return found
 
 
 def _ended_by(definition: Definition) -> LossReason | None:
@@ -111,7 +122,7 @@ def _judge(
 ) -> Judgement | None:
     """By `definition`; None if it has nothing that the share waits for. `ended`: why nothing more
     will come."""
-    wanted = _wanted(share, definition, view)
+    wanted = _wanted(share, definition, view, claim.asked.sinks)
     if wanted is None:
         return None
     stages = tuple(_stages(wanted, definition, view))
@@ -121,7 +132,10 @@ def _judge(
     keys = [sink.key for sink in required]
     removals = removals_since(share.generation, view)
     removed = [  # whose losses stay told
-        key for each in removals for key, _ in asked_sinks(each.stages, share.generation)
+        key
+        for each in removals
+        for key, sink in asked_sinks(each.stages, share.generation)
+        if not wanted.sinks or sink.name in wanted.sinks
     ]
     lost = tuple(losses(_ask(wanted), keys, removed, view, ended=ended))
     kind = OutcomeKind.IN_PROGRESS
@@ -169,7 +183,9 @@ def _asked_of(stage: StageDefinition, generation: int) -> bool:
     return any(sink.since <= generation for sink in stage.sinks)
 
 
-def _wanted(share: _Share, definition: Definition, view: View) -> _Wanted | None:
+def _wanted(
+    share: _Share, definition: Definition, view: View, sinks: tuple[str, ...]
+) -> _Wanted | None:
     readers = [
         source
         for stage in definition.stages
@@ -185,9 +201,24 @@ def _wanted(share: _Share, definition: Definition, view: View) -> _Wanted | None
         spans=share.spans,
         generation=share.generation,
         topic=readers[0].topic,
-        bases=_bases_of(share, [*definition.stages, *removed], view),
+        sinks=sinks,
+        bases=_bases_of(share, _towards(sinks, [*definition.stages, *removed]), view),
         stages=_descendants(definition, share.topic_id),
     )
+
+
+def _towards(sinks: Sequence[str], stages: Sequence[StageDefinition]) -> Sequence[StageDefinition]:
+    """The stages on a way to one of these sinks; all, if none is named."""
+    if not sinks:
+        return stages
+    found = [stage for stage in stages if any(sink.name in sinks for sink in stage.sinks)]
+    while True:
+        inner = [source for stage in found for source in stage.inputs if not source.root]
+        read = {each for source in inner for each in (source.topic_id, *source.retired)} - {None}
+        more = [s for s in stages if s not in found and any(k.topic_id in read for k in s.sinks)]
+        if not more:
+            return found
+        found += more
 
 
 def _bases_of(
@@ -275,11 +306,12 @@ def _sink(
     reached, lost = view.reached.get(key, {}), view.losses_of(key)
     goal = ends(wanted.spans)
     covered = passes(reached, goal)
+    named = sink.name in wanted.sinks
+    asked = named if wanted.sinks else _last(sink, wanted.generation, definition)
     return SinkJudgement(
         key=key,
         name=sink.name,
-        required=sink.awaited_since <= wanted.generation
-        and _last(sink, wanted.generation, definition),
+        required=asked and sink.awaited_since <= wanted.generation,
         begun=_begun(wanted.spans),
         wanted=goal,
         covered=covered,
