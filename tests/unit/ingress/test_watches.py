@@ -263,7 +263,7 @@ def test_what_was_told_is_sent_again_when_it_is_asked_for(
     around.book.accept(watch)
     answer = client.post(path)
     assert (answer.status_code, answer.json()["state"]) == (202, WatchState.TOLD)
-    assert around.written()[-1] == replace(watch, redeliveries=1)
+    assert around.written()[-1] == replace(watch, redeliveries=1, redelivery_at=NOW)
     around.book.accept(around.written()[-1])
     client.post(path)
     assert around.written()[-1].redeliveries == 2

@@ -30,7 +30,7 @@ from waybill_status.core.deliveries import (
 HOUR_MS = 3_600_000
 HOOK = "https://hooks.example/a?key=1"
 BUSY = Answered(status=503, error="it answered 503")
-SILENT = Answered(error="nobody answers")
+SILENT = Answered(error="nobody answers", silent=True)
 
 
 def attempts(answer: Answered, *, luck: float = 0.0) -> list[WebhookDelivery]:
@@ -82,6 +82,7 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_longer() -> None:
     due = after_attempt(make_delivery(), BUSY, now_ms=MADE, luck=0.0)
     assert wait_ms(due, MADE) == 5_000
     assert wait_ms(due, MADE + 6_000) == 0
+    assert wait_ms(make_delivery(), MADE - 99 * HOUR_MS) <= PAUSE_MS_MAX * (1 + JITTER)
     assert wait_ms(due, MADE - 99 * HOUR_MS) <= PAUSE_MS_MAX * (1 + JITTER)
     asked = after_attempt(
         make_delivery(), replace(BUSY, retry_after_ms=3 * HOUR_MS), now_ms=MADE, luck=0.0
@@ -95,14 +96,17 @@ def test_a_book_knows_the_newest_and_forgets_the_oldest_that_are_over(
     monkeypatch.setattr("waybill_shared.contract.deliveries.ENDED_MAX", 2)
     book, due = DeliveryBook(), make_delivery()
     over = [replace(due.ended(DeliveryState.DELIVERED, NOW + n), watch=f"w{n}") for n in range(4)]
-    for each in (due, *over):
+    for each in (due, *over, replace(due, watch="w3")):
         book.accept(each)
     assert [book.get(f"w{n}") for n in range(4)] == [None, None, *over[2:]]
     assert [*book.all_due()] == [due]
     ended = due.ended(DeliveryState.FAILED, NOW + 9, "no")
     book.accept(ended)
     assert (book.get(due.watch), [*book.all_due()]) == (ended, [])
+    book.accept(due)
+    assert book.get(due.watch) == ended, "what is heard again takes nothing back"
     book.accept(replace(due, turn=1))
+    book.accept(ended)
     assert book.get(due.watch) == replace(due, turn=1)
 
 
@@ -135,6 +139,7 @@ def test_what_is_told_is_delivered_once_as_it_was_told() -> None:
         await delivered(s, 1)
         ((sent, now_s),) = s.receiver.sent
         (event,) = [each for each in s.log.events if each.subject == "a"]
+        assert [each.event == sent.event for each in s.log.deliveries] == [True, False]
         assert (sent.event, sent.event_id, now_s) == (to_json(event), "a.final", NOW // 1000)
         assert process.detail("a").state == WatchState.DELIVERED
         assert process.detail("none").state == WatchState.TOLD
@@ -186,7 +191,7 @@ async def again(s: Scene, process: Process, count: int) -> None:
     """As ingress does it."""
     known = process.book.find("a")
     assert known is not None
-    s.log.write(replace(known, redeliveries=known.redeliveries + 1))
+    s.log.write(replace(known, redeliveries=known.redeliveries + 1, redelivery_at=NOW))
     await delivered(s, count)
 
 
@@ -217,7 +222,7 @@ def test_it_is_shown_as_due_from_when_it_is_asked_for() -> None:
         await s.quiet()
         known = process.book.find("a")
         assert known is not None
-        s.log.write(replace(known, redeliveries=1))
+        s.log.write(replace(known, redeliveries=1, redelivery_at=NOW))
         shown = process.detail("a")
         assert shown.webhook is not None
         assert (shown.state, shown.webhook.state, shown.webhook.attempts) == (
@@ -308,6 +313,28 @@ def test_no_more_than_so_many_are_sent_at_once() -> None:
     run(scene)
 
 
+def test_those_who_did_not_answer_have_few_turns_at_once() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        names = [f"dead{n}" for n in range(30)]
+        for name in names:
+            s.receiver.says[name] = [SILENT, SILENT]
+        await s.process()
+        s.log.write(*(watch(name, url=f"https://{name}.example/") for name in names))
+        while len(s.receiver.sent) < len(names):
+            await asyncio.sleep(0)
+        s.receiver.hold.clear()
+        await s.quiet()
+        assert len(s.receiver.sent) <= len(names) + turns.SILENT_AT_ONCE
+        s.log.write(watch("well", url="https://well.example/"))
+        while s.receiver.sent[-1][0].watch != "well":
+            await asyncio.sleep(0.005)
+        s.receiver.hold.set()
+        await delivered(s, 31)
+
+    run(scene)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_whoever_takes_over_repeats_one_attempt_at_most(seed: int) -> None:
     """Each watch is delivered, and each take-over costs one more attempt of it at most."""
@@ -337,6 +364,96 @@ def test_whoever_takes_over_repeats_one_attempt_at_most(seed: int) -> None:
         for process in processes:
             assert {process.detail(name).state for name in names} == {WatchState.DELIVERED}
         assert [each.type for each in s.log.events] == [EventType.TOKEN_FINAL] * len(names)
+
+    run(scene)
+
+
+def test_a_fault_of_ours_is_an_attempt_that_failed() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        s.receiver.broken = ["a"]
+        process = await s.process()
+        s.log.write(watch("a", url=HOOK))
+        await delivered(s, 1)
+        assert [each.attempts for each in s.log.deliveries] == [0, 1, 2]
+        assert "a fault of status" in (s.log.deliveries[1].error or "")
+        assert process.detail("a").state == WatchState.DELIVERED
+
+    run(scene)
+
+
+def test_a_long_event_is_found_where_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waybill_shared.contract.deliveries.EVENT_BYTES_MAX", 10)
+
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        s.receiver.says["a"] = [BUSY]
+        await s.process()
+        s.log.write(watch("a", url=HOOK))
+        await delivered(s, 1)
+        assert {each.event for each in s.log.deliveries} == {""}
+        assert {sent.event for sent, _ in s.receiver.sent} == {to_json(s.log.events[0])}
+
+    run(scene)
+
+
+def test_a_watch_that_is_deleted_before_its_delivery_is_heard_is_not_sent() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        process = await s.process()
+        s.log.write(watch("a", url=HOOK))
+        await delivered(s, 1)
+        first = s.log.deliveries[0]
+        known = process.book.find("a")
+        assert known is not None
+        process.shares.give()
+        await s.quiet()
+        s.log.deliveries[:] = [first]
+        s.log.write(closed(known))
+        late = await s.process()
+        await s.quiet()
+        assert len(s.receiver.sent) == 1
+        assert [each.error for each in s.log.deliveries] == [None, due_partition.UNWATCHED]
+        assert [*late.deliveries.all_due()] == []
+
+    run(scene)
+
+
+def test_a_delivery_that_was_forgotten_is_not_sent_again_by_itself() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        process = await s.process()
+        s.log.write(watch("a", url=HOOK))
+        await delivered(s, 1)
+        await again(s, process, 2)
+        process.shares.give()
+        await s.quiet()
+        s.log.deliveries.clear()
+        s.clock.now += TRIED_MS
+        await s.process()
+        await s.quiet()
+        assert (len(s.receiver.sent), s.log.deliveries) == (2, [])
+
+    run(scene)
+
+
+def test_what_is_asked_for_while_it_is_tried_needs_no_event_that_is_found_again() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        s.receiver.says["a"] = [BUSY] * 3
+        s.receiver.hold.clear()
+        process = await s.process()
+        s.log.write(watch("a", url=HOOK))
+        while not s.receiver.sent:
+            await asyncio.sleep(0.005)
+        s.log.events.clear()
+        known = process.book.find("a")
+        assert known is not None
+        s.log.write(replace(known, redeliveries=1, redelivery_at=NOW))
+        s.receiver.hold.set()
+        await delivered(s, 1)
+        assert process.detail("a").state == WatchState.DELIVERED
+        assert s.receiver.sent[-1][0].turn == 1
 
     run(scene)
 

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import struct
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from waybill_shared.contract.webhooks import (
     seal_secret,
     write_secret,
 )
+from waybill_shared.http import names
 from waybill_shared.http.names import HostNames
 from waybill_shared.process.clock import SystemClock
 from waybill_status.adapters import webhooks
@@ -32,6 +34,7 @@ from waybill_status.core.deliveries import Answered
 SECRET = bytes(range(32))
 LOOPBACK = WebhookRules(allowed=allowed("127.0.0.0/8,::1"))
 NOTHING = WebhookRules(allowed=allowed(""))
+ODD = b"Mon, 01 Jan 2024 00:00:00 +99999999999999"
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
@@ -54,12 +57,13 @@ class Server:
 
     say: bytes | Callable[[asyncio.StreamWriter], Awaitable[None]] = OK
     tls: ssl.SSLContext | None = None
+    host: str = "127.0.0.1"
     heard: list[bytes] = field(default_factory=list)
     connections: int = 0
     port: int = 0
 
     async def __aenter__(self) -> "Server":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls)
+        self._server = await asyncio.start_server(self._serve, self.host, 0, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -99,11 +103,12 @@ def delivery(url: str) -> WebhookDelivery:
 def send(
     url: str,
     rules: WebhookRules = LOOPBACK,
-    names: HostNames | None = None,
+    looked: HostNames | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Awaitable[Answered]:
-    sender = Webhooks(RING, rules, names or HostNames(), tls or ssl.create_default_context())
-    return sender.send(delivery(url), SystemClock().now_ms() // 1000)
+    sender = Webhooks(RING, rules, looked or HostNames(), tls or ssl.create_default_context())
+    asked = delivery(url)
+    return sender.send(asked, asked.event, SystemClock().now_ms() // 1000)
 
 
 def run(scene: Callable[[], Awaitable[None]]) -> None:
@@ -145,6 +150,8 @@ def test_it_is_sent_signed_as_standard_webhooks_have_it() -> None:
             "it answered 503",
             86_400,
         ),
+        (b"HTTP/1.1 503 No\r\nRetry-After: " + ODD + b"\r\n\r\n", 503, "it answered 503", 0),
+        (b"HTTP/1.1 204 OK\r\nRetry-After: " + ODD + b"\r\n\r\n", 204, "", 0),
         (b"HTTP/1.1 410 Gone\r\n\r\n", 410, "it answered 410: it wants no more", 0),
         (b"HTTP/1.1 304 Same\r\n\r\n", 304, "redirects are not followed", 0),
     ],
@@ -192,6 +199,13 @@ async def _drip(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.05)
 
 
+async def _reset_after(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+    await writer.drain()
+    await asyncio.sleep(0.1)
+    await _reset(writer)
+
+
 async def _end(writer: asyncio.StreamWriter) -> None:
     """Says nothing."""
 
@@ -210,7 +224,7 @@ def test_whatever_is_no_answer_is_none(
     async def scene() -> None:
         async with Server(act) as server:
             answer = await send(f"http://127.0.0.1:{server.port}/")
-        assert answer.status is None
+        assert (answer.status, answer.silent) == (None, True)
         assert answer.error
 
     run(scene)
@@ -241,7 +255,15 @@ async def _slow_body(writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(5)
 
 
-@pytest.mark.parametrize("act", [_endless, _slow_body])
+async def _short_body(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok")
+
+
+async def _bad_chunk(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+
+
+@pytest.mark.parametrize("act", [_endless, _slow_body, _short_body, _bad_chunk, _reset_after])
 def test_of_what_follows_an_answer_little_is_read(
     act: Callable[[asyncio.StreamWriter], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,12 +294,54 @@ def test_nothing_connects_to_what_is_not_public_however_it_is_written(host: str)
 def test_a_name_is_looked_up_once_and_that_address_is_connected_to() -> None:
     async def scene() -> None:
         async with Server() as server:
-            names = Names("127.0.0.1", "10.0.0.1")
-            answer = await send(f"http://hooks.test:{server.port}/", LOOPBACK, names)
-            assert (answer.status, names.looks) == (204, ["10.0.0.1"])
+            two = Names("127.0.0.1", "10.0.0.1")
+            answer = await send(f"http://hooks.test:{server.port}/", LOOPBACK, two)
+            assert (answer.status, two.looks) == (204, ["10.0.0.1"])
             assert server.request()[1]["host"] == f"hooks.test:{server.port}"
             refused = await send(f"http://hooks.test:{server.port}/", NOTHING, Names("127.0.0.1"))
-            assert (refused.status, server.connections) == (None, 1)
+            assert (refused.status, refused.silent, server.connections) == (None, False, 1)
+
+    run(scene)
+
+
+def test_an_address_in_a_url_is_named_as_http_has_it() -> None:
+    async def scene() -> None:
+        async with Server(host="::1") as server:
+            assert await send(f"http://[::1]:{server.port}/") == Answered(status=204)
+            assert server.request()[1]["host"] == f"[::1]:{server.port}"
+
+    run(scene)
+
+
+def test_names_that_take_long_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = threading.Event()
+
+    def slow(host: str, port: int) -> tuple[str, ...]:
+        if host == "slow.example":
+            ending.wait(10)
+        return ("127.0.0.1",)
+
+    monkeypatch.setattr(names, "_look_up", slow)
+
+    async def scene() -> None:
+        found = HostNames()
+        for _ in range(names.AT_ONCE - 1):
+            with pytest.raises(OSError, match=r"slow.example is not found in 0 s"):
+                await found.find("slow.example", 443, 0.001)
+        assert await found.find("fast.example", 443) == ("127.0.0.1",)
+        with pytest.raises(OSError, match=r"not found in 0 s"):
+            await found.find("slow.example", 443, 0.001)
+        with pytest.raises(OSError, match="50 other names take too long"):
+            await found.find("fast.example", 443)
+        ending.set()
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    assert await found.find("fast.example", 443) == ("127.0.0.1",)
+                except OSError:
+                    await asyncio.sleep(0.01)
+                else:
+                    return
 
     run(scene)
 
@@ -312,7 +376,7 @@ def test_without_the_key_of_its_secret_nothing_is_sent() -> None:
             sender = Webhooks(RING, LOOPBACK, HostNames(), ssl.create_default_context())
             place = Webhook(url=f"http://127.0.0.1:{server.port}/", secret=made.webhook.secret)
             lost = replace(made, webhook=place)
-            answer = await sender.send(lost, 0)
+            answer = await sender.send(lost, "{}", 0)
             assert (answer.status, server.connections) == (None, 0)
             assert "a key that this status does not have" in answer.error
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 from unit.status.fakes import (
     NOW,
@@ -143,12 +144,16 @@ class Receiver:
 
     def __init__(self) -> None:
         self.says: dict[str, list[Answered]] = {}
+        self.broken: list[str] = []
         self.sent: list[tuple[WebhookDelivery, int]] = []
         self.hold = asyncio.Event()
         self.hold.set()
 
-    async def send(self, delivery: WebhookDelivery, now_s: int) -> Answered:
-        self.sent.append((delivery, now_s))
+    async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered:
+        self.sent.append((replace(delivery, event=event), now_s))
+        if delivery.watch in self.broken:
+            self.broken.remove(delivery.watch)
+            raise RuntimeError("a fault of ours")
         await self.hold.wait()
         left = self.says.get(delivery.watch)
         return left.pop(0) if left else Answered(status=204)

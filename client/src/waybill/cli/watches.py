@@ -31,7 +31,7 @@ LabelOption = Annotated[
 ]
 
 
-def watch(
+def watch(  # noqa: PLR0917 - options of a command line
     token: Annotated[
         str,
         typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty),

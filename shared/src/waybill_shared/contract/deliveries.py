@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from waybill_shared.contract.watches import LIFE_MS, TokenWatch
-from waybill_shared.contract.webhooks import Webhook
+from waybill_shared.contract.webhooks import Webhook, shown_url
 from waybill_shared.contract.words import DeliveryState
 
+EVENT_BYTES_MAX: Final = 16_384  # of one that stands in its delivery
 ENDED_MAX: Final = 200_000
 """So many that are over are remembered, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDelivery:
-    """`event`: as it is sent, and empty when it is over. `turn`: which redelivery it is, 0 at
+    """`event`: as it is sent; empty when it is over, and if it is long: then it is found in
+    `waybill.status`. `turn`: which redelivery it is, 0 at
     first. `since`, `next_at`, `at`: when it became due, when it is tried next, and when it was
     tried last or came to its end."""
 
@@ -35,11 +37,16 @@ class WebhookDelivery:
     def due(self) -> bool:
         return self.state == DeliveryState.DUE
 
+    @property
+    def age(self) -> tuple[int, bool, int]:
+        """Grows with each step."""
+        return self.turn, not self.due, self.attempts
+
     def ended(
         self, state: DeliveryState, now_ms: int, error: str | None = None
     ) -> "WebhookDelivery":
         """Nothing in it is secret any more."""
-        webhook = replace(self.webhook, secret="")
+        webhook = Webhook(url=shown_url(self.webhook.url), secret="")
         return replace(self, state=state, event="", webhook=webhook, at=now_ms, error=error)
 
 
@@ -51,6 +58,10 @@ class DeliveryBook:
         self._ended: dict[str, WebhookDelivery] = {}
 
     def accept(self, delivery: WebhookDelivery) -> None:
+        """What is heard again, or late, takes nothing back."""
+        before = self.get(delivery.watch)
+        if before is not None and delivery.age < before.age:
+            return
         self._ended.pop(delivery.watch, None)
         if delivery.due:
             self._due[delivery.watch] = delivery
@@ -71,12 +82,12 @@ class DeliveryBook:
 
 
 def new_delivery(watch: TokenWatch, webhook: Webhook, event: str, now_ms: int) -> WebhookDelivery:
-    """Of what `watch` was told. `event` may be empty, and be found later."""
+    """Of what `watch` was told."""
     assert watch.event_id is not None
     return WebhookDelivery(
         watch=watch.id,
         event_id=watch.event_id,
-        event=event,
+        event=event if len(event) <= EVENT_BYTES_MAX else "",
         webhook=webhook,
         turn=watch.redeliveries,
         state=DeliveryState.DUE,

@@ -14,7 +14,7 @@ from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.watches import TokenWatch
-from waybill_shared.contract.webhooks import read_target
+from waybill_shared.contract.webhooks import shown_url
 from waybill_shared.contract.words import EventType, WatchEnd
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
@@ -180,7 +180,7 @@ def webhook_failed_event(
         data=data_of(
             WebhookFailedData(
                 watch=watch.id,
-                url=read_target(delivery.webhook.url).shown,
+                url=shown_url(delivery.webhook.url),
                 event_id=delivery.event_id,
                 attempts=delivery.attempts,
                 error=delivery.error or "",

@@ -7,7 +7,7 @@ from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.watches import TokenWatch
-from waybill_shared.contract.webhooks import Webhook, read_target
+from waybill_shared.contract.webhooks import Webhook, shown_url
 from waybill_shared.contract.words import DeliveryState, WatchEnd, WatchState
 
 STATES: Final = {
@@ -71,7 +71,7 @@ def with_secret(detail: WatchDetail, secret: str) -> WatchDetail:
 
 
 def _webhook_detail(webhook: Webhook, delivery: WebhookDelivery | None) -> WebhookDetail:
-    url = read_target(webhook.url).shown
+    url = shown_url(webhook.url)
     if delivery is None:
         return WebhookDetail(url=url)
     return WebhookDetail(

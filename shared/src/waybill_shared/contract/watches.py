@@ -23,7 +23,7 @@ RANKS: Final = {WatchState.OPEN: 0, WatchState.TOLD: 1, WatchState.CLOSED: 2}
 class TokenWatch:
     """`token` is sealed, as it was given, and empty when the watch is open no more. `actor`: whose
     API key made it. `ended_as`, `event_id`: what was told, and as which event. `redeliveries`: how
-    often it was asked for to send that to the webhook again."""
+    often it was asked for to send that to the webhook again, and when last."""
 
     id: str
     tenant: str
@@ -39,6 +39,7 @@ class TokenWatch:
     view: TokenView = WHOLE
     webhook: Webhook | None = None
     redeliveries: int = 0
+    redelivery_at: int | None = None
 
     @property
     def open(self) -> bool:
@@ -54,27 +55,33 @@ class WatchBook:
 
     def __init__(self, *, with_tokens: bool = True) -> None:
         self._with_tokens = with_tokens
-        self._known: dict[str, TokenWatch] = {}
+        self._opened: dict[str, TokenWatch] = {}
+        self._ended: dict[str, TokenWatch] = {}
         self._open: dict[tuple[str, str], int] = {}
         self._weights: dict[str, int] = {}
 
     def accept(self, watch: TokenWatch) -> None:
         """What is heard again, or late, takes nothing back."""
-        before = self._known.get(watch.id)
+        before = self.find(watch.id)
         if before is not None and RANKS[watch.state] < RANKS[before.state]:
             return
         self._count(watch)
-        self._known[watch.id] = watch if self._with_tokens else _without_token(watch)
+        kept = watch if self._with_tokens else _without_token(watch)
+        if watch.open:
+            self._opened[watch.id] = kept
+            return
+        self._ended[watch.id] = kept  # before it is taken from where others may look for it
+        self._opened.pop(watch.id, None)
         self._forget(watch.at - LIFE_MS)
 
     def get(self, tenant: str, id: str) -> TokenWatch | None:
         """None, too, if it was closed."""
-        found = self._known.get(id)
+        found = self.find(id)
         return None if found is None or found.tenant != tenant or found.closed else found
 
     def find(self, id: str) -> TokenWatch | None:
         """Of any tenant, and closed ones too."""
-        return self._known.get(id)
+        return self._opened.get(id) or self._ended.get(id)
 
     def of(self, tenant: str, before: tuple[int, str] | None = None) -> list[TokenWatch]:
         """The newest first; `before`: when the last one was made that is known already, and its
@@ -93,7 +100,7 @@ class WatchBook:
         return self._open.get((tenant, actor), 0)
 
     def all(self) -> Sequence[TokenWatch]:
-        return [*self._known.values()]
+        return [*{**self._opened, **self._ended}.values()]
 
     def is_open(self, id: str) -> bool:
         found = self.find(id)
@@ -112,12 +119,11 @@ class WatchBook:
 
     def _forget(self, before_ms: int) -> None:
         """The oldest, as the topic does, and what is more than can be kept; none that is open."""
-        while self._known:
-            oldest = next(iter(self._known.values()))
-            enough = len(self._known) - len(self._weights) <= ENDED_MAX
-            if oldest.open or (oldest.at >= before_ms and enough):
+        while self._ended:
+            oldest = next(iter(self._ended.values()))
+            if oldest.at >= before_ms and len(self._ended) <= ENDED_MAX:
                 return
-            del self._known[oldest.id]
+            del self._ended[oldest.id]
 
 
 def _without_token(watch: TokenWatch) -> TokenWatch:

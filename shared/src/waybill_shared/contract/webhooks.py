@@ -46,11 +46,14 @@ class WebhookTarget:
     path: str
 
     @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
     def shown(self) -> str:
         """Without the query, in which there may be secrets."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}{self.path.partition('?')[0]}"
+        return f"{self.scheme}://{self.authority}{self.path.partition('?')[0]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,14 @@ def read_target(url: str) -> WebhookTarget:
     scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return WebhookTarget(scheme=scheme, host=parts.hostname, port=port or PORTS[scheme], path=path)
+
+
+def shown_url(url: str) -> str:
+    """As people see it, also one that was taken by other rules."""
+    try:
+        return read_target(url).shown
+    except ValueError:
+        return "a URL that is not taken any more"
 
 
 def literal(host: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from threading import BoundedSemaphore
 from typing import Final
 
 AT_ONCE: Final = 50
@@ -15,18 +16,21 @@ class HostNames:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="host names")
+        self._free = BoundedSemaphore(AT_ONCE)
 
     async def find(self, host: str, port: int, timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
         """Its addresses; OSError when there are none, or it takes longer."""
-        loop = asyncio.get_running_loop()
+        if not self._free.acquire(blocking=False):
+            raise OSError(f"{host:.200} is not looked up: {AT_ONCE} other names take too long")
+        looking = self._threads.submit(_look_up, host, port)
+        looking.add_done_callback(lambda _: self._free.release())
         try:
             async with asyncio.timeout(timeout_s):
-                found = await loop.run_in_executor(self._threads, _look_up, host, port)
+                return await asyncio.wrap_future(looking)
         except TimeoutError as error:
             raise OSError(f"{host:.200} is not found in {timeout_s:.0f} s") from error
         except (OSError, UnicodeError) as error:
             raise OSError(f"{host:.200} is not found") from error
-        return found
 
 
 def _look_up(host: str, port: int) -> tuple[str, ...]:

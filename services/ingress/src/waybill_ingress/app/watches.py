@@ -114,7 +114,8 @@ class Watches:
             raise _not_due("the watch is not told yet: it is delivered then")
         if self._mint.now_ms() - (watch.told_at or 0) > EVENTS_KEPT_MS:
             raise _not_due("it was told more than a week ago, and its event is not kept any more")
-        again = replace(watch, redeliveries=watch.redeliveries + 1)
+        turn, now_ms = watch.redeliveries + 1, self._mint.now_ms()
+        again = replace(watch, redeliveries=turn, redelivery_at=now_ms)
         await self._write(again, log)
         return again
 

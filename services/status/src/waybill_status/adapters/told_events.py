@@ -1,6 +1,7 @@
 """Finds the event of a watch in `waybill.status` again. Fulfils `ToldEvents`."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from waybill_shared.contract.errors import Retryable
@@ -16,19 +17,19 @@ class KafkaToldEvents:
     def __init__(self, admin: KafkaAdmin, topic: str) -> None:
         self._admin = admin
         self._topic = topic
-        self._one = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="told events")
 
     async def find(self, watch: TokenWatch) -> str | None:
-        async with self._one:
-            return await asyncio.to_thread(self._find, watch)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._find, watch)
 
     def _find(self, watch: TokenWatch) -> str | None:
-        """From when it was told on; its key says in which partition."""
+        """From when it was told on; its key says in which partition. Behind an open transaction
+        this waits for its fate, or raises Retryable."""
         identity = self._admin.identify([self._topic]).get(self._topic)
         if identity is None:
             raise Retryable(f"topic {self._topic} does not exist")
         partition = [partition_of(watch.id, len(identity.partitions))]
-        end = self._admin.stable_ends(self._topic, partition)
+        end = self._admin.ends(self._topic, partition)
         begin = self._admin.starts_at(self._topic, partition, (watch.told_at or 0) - BEFORE_MS)
         ranges = {p: (begin.get(p, end[p]), end[p]) for p in partition}
         messages = read_ranges(self._admin.cluster, self._topic, ranges)

@@ -6,7 +6,7 @@ No redirect is followed, and no proxy is used.
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
@@ -27,7 +27,8 @@ from waybill_shared.contract.webhooks import (
 from waybill_shared.http.names import HostNames
 from waybill_status.core.deliveries import GONE, Answered
 
-SILENCE_S: Final = 10.0  # of a name, a connection, and each piece of an answer
+SILENCE_S: Final = 10.0  # of a server that was reached
+CONNECT_S: Final = 4.0  # to one address
 ATTEMPT_S: Final = 30.0  # whatever comes
 READ_S: Final = 5.0  # then what was said before the body counts
 ANSWER_BYTES_MAX: Final = 65_536
@@ -48,57 +49,70 @@ class Webhooks:
         self._names = names
         self._tls = tls
 
-    async def send(self, delivery: WebhookDelivery, now_s: int) -> Answered:
+    async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered:
         try:
-            async with asyncio.timeout(ATTEMPT_S):
-                return await self._send(delivery, now_s)
-        except TimeoutError:
-            return Answered(error=f"no whole answer in {ATTEMPT_S:.0f} s")
+            secret = open_secret(delivery.webhook.secret, self._ring, watch=delivery.watch)
+            target = read_target(delivery.webhook.url)
+            addresses = await self._names.find(target.host, target.port)
         except NotOpened:
             return Answered(error="its secret was sealed with a key that this status does not have")
         except (OSError, ValueError) as error:
             return Answered(error=_said(error))
-        except (httpcore2.TimeoutException, httpcore2.NetworkError) as error:
-            return Answered(error=_said(error))
-        except httpcore2.ProtocolError as error:
-            return Answered(error=f"no answer in HTTP: {_said(error)}")
-
-    async def _send(self, delivery: WebhookDelivery, now_s: int) -> Answered:
-        secret = open_secret(delivery.webhook.secret, self._ring, watch=delivery.watch)
-        target = read_target(delivery.webhook.url)
-        addresses = await self._names.find(target.host, target.port)
         refusal = self._rules.refusal(target, addresses)
         if refusal is not None:
             return Answered(error=refusal)
-        body = delivery.event.encode()
+        body = event.encode()
         headers = {
+            "host": target.authority,
             "content-type": MEDIA_TYPE,
             "user-agent": f"waybill/{VERSION}",
             **signed_headers(secret, id=delivery.event_id, now_s=now_s, body=body),
         }
-        return await self._post(_Place(target, addresses), headers, body, now_s)
+        turn = delivery.attempts % len(addresses)  # each may be the one that answers
+        place = _Place(target, (*addresses[turn:], *addresses[:turn]))
+        return await self._ask(place, headers, body, now_s)
 
-    async def _post(
+    async def _ask(
         self, place: "_Place", headers: Mapping[str, str], body: bytes, now_s: int
     ) -> Answered:
-        target = place.target
+        said: list[Answered] = []
+        try:
+            async with asyncio.timeout(ATTEMPT_S):
+                await self._post(place, headers, body, hear=lambda a: said.append(_read(a, now_s)))
+        except TimeoutError:
+            error = f"no answer in {ATTEMPT_S:.0f} s"
+        except httpcore2.ProtocolError as fault:
+            error = f"no answer in HTTP: {_said(fault)}"
+        except (OSError, httpcore2.TimeoutException, httpcore2.NetworkError) as fault:
+            error = _said(fault)
+        # Once a status has come it counts, whatever becomes of what follows.
+        return said[0] if said else Answered(error=error, silent=True)
+
+    async def _post(
+        self,
+        place: "_Place",
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        hear: Callable[[httpcore2.Response], None],
+    ) -> None:
+        target, addresses = place
         url = httpcore2.URL(
             scheme=target.scheme, host=target.host, port=target.port, target=target.path
         )
-        network = _Pinned(place.addresses)
         async with (
             httpcore2.AsyncConnectionPool(
-                ssl_context=self._tls, max_keepalive_connections=0, network_backend=network
+                ssl_context=self._tls,
+                max_keepalive_connections=0,
+                network_backend=_Pinned(addresses),
             ) as pool,
             pool.stream(
                 "POST", url, headers=[*headers.items()], content=body, extensions=TIMEOUTS
             ) as answer,
         ):
-            said = _answered(answer, now_s)
-            with suppress(TimeoutError, httpcore2.TimeoutException, httpcore2.NetworkError):
-                async with asyncio.timeout(READ_S):
-                    await _read(answer)
-            return said
+            hear(answer)
+            async with asyncio.timeout(READ_S):
+                await _pass_over(answer)
 
 
 class _Place(NamedTuple):
@@ -125,14 +139,14 @@ class _Pinned(httpcore2.AsyncNetworkBackend):
         for address in self._addresses:
             try:
                 return await self._network.connect_tcp(
-                    address, port, timeout, local_address, socket_options
+                    address, port, CONNECT_S, local_address, socket_options
                 )
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 last = error
         raise last
 
 
-async def _read(answer: httpcore2.Response) -> None:
+async def _pass_over(answer: httpcore2.Response) -> None:
     """What it says is of no use, but some would take it amiss to be cut off at once."""
     size = 0
     async for piece in answer.aiter_stream():
@@ -141,15 +155,15 @@ async def _read(answer: httpcore2.Response) -> None:
             return
 
 
-def _answered(answer: httpcore2.Response, now_s: int) -> Answered:
+def _read(answer: httpcore2.Response, now_s: int) -> Answered:
     status = answer.status
-    asked = _retry_after(answer.headers, now_s)
     if 200 <= status < 300:
         return Answered(status=status)
     if status == GONE:
         return Answered(status=status, error="it answered 410: it wants no more")
+    asked_ms = _retry_after(answer.headers, now_s)
     moved = ", and redirects are not followed" if status in MOVED else ""
-    return Answered(status=status, retry_after_ms=asked, error=f"it answered {status}{moved}")
+    return Answered(status=status, retry_after_ms=asked_ms, error=f"it answered {status}{moved}")
 
 
 def _retry_after(headers: Sequence[tuple[bytes, bytes]], now_s: int) -> int:
@@ -160,7 +174,7 @@ def _retry_after(headers: Sequence[tuple[bytes, bytes]], now_s: int) -> int:
     if text.isdecimal() and len(text) <= DIGITS_MAX:
         seconds = int(text)
     elif text:
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             seconds = int(parsedate_to_datetime(text).timestamp()) - now_s
     return 1000 * min(max(0, seconds), RETRY_AFTER_S_MAX)
 

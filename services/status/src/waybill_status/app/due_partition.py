@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -31,10 +31,9 @@ from waybill_status.core.deliveries import (
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-LAST_S: Final = 60.0  # for an attempt that is the last one
-TOGETHER_MAX: Final = 200  # that are noted in one transaction
+TOGETHER_MAX: Final = 100  # that are noted in one transaction
 FORGOTTEN: Final = "its event is not kept any more"
-NO_TURN: Final = "its host did not answer others for 24 hours, so it had no turn"
+NO_TURN: Final = "it had no turn for 24 hours: others were sent to its host, one at a time"
 UNWATCHED: Final = "the watch was deleted"
 
 
@@ -63,6 +62,7 @@ class DuePartition:
         """By watch: the turn that ended here, as long as it is not heard that it did."""
         self._notes: dict[str, tuple[DeliveryNote, asyncio.Future[None]]] = {}
         self._changed = asyncio.Event()
+        self._together = TOGETHER_MAX
 
     @property
     def count(self) -> int:
@@ -70,9 +70,14 @@ class DuePartition:
 
     def hear(self, delivery: WebhookDelivery) -> None:
         """It is in the book by now."""
+        watch = self._means.watches.find(delivery.watch)
         if not delivery.due:
-            self._over.pop(delivery.watch, None)
-        elif delivery.turn > self._turn_here(delivery.watch):
+            self._forget(delivery)
+        elif delivery.turn <= self._turn_here(delivery.watch):
+            return
+        elif watch is not None and watch.closed:
+            self._note(given_up(delivery, self._now_ms(), UNWATCHED))
+        else:
             self._carry(delivery)
 
     def hear_watch(self, watch: TokenWatch) -> None:
@@ -81,20 +86,21 @@ class DuePartition:
         carried = self._carried.get(watch.id)
         if watch.closed and carried is not None:
             self._end_task(watch.id)
-            self._over[watch.id] = carried[0].turn
             self._note(given_up(carried[0], self._now_ms(), UNWATCHED))
-        elif watch.state == WatchState.TOLD and watch.webhook is not None:
+        elif watch.state == WatchState.TOLD and watch.webhook is not None and watch.redeliveries:
             before = self._means.book.get(watch.id)
-            turn = max(self._turn_here(watch.id), 0 if before is None else before.turn)
-            if watch.redeliveries > turn:
-                self._carry(new_delivery(watch, watch.webhook, "", self._now_ms()))
+            known = carried[0] if carried is not None else before
+            turn = max(self._turn_here(watch.id), -1 if before is None else before.turn)
+            if watch.redeliveries > turn and (known is not None or self._is_fresh(watch)):
+                event = known.event if known is not None else ""
+                self._carry(new_delivery(watch, watch.webhook, event, self._now_ms()))
 
     async def write_all(self, voice: WatchVoice) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
             while self._notes:
-                await self._write(voice, [*islice(self._notes.values(), TOGETHER_MAX)])
+                await self._write(voice, [*islice(self._notes.values(), self._together)])
 
     def end(self) -> None:
         for each in [*self._carried]:
@@ -118,49 +124,64 @@ class DuePartition:
         if carried is not None:
             carried[1].cancel()
 
+    def _is_fresh(self, watch: TokenWatch) -> bool:
+        """Else its delivery is over and forgotten."""
+        return self._now_ms() - (watch.redelivery_at or 0) < TRIED_MS
+
+    def _forget(self, ended: WebhookDelivery) -> None:
+        if ended.turn >= self._over.get(ended.watch, 0):
+            self._over.pop(ended.watch, None)
+        carried = self._carried.get(ended.watch)
+        if carried is not None and carried[0].turn <= ended.turn:
+            self._end_task(ended.watch)
+
     async def _deliver(self, delivery: WebhookDelivery) -> None:
         """Until it is over."""
-        if not delivery.event:
-            delivery = await self._with_event(delivery)
+        event = delivery.event or await self._find_event(delivery)
+        silent = False
         while delivery.due:
-            delivery = await self._attempt(delivery)
-            count_attempt(delivery.state)
-            await self._note(delivery)
-        self._carried.pop(delivery.watch)
+            if event is None:
+                delivery = given_up(delivery, self._now_ms(), FORGOTTEN)
+            else:
+                await asyncio.sleep(wait_ms(delivery, self._now_ms()) / 1000)
+                delivery, silent = await self._attempt(delivery, event, silent=silent)
+            noted = self._note(delivery)
+            if not delivery.due:
+                del self._carried[delivery.watch]
+            await noted
 
-    async def _attempt(self, delivery: WebhookDelivery) -> WebhookDelivery:
-        """The delivery after it."""
-        await asyncio.sleep(wait_ms(delivery, self._now_ms()) / 1000)
-        left_ms = max(0, delivery.since + TRIED_MS - self._now_ms())
+    async def _attempt(
+        self, delivery: WebhookDelivery, event: str, *, silent: bool
+    ) -> tuple[WebhookDelivery, bool]:
+        """The delivery after it, and whether there was no answer."""
         try:
-            async with asyncio.timeout(left_ms / 1000 + LAST_S):
-                answer = await self._send(delivery)
+            answer = await self._send(delivery, event, silent=silent)
         except TimeoutError:
-            return given_up(delivery, self._now_ms(), delivery.error or NO_TURN)
+            return given_up(delivery, self._now_ms(), NO_TURN), silent
+        except Exception:
+            logger.exception("an event was not sent", extra={"watch": delivery.watch})
+            answer = Answered(error="a fault of status, whose log has the reason")
         luck = self._means.luck.random()
-        return after_attempt(delivery, answer, now_ms=self._now_ms(), luck=luck)
+        after = after_attempt(delivery, answer, now_ms=self._now_ms(), luck=luck)
+        return after, answer.silent
 
-    async def _send(self, delivery: WebhookDelivery) -> Answered:
-        async with self._means.turns.of(read_target(delivery.webhook.url).host) as turn:
-            answer = await self._means.receivers.send(delivery, self._now_ms() // 1000)
+    async def _send(self, delivery: WebhookDelivery, event: str, *, silent: bool) -> Answered:
+        """TimeoutError when it has no turn for as long as it may be tried."""
+        host = read_target(delivery.webhook.url).host
+        async with self._means.turns.of(host, TRIED_MS / 1000, silent=silent) as turn:
+            answer = await self._means.receivers.send(delivery, event, self._now_ms() // 1000)
             turn.ended(answer)
             return answer
 
-    async def _with_event(self, delivery: WebhookDelivery) -> WebhookDelivery:
+    async def _find_event(self, delivery: WebhookDelivery) -> str | None:
         """As it was told."""
         while True:
             watch = self._means.watches.find(delivery.watch)
             try:
-                found = None if watch is None else await self._means.events.find(watch)
+                return None if watch is None else await self._means.events.find(watch)
             except Retryable as error:
                 logger.warning("an event is not read now", extra={"reason": str(error)})
                 await asyncio.sleep(RETRY_S)
-                continue
-            if found is not None:
-                return replace(delivery, event=found)
-            over = given_up(delivery, self._now_ms(), FORGOTTEN)
-            await self._note(over)
-            return over
 
     def _note(self, delivery: WebhookDelivery) -> asyncio.Future[None]:
         """Done when it is in Kafka."""
@@ -169,6 +190,7 @@ class DuePartition:
         if delivery.state == DeliveryState.FAILED and watch is not None and not watch.closed:
             source, now_ms = self._means.source, self._now_ms()
             event = webhook_failed_event(watch, delivery, source=source, now_ms=now_ms)
+        count_attempt(delivery.state)
         if not delivery.due:
             self._over[delivery.watch] = delivery.turn
         noted = asyncio.get_running_loop().create_future()
@@ -179,12 +201,17 @@ class DuePartition:
     async def _write(
         self, voice: WatchVoice, notes: Sequence[tuple[DeliveryNote, asyncio.Future[None]]]
     ) -> None:
+        """After a failure fewer, so that what Kafka does not take keeps no others back."""
         try:
             await voice.note([note for note, _ in notes])
         except Retryable as error:
             logger.warning("deliveries are not noted now", extra={"reason": str(error)})
+            self._together = max(1, len(notes) // 2)
+            first = notes[0][0].delivery.watch
+            self._notes[first] = self._notes.pop(first)
             await asyncio.sleep(RETRY_S)
             return
+        self._together = TOGETHER_MAX
         for note, noted in notes:
             if self._notes[note.delivery.watch][1] is noted:
                 del self._notes[note.delivery.watch]

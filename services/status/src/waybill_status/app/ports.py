@@ -151,7 +151,7 @@ class WatchShares(Protocol):
 class Receivers(Protocol):
     """Webhooks of others."""
 
-    async def send(self, delivery: WebhookDelivery, now_s: int) -> Answered: ...
+    async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered: ...
 
 
 class ToldEvents(Protocol):

@@ -120,7 +120,8 @@ class Watchers:
                 if self._owner_of(delivery.watch) is owned:
                     owned.due.hear(delivery)
             for watch in self._book.all():
-                if self._owner_of(watch.id) is owned:
+                left = watch.open or watch.redeliveries
+                if left and self._owner_of(watch.id) is owned:
                     owned.watched.hear(watch)
                     owned.due.hear_watch(watch)
             async with asyncio.TaskGroup() as group:

@@ -16,11 +16,13 @@ GONE: Final = 410
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What a webhook said: a status, or why there is none. `retry_after_ms`: as it asked for."""
+    """What a webhook said: a status, or why there is none. `retry_after_ms`: as it asked for.
+    `silent`: it was asked, and no answer came."""
 
     status: int | None = None
     retry_after_ms: int = 0
     error: str = ""
+    silent: bool = False
 
     @property
     def taken(self) -> bool:
@@ -50,5 +52,6 @@ def given_up(delivery: WebhookDelivery, now_ms: int, why: str) -> WebhookDeliver
 def wait_ms(delivery: WebhookDelivery, now_ms: int) -> int:
     """Until the next attempt. A clock that was set back does not make it longer than a pause may
     be, other than what a webhook has asked for."""
-    longest = max(int(PAUSE_MS_MAX * (1 + JITTER)), delivery.next_at - (delivery.at or 0))
+    pause_ms = delivery.next_at - (delivery.at or delivery.since)
+    longest = max(int(PAUSE_MS_MAX * (1 + JITTER)), pause_ms)
     return min(max(0, delivery.next_at - now_ms), longest)
