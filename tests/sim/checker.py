@@ -28,7 +28,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Span, TopicPartition, join
-from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_shared.contract.words import OutcomeKind, UnknownReason, WatchEnd
 from waybill_shared.process.clock import Clock
 from waybill_status.core.judgements import FINAL, LostSpan
 from waybill_status.core.outcomes import Outcome
@@ -175,6 +175,15 @@ class Checker:
             self._missing.setdefault(issued.text, set()).update(_offsets_lost(outcome))
             if outcome.outcome == OutcomeKind.COMPLETE:
                 self._check_complete(issued, token)
+
+    def told_as(self, issued: Issued, token: Token, end: WatchEnd) -> None:
+        """To whoever reads events: I3, that it is one that is final."""
+        if end == WatchEnd.EXPIRED:
+            self.report("I3", "a token that may be asked for has expired")
+            return
+        self._check_final(issued, OutcomeKind(end))
+        if end == WatchEnd.COMPLETE:
+            self._check_complete(issued, token)
 
     def _read(self, issued: Issued) -> SlotReading:
         return Slots(self._world.redis).reading((DEFAULT_TENANT, issued.uid))

@@ -32,6 +32,8 @@ class Mutation:
         return f"{self.invariant}-{self.name.replace(' ', '-')}"
 
 
+WATCHED: Final = "waybill_status.app.watched_partition.WatchedPartition"
+
 MUTATIONS: Final = (
     Mutation(
         name="a sink is reported before its readers see it",
@@ -77,6 +79,19 @@ MUTATIONS: Final = (
         instead={"waybill_spark.stage.TrackedStage._level": stand_ins.nothing},
         only=("driver", "checkpoint"),
         rates=Rates(crash=0.02, pause=0.02, takeover=0.5, unsure=0.1),
+    ),
+    Mutation(
+        name="a watch is told before its token is final",
+        invariant="I1",
+        instead={"waybill_status.app.watch_judge.WatchJudge.attend": stand_ins.told_at_once},
+    ),
+    Mutation(
+        name="of what nobody knows whether it was told all is told again",
+        invariant="I3",
+        instead={
+            f"{WATCHED}._find_out": stand_ins.not_found_out,
+            "waybill_shared.contract.watches.WatchBook.is_open": stand_ins.true,
+        },
     ),
     Mutation(
         name="nobody who waits is asked for when sinks come farther",
@@ -250,7 +265,7 @@ MUTATIONS: Final = (
     Mutation(
         name="the seal does not bind the tenant",
         invariant="I10",
-        instead={"waybill_shared.contract.tokens._bind": stand_ins.unbound},
+        instead={"waybill_shared.contract.sealing._named": stand_ins.unbound},
     ),
     Mutation(
         name="the last commit wins",

@@ -22,9 +22,10 @@ from waybill_shared.contract.events import (
     snapshot_key,
 )
 from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.sealing import Bound
 from waybill_shared.contract.slots import Hop, Slot
 from waybill_shared.contract.vectors import Span, Vector
-from waybill_shared.contract.words import OutcomeKind
+from waybill_shared.contract.words import OutcomeKind, WatchEnd
 from waybill_spark.dead_letters.triage import Judged
 from waybill_spark.fencing import (
     AlreadyDone,
@@ -166,7 +167,7 @@ async def stable_ends(ingress: Ingress, topic: str, partitions: list[int]) -> di
     return {number: found[number].stable_end() for number in partitions}
 
 
-def unbound(head: bytes, tenant: str) -> bytes:
+def unbound(head: bytes, bound: Bound) -> bytes:
     return head
 
 
@@ -195,3 +196,11 @@ def snapshots_of_anybody(
 ) -> None:
     topics.snapshots.update({snapshot_key(snapshot): snapshot for snapshot in snapshots})
     transact(topics, member, (), committed)
+
+
+async def told_at_once(*_: object) -> WatchEnd:
+    return WatchEnd.COMPLETE
+
+
+async def not_found_out(*_: object) -> None:
+    """It is taken for not told."""

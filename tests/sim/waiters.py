@@ -1,7 +1,7 @@
 """Clients that wait: each is told what becomes of its token by the real `Hub` and `Feeds`.
 
-They follow a token's changes, or ask again and again for an answer that may come late. The process
-that answers is one of several; when it ends, its clients go to another one.
+They follow a token's changes, ask again and again for an answer that may come late, or watch it.
+The process that answers is one of several; when it ends, its clients go to another one.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from sim.clients import RING, Follower, Issued, outcome_text
 from sim.clocks import Clocks
 from sim.loop import TurningLoop
 from sim.redis_server import RedisServer, Slots
+from sim.watching import Watches
 from waybill_shared.contract.errors import TokenRefused
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
@@ -27,6 +28,7 @@ from waybill_status.core.views import PipelineKey, SlotReading, Stamp
 
 WAITERS_MAX: Final = 1_000
 WAIT_S: Final = 10.0
+WATCHES: Final = 0.3  # of those who want to know
 PAUSE_S: Final = 1.0  # of a client whose answer was not final
 TURNS_MAX: Final = 10_000
 
@@ -87,10 +89,13 @@ class Waiters:
         self._loop = TurningLoop(  # type: ignore[abstract]
             lambda: world.clocks.status.monotonic_ms() / 1000
         )
+        self._watches = Watches(world, self._loop)
         self._tokens = self._begin()
 
     def wait(self, issued: Issued) -> None:
-        if len(self._waiting) < WAITERS_MAX:
+        if self._world.dice.random() < WATCHES:
+            self._watches.watch(issued)
+        elif len(self._waiting) < WAITERS_MAX:
             waiter = Waiter(issued, follows=self._world.dice.random() < 0.5)
             self._waiting[waiter] = self._loop.create_task(self._live(waiter))
 
@@ -129,6 +134,7 @@ class Waiters:
             told = outcome_text(waiter.told) if waiter.told is not None else "nothing"
             detail = f"who waits for a token ({waiter.issued.places or 'all'}) was told {told}"
             self._world.checker.report("I2", detail)
+        self._watches.end()
 
     def close(self) -> None:
         self._loop.cancel_all()
@@ -138,7 +144,7 @@ class Waiters:
         store = SlowSlots(world.redis, world.dice)
         hub = Hub(store, waiters_max=WAITERS_MAX)
         self._loop.create_task(hub.run())
-        return Tokens(
+        tokens = Tokens(
             self._directory,
             self._directory,
             store=store,
@@ -146,6 +152,8 @@ class Waiters:
             ring=RING,
             clock=world.clocks.status,
         )
+        self._watches.begin(tokens, hub)
+        return tokens
 
     async def _live(self, waiter: Waiter) -> None:
         token = self._world.open(waiter.issued)

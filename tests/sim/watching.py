@@ -1,0 +1,182 @@
+"""Watches: what Kafka has of them, and the process of status that tells of them, which is the real
+one. It says what is told to the checker, as a reader of committed records sees it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Final, Protocol
+
+from pydantic import JsonValue
+
+from sim.checker import Checker
+from sim.clients import Issued
+from sim.clocks import Clocks
+from sim.loop import TurningLoop
+from waybill_shared.access.authentication import DEFAULT_TENANT
+from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.tokens import LIFE_MS, Token
+from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.words import WatchState
+from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_status.app.due_partition import DeliveryMeans
+from waybill_status.app.hub import Hub
+from waybill_status.app.ports import DeliveryNote, Told
+from waybill_status.app.tokens import Tokens
+from waybill_status.app.turns import Turns
+from waybill_status.app.watch_judge import WatchJudge
+from waybill_status.app.watchers import Watchers
+from waybill_status.core.deliveries import Answered
+from waybill_status.core.outcomes import Outcome
+
+UNSURE: Final = 0.2  # of what is written: it fails, and counts in half of the cases
+
+
+class Around(Protocol):
+    dice: Random
+    checker: Checker
+
+    @property
+    def clocks(self) -> Clocks: ...
+
+    def open(self, issued: Issued) -> Token: ...
+
+    def say(self, text: str) -> None: ...
+
+
+class Watches:
+    """Fulfils what `Watchers` needs of the world: one partition, and who may write to it."""
+
+    def __init__(self, world: Around, loop: TurningLoop) -> None:
+        self._world = world
+        self._loop = loop
+        self._log: list[TokenWatch] = []
+        self._issued: dict[str, Issued] = {}
+        self._book = WatchBook()
+        self._watchers: Watchers | None = None
+        self.owner = 0
+        self.mine = frozenset({0})
+        self.epoch = 1
+
+    def begin(self, tokens: Tokens, hub: Hub) -> None:
+        """A process that knows what the topic has."""
+        self._book = WatchBook()
+        for watch in self._log:
+            self._book.accept(watch)
+        clock = self._world.clocks.status
+        means = DeliveryMeans(
+            book=DeliveryBook(),
+            watches=self._book,
+            receivers=self,
+            events=self,
+            turns=Turns(),
+            clock=clock,
+            source="/waybill/sim",
+        )
+        self._watchers = Watchers(
+            WatchJudge(tokens, hub, clock, source="/waybill/sim", show=_shown),
+            self._book,
+            self,
+            voices=self,
+            shares=self,
+            means=means,
+        )
+        self._loop.create_task(self._live(self._watchers))
+
+    def watch(self, issued: Issued) -> None:
+        id, now_ms = f"w{len(self._issued)}", self._world.clocks.ingress.now_ms()  # noqa: A001
+        self._issued[id] = issued
+        self._write(
+            TokenWatch(
+                id=id,
+                tenant=DEFAULT_TENANT,
+                actor="key",
+                token=issued.text,
+                at=now_ms,
+                expires_at=now_ms + LIFE_MS,
+                state=WatchState.OPEN,
+                labels={},
+            )
+        )
+
+    def end(self) -> None:
+        """I2: each was told."""
+        for watch in self._book.all():
+            if watch.open:
+                places = self._issued[watch.id].places or "all"
+                self._world.checker.report("I2", f"the watch of a token ({places}) is not told")
+
+    def tell(self, told: Sequence[Told]) -> None:
+        for _, watch, _, _ in told:
+            assert watch.ended_as is not None
+            known = self._book.find(watch.id)
+            if known is None or not known.open:
+                self._world.checker.report("I3", f"{watch.id} is told once more")
+            issued = self._issued[watch.id]
+            self._world.say(f"who watches {issued.places or 'all'}: {watch.ended_as}")
+            token = self._world.open(issued)
+            self._world.checker.told_as(issued, token, watch.ended_as)
+            self._write(watch)
+
+    def uncertain(self) -> bool:
+        return self._world.dice.random() < UNSURE
+
+    def _write(self, watch: TokenWatch) -> None:
+        self._log.append(watch)
+        self._book.accept(watch)
+        if self._watchers is not None:
+            self._loop.call_soon(self._watchers.hear, watch)
+
+    async def _live(self, watchers: Watchers) -> None:
+        async with watchers.running():
+            await asyncio.Event().wait()
+
+    # News, WatchShares, WatchVoices, Receivers, ToldEvents
+
+    async def catch_up(self) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    def partition_of(self, key: str) -> int:
+        return 0
+
+    @asynccontextmanager
+    async def voice(self, partition: int) -> AsyncIterator["Voice"]:
+        self.owner += 1
+        yield Voice(self, self.owner)
+
+    async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered:
+        raise AssertionError("no watch here has a webhook")
+
+    async def find(self, watch: TokenWatch) -> str | None:
+        raise AssertionError("no watch here has a webhook")
+
+
+class Voice:
+    def __init__(self, watches: Watches, number: int) -> None:
+        self._watches = watches
+        self._number = number
+
+    async def tell(self, told: Sequence[Told]) -> None:
+        await asyncio.sleep(0)
+        self._check()
+        if self._watches.uncertain():
+            if self._watches.uncertain():
+                self._watches.tell(told)
+            raise Retryable("nobody knows")
+        self._watches.tell(told)
+
+    async def note(self, notes: Sequence[DeliveryNote]) -> None:
+        raise AssertionError("no watch here has a webhook")
+
+    async def settle(self) -> None:
+        self._check()
+
+    def _check(self) -> None:
+        if self._watches.owner != self._number:
+            raise PartitionLost("another has begun")
+
+
+def _shown(outcome: Outcome) -> dict[str, JsonValue]:
+    return {"outcome": outcome.outcome}
