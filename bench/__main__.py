@@ -24,9 +24,10 @@ from bench.throughput import R3, R16, R24
 from bench.tokens import R11
 from bench.tracker import R10
 from bench.waking import R7, R9
+from bench.watching import R9W, R20, R20M
 
 OF_A_STAGE = (R1, R2, R3, R16, R21, R22, R22U, R23, R23F, R24, R25, R26)
-OF_SERVICES = (R4, R5, R7, R9, R10, R11, R15, R17, R18, R19, R19O, R27, R28, G1)
+OF_SERVICES = (R4, R5, R7, R9, R9W, R10, R11, R15, R17, R18, R19, R19O, R20, R20M, R27, R28, G1)
 CONTESTS = {contest.key: contest for contest in (*OF_A_STAGE, *OF_SERVICES)}
 ROUNDS = 5
 FOLDER = Path(".bench")

@@ -108,7 +108,7 @@ class Watches:
                 self._world.checker.report("I2", f"the watch of a token ({places}) is not told")
 
     def tell(self, told: Sequence[Told]) -> None:
-        for _, watch, _, _ in told:
+        for _, _, watch, _ in told:
             assert watch.ended_as is not None
             known = self._book.find(watch.id)
             if known is None or not known.open:

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.events import Message
 from waybill_shared.contract.status_events import HEADERS, StatusEvent
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.partition_producer import Outgoing, PartitionProducer
@@ -35,18 +34,21 @@ class KafkaWatchVoice:
 
     async def tell(self, told: Sequence[Told]) -> None:
         messages = []
-        for event, watch, _, delivery in told:
-            messages += [self._event(event), self._message("watches", watch.id, watch)]
+        for event, text, watch, delivery in told:
+            messages += [
+                self._event(event, text.encode()),
+                self._message("watches", watch.id, encode(watch)),
+            ]
             if delivery is not None:
-                messages.append(self._message("deliveries", watch.id, delivery))
+                messages.append(self._message("deliveries", watch.id, encode(delivery)))
         await self._send(messages)
 
     async def note(self, notes: Sequence[DeliveryNote]) -> None:
         messages = []
         for delivery, event in notes:
-            messages.append(self._message("deliveries", delivery.watch, delivery))
+            messages.append(self._message("deliveries", delivery.watch, encode(delivery)))
             if event is not None:
-                messages.append(self._event(event))
+                messages.append(self._event(event, encode(event)))
         await self._send(messages)
 
     async def settle(self) -> None:
@@ -57,8 +59,8 @@ class KafkaWatchVoice:
         async with self._turn:
             await asyncio.to_thread(self._producer.send, messages)
 
-    def _event(self, event: StatusEvent) -> Outgoing:
-        return replace(self._message("status", event.subject, event), headers=HEADERS)
+    def _event(self, event: StatusEvent, value: bytes) -> Outgoing:
+        return replace(self._message("status", event.subject, value), headers=HEADERS)
 
-    def _message(self, topic: str, key: str, message: Message) -> Outgoing:
-        return Outgoing(topic=f"{self._prefix}.{topic}", key=key, value=encode(message))
+    def _message(self, topic: str, key: str, value: bytes) -> Outgoing:
+        return Outgoing(topic=f"{self._prefix}.{topic}", key=key, value=value)

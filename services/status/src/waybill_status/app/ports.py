@@ -98,12 +98,17 @@ class Sight(Protocol):
 
 
 class Told(NamedTuple):
-    """What is written when a watch is told."""
+    """What is written when a watch is told. `text`: the event, as it is written."""
 
     event: StatusEvent
+    text: str
     watch: TokenWatch
-    size: int
     delivery: WebhookDelivery | None = None
+
+    @property
+    def size(self) -> int:
+        """In bytes, about."""
+        return len(self.text) + (0 if self.delivery is None else len(self.delivery.event))
 
 
 class DeliveryNote(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from waybill_shared.contract.codec import encode, to_json
+from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.deliveries import new_delivery
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
 from waybill_shared.contract.status_events import final_event, shortened
@@ -66,13 +66,13 @@ class WatchJudge:
         shown = None if outcome is None else self._show(outcome)
         now_ms = self.now_ms()
         event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
-        size = len(encode(event))
-        if shown is not None and size > EVENT_BYTES_MAX:
+        text = to_json(event)
+        if shown is not None and len(text.encode()) > EVENT_BYTES_MAX:
             shown = shortened(shown)
             event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
-            size = len(encode(event))
+            text = to_json(event)
         after = told(watch, end, event.id, now_ms)
         if watch.webhook is None:
-            return Told(event, after, size)
-        delivery = new_delivery(after, watch.webhook, to_json(event), now_ms)
-        return Told(event, after, 2 * size, delivery)
+            return Told(event, text, after)
+        delivery = new_delivery(after, watch.webhook, text, now_ms)
+        return Told(event, text, after, delivery)
