@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 from confluent_kafka import Message
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.ending import stop_others, wanted_running
 from waybill import Client, Position
+from waybill_local.services import topic_prefix
 from waybill_local.stack import StackState
+from waybill_shared.contract.words import EventType
+from waybill_shared.http.asyncapi import payload_of
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
-from waybill_shared.kafka.clients import make_producer, produce_and_wait
+from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.yaml"
 START_TIMEOUT_S = 120.0
@@ -29,6 +33,17 @@ class Pipeline:
     name: str
     topic: str
     table: str
+
+
+@pytest.fixture(scope="session")
+def stack(stack: StackState) -> Iterator[StackState]:
+    """At the end all events that were told are as they are described to programs of others."""
+    yield stack
+    schemas = {kind: jsonschema_rs.validator_for(payload_of(kind)) for kind in EventType}
+    kafka = make_admin(stack.kafka)
+    for message in read_to_end(kafka.cluster, f"{topic_prefix()}.status", range(8)):
+        event = json.loads(message.value() or b"")
+        schemas[event["type"]].validate(event)
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ from waybill_shared.kafka.clients import read_to_end
 
 RECEIVER = Path(__file__).parents[2] / "examples" / "webhook_receiver.py"
 WITHIN_S = 90.0
-SENT = 120
+SENT = 504  # tokens, each with up to three watches
 STANDS_S = 10.0
 DICE = random.Random(19)
 SCHEMAS = {kind: jsonschema_rs.validator_for(payload_of(kind)) for kind in EventType}
