@@ -32,6 +32,7 @@ from waybill_shared.contract.routes import (
     scope_for,
 )
 from waybill_shared.http.app import create_app
+from waybill_shared.http.asyncapi import document
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 
@@ -47,6 +48,7 @@ def routers(service: str) -> list[APIRouter]:
             of_dead_letters.dead_letters_router(NOBODY),
             of_status.operations_router(NOBODY),
             told_by_status.watches_router(NOBODY, NOBODY, NOBODY),
+            told_by_status.asyncapi_router(),
             told_by_status.event_log_router(NOBODY, NOBODY),
             foreign_of_status.feldera_router(NOBODY, NOBODY),
             foreign_of_status.feldera_tokens_router(NOBODY, NOBODY, held_s=0),
@@ -134,6 +136,14 @@ def test_what_is_open_is_what_probes_and_readers_of_the_interface_need(app: Fast
     client = TestClient(app)
     for path in (HOME, "/healthz", "/readyz", "/version", "/openapi.json", "/docs"):
         assert client.get(path).status_code == 200, path
+
+
+def test_the_description_of_events_is_open_as_that_of_http_is(app: FastAPI, service: str) -> None:
+    answer = TestClient(app).get("/asyncapi.json")
+    if service == "status":
+        assert (answer.status_code, answer.json()) == (200, document())
+    else:
+        assert answer.status_code == 404
 
 
 def test_route_that_no_table_has_is_closed_to_every_key() -> None:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from waybill_local.gateway import create_app
 from waybill_local.ports import HOST
 from waybill_local.proxy import Upstreams
+from waybill_shared.http import asyncapi
 
 WAIT_S = 10.0
 POLL_S = 0.01
@@ -299,6 +300,11 @@ def test_openapi_holds_the_paths_of_both(client: httpx2.Client) -> None:
     assert "/readyz" not in document["paths"]
     assert "openapi.json" in client.get("/docs").text
     assert client.get("/").headers["location"] == "/docs"
+
+
+def test_asyncapi_describes_all_events(client: httpx2.Client) -> None:
+    answer = client.get("/asyncapi.json")
+    assert (answer.status_code, answer.json()) == (200, asyncapi.document())
 
 
 def test_metrics_of_each_service(client: httpx2.Client) -> None:
