@@ -8,8 +8,18 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from unit.ingress.fakes import NOW, RING, FakeDirectory, FakeKafka, FixedClock, sealed_token, span
+from unit.ingress.fakes import (
+    NOW,
+    OLD_ID,
+    RING,
+    FakeDirectory,
+    FakeKafka,
+    FixedClock,
+    sealed_token,
+    span,
+)
 from unit.ingress.repeating import World
+from unit.status.fakes import TOPIC, UID, record
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.repeats_http import RepeatsHttp
 from waybill_ingress.adapters.watches_http import watches_router
@@ -21,6 +31,7 @@ from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.watches import TokenWatch, WatchBook, told
 from waybill_shared.contract.webhooks import (
     WebhookRules,
@@ -278,3 +289,35 @@ def test_a_watch_without_a_webhook_has_nothing_to_send(around: Around, client: T
     around.book.accept(told(begun, WatchEnd.COMPLETE, "e", NOW))
     answer = client.post(f"/v1/watches/{begun.id}/redeliver")
     assert (answer.status_code, answer.json()["detail"]) == (409, "the watch has no webhook")
+
+
+def test_a_view_names_sinks_that_each_part_of_the_token_waits_for(
+    around: Around, client: TestClient
+) -> None:
+    def begin(*sinks: str, generation: int = 1) -> tuple[int, str]:
+        asked = Span(topic_id=TOPIC, partition=0, start=0, end=5)
+        token = sealed_token(asked, uid=UID, generation=generation)
+        answer = client.post("/v1/watches", json={"token": token, "view": {"sinks": [*sinks]}})
+        return answer.status_code, answer.text
+
+    assert begin("lake")[0] == 503, "its pipeline is not known yet"
+    around.directory.accept(record())
+    assert begin("lake", generation=2)[0] == 503, "a later generation is not known yet"
+    for sinks in (("lake",), ("enriched",), ("copy", "lake")):
+        assert begin(*sinks)[0] == 201
+        assert around.written()[-1].view.sinks == sinks
+    status, said = begin("lak")
+    assert (status, "copy, enriched, lake" in said, "view.sinks" in said) == (422, True, True)
+    assert begin("lake", "lak")[0] == 422
+
+
+def test_one_that_is_behind_no_sink_of_these_is_refused(around: Around, client: TestClient) -> None:
+    around.directory.accept(record())
+    spans = (
+        Span(topic_id=TOPIC, partition=0, start=0, end=5),
+        Span(topic_id=OLD_ID, partition=0, start=0, end=5),
+    )
+    token = sealed_token(*spans, uid=UID)
+    answer = client.post("/v1/watches", json={"token": token, "view": {"sinks": ["lake"]}})
+    assert (answer.status_code, around.written()) == (422, [])
+    assert "a part of the token waits for none of lake" in answer.text

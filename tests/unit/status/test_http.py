@@ -1,6 +1,7 @@
 """Status over HTTP, with a store in memory: status codes, problems, streams, limits."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -15,6 +16,7 @@ from unit.status.fakes import (
     FixedClock,
     record,
     sealed,
+    slot,
     span,
     token,
 )
@@ -114,6 +116,63 @@ def test_a_query_has_its_limits(client: TestClient) -> None:
     assert "token: unknown field: did you mean 'tokens'?" in misspelt.json()["detail"]
     assert client.post("/v1/tokens/query", json={"tokens": ["x" * 262_145]}).status_code == 413
     assert client.post("/v1/tokens/query", json={"tokens": []}).json() == {"outcomes": []}
+
+
+PART = slot(enriched=(5,), copy=(4,), lake=(5,))
+
+
+@pytest.mark.parametrize(
+    ("query", "outcome"),
+    [
+        ("", "in_progress"),
+        ("sinks=lake", "complete"),
+        ("sinks=lake&sinks=enriched", "complete"),
+        ("sinks=lake&sinks=copy", "in_progress"),
+        ("sinks=lake,%20copy", "in_progress"),
+        ("sinks=lake&wait=1", "complete"),
+        ("level=accepted", "complete"),
+        ("level=processed", "in_progress"),
+    ],
+)
+def test_a_part_of_the_way_may_be_asked_for(
+    client: TestClient, store: FakeStore, query: str, outcome: str
+) -> None:
+    store.put(PART, version=1)
+    assert client.get(f"{path()}?{query}").json()["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("sinks=", "at least 1 character"),
+        ("sinks=,", "at least 1 character"),
+        ("sinks=lake,", "at least 1 character"),
+        ("sinks=lak", "waits for none of lak"),
+        ("sinks=lak&wait=30", "waits for none of lak"),
+        ("sinks=lake,lak", "waits for some of lak, lake, and not for all"),
+        ("level=seen", "level"),
+    ],
+)
+def test_what_the_token_does_not_wait_for_is_refused(
+    client: TestClient, store: FakeStore, query: str, said: str
+) -> None:
+    store.put(PART, version=1)
+    answer = client.get(f"{path()}?{query}")
+    assert (answer.status_code, answer.json()["type"]) == (422, "urn:waybill:problem:invalid")
+    assert said in answer.text
+
+
+def test_a_query_refuses_each_token_by_itself(client: TestClient, store: FakeStore) -> None:
+    store.put(replace(PART, generation=2), version=1)
+    old, other = sealed(token(span(0, 5))), sealed(token(span(0, 5), generation=2))
+    asked = {"tokens": [old, other], "view": {"sinks": ["lake"]}}
+    answers = client.post("/v1/tokens/query", json=asked).json()["outcomes"]
+    assert [each["outcome"] for each in answers] == ["complete", "complete"]
+    asked["view"] = {"sinks": ["lak"]}
+    answers = client.post("/v1/tokens/query?wait=30", json=asked).json()["outcomes"]
+    assert [each["error"]["status"] for each in answers] == [422, 422]
+    assert "copy, enriched, lake" in answers[0]["error"]["hint"]
+    assert client.post("/v1/tokens/query", json={**asked, "view": {"x": 1}}).status_code == 422
 
 
 def stream(client: TestClient, **headers: str) -> str:

@@ -6,10 +6,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from unit.status.fakes import (
+    ENRICH,
     KEY,
+    burying,
     claim,
+    dead,
+    losing,
     reading,
     record,
     sealed,
@@ -21,12 +26,12 @@ from unit.status.fakes import (
 )
 from unit.status.test_tokens import World, in_a_world
 from unit.status.watching import Scene, run, watch
-from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.slots import Removal, Slot
 from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
-from waybill_status.core.judge import judge
+from waybill_status.core.judge import Claim, judge
 from waybill_status.core.judgements import FINAL, Judgement
 from waybill_status.core.outcomes import Outcome
 
@@ -50,7 +55,6 @@ def judged(content: Slot | None, asked: TokenView, *, generation: int = 1) -> Ju
         (("enriched", "lake"), OutcomeKind.COMPLETE),
         (("copy",), OutcomeKind.IN_PROGRESS),
         (("copy", "lake"), OutcomeKind.IN_PROGRESS),
-        (("lake", "none"), OutcomeKind.COMPLETE),
         ((), OutcomeKind.IN_PROGRESS),
     ],
 )
@@ -61,10 +65,14 @@ def test_only_the_sinks_that_are_named_are_waited_for(
     assert judged(content, only(*sinks)).kind == kind
 
 
-def test_all_sinks_are_shown_whatever_is_asked() -> None:
+def test_what_is_on_the_way_is_shown() -> None:
     content = slot(enriched=(5,), copy=(4,), lake=(5,))
-    names = [sink.name for stage in judged(content, only("lake")).stages for sink in stage.sinks]
-    assert names == ["enriched", "copy", "lake"]
+    for asked, names in (
+        (only("lake"), ["enriched", "copy", "lake"]),
+        (only("copy"), ["enriched", "copy"]),
+    ):
+        shown = judged(content, asked).stages
+        assert [sink.name for stage in shown for sink in stage.sinks] == names
 
 
 @pytest.mark.parametrize("level", [TokenLevel.PROCESSED, TokenLevel.VISIBLE])
@@ -110,19 +118,91 @@ def test_a_loss_counts_where_it_is_on_the_way() -> None:
     assert judged(content, only("lake", "late")).kind == OutcomeKind.LOST
 
 
+def without(content: Slot, *stages_left: StageDefinition, gone: dict[int, StageDefinition]) -> Slot:
+    """`gone`: what was removed, by the generation at which it was."""
+    assert content.definition is not None
+    return replace(
+        content,
+        generation=max(gone),
+        definition=replace(content.definition, stages=stages_left),
+        removals=tuple(Removal(generation=g, stages=(s,)) for g, s in gone.items()),
+    )
+
+
 def test_a_sink_that_was_removed_is_told_to_be_so() -> None:
     enrich, load = stages(0, 0)
-    content = slot(enriched=(5,), copy=(5,), lake=(4,), generation=2)
-    assert content.definition is not None
-    without = replace(
-        content,
-        definition=replace(content.definition, stages=(enrich,)),
-        removals=(Removal(generation=2, stages=(load,)),),
-    )
-    lost = judged(without, only("lake"))
+    removed = without(slot(enriched=(5,), copy=(5,), lake=(4,)), enrich, gone={2: load})
+    lost = judged(removed, only("lake"))
     assert lost.kind == OutcomeKind.LOST
     assert {each.reason for each in lost.lost} == {LossReason.SINK_REMOVED}
-    assert judged(without, only("copy")).kind == OutcomeKind.COMPLETE
+    assert judged(removed, only("copy")).kind == OutcomeKind.COMPLETE
+    both = judged(removed, only("copy", "lake"))
+    assert both.kind == OutcomeKind.LOST, "whoever names a sink waits for it"
+
+
+def test_what_is_final_stays_so_through_all_removals() -> None:
+    enrich, load = stages(0, 0)
+    other = replace(enrich, name="other", sinks=(replace(enrich.sinks[1], name="o", topic_id="o"),))
+    content = slot(enriched=(5,), copy=(5,), lake=(5,))
+    assert judged(content, only("lake")).kind == OutcomeKind.COMPLETE
+    once = without(content, enrich, gone={2: load})
+    assert judged(once, only("lake")).kind == OutcomeKind.COMPLETE
+    twice = without(content, other, gone={2: load, 3: enrich})
+    assert judged(twice, only("lake")).kind == OutcomeKind.COMPLETE
+    assert judged(twice, only("copy")).kind == OutcomeKind.COMPLETE
+
+
+def test_what_a_named_sink_lost_stays_lost_when_who_read_it_is_removed() -> None:
+    enrich, load = stages(0, 0)
+    content = losing(
+        slot(enriched=(5,), copy=(5,), lake=(5,)),
+        ENRICH,
+        LossReason.SINK_TOPIC_RECREATED,
+        span(3, 5),
+    )
+    assert judged(content, only("enriched")).kind == OutcomeKind.LOST
+    removed = without(content, enrich, gone={2: load})
+    assert judged(removed, only("enriched")).kind == OutcomeKind.LOST
+
+
+def test_what_died_on_other_ways_is_not_told_also_when_these_are_removed() -> None:
+    enrich, load = stages(0, 0)
+    content = burying(slot(enriched=(5,), copy=(5,), lake=(5,)), dead(2, stage="load@1"))
+    removed = without(content, enrich, gone={2: load})
+    for held in (content, removed):
+        (asked,) = judged(held, only("copy")).dead_asked
+        assert not any(key.startswith("load") for key in asked.limits)
+        (asked,) = judged(held, only("lake")).dead_asked
+        assert "load@1" in asked.limits
+
+
+def test_letters_that_are_missing_on_other_ways_are_not_waited_for() -> None:
+    known = view(slot(enriched=(5,), copy=(4,), lake=(4,)))
+    held = replace(known, dead_missing=frozenset({"load@1"}))
+    part = replace(claim(span(0, 5)), asked=only("copy"))
+    assert judge(part, held).kind == OutcomeKind.IN_PROGRESS
+    lake = replace(part, asked=only("lake"))
+    assert judge(lake, held).reason == UnknownReason.DEAD_LETTERS_MISSING
+
+
+def test_a_name_that_returns_in_another_stage_is_another_sink() -> None:
+    enrich, load = stages(0, 0)
+    late = stages(3, 0)[0]
+    kept = replace(late.sinks[1], name="kept", topic_id="k")
+    aside = StageDefinition(name="aside", since=1, inputs=late.inputs, sinks=(kept,))
+    content = slot(enriched=(5,), copy=(5,), lake=(5,))
+    assert content.definition is not None
+    began = replace(content, definition=replace(content.definition, stages=(enrich, load, aside)))
+    assert judged(began, only("copy")).kind == OutcomeKind.COMPLETE
+    returned = replace(late.sinks[1], since=2, topic_id="c2")
+    moved = without(
+        content,
+        replace(enrich, sinks=enrich.sinks[:1]),
+        load,
+        replace(aside, sinks=(kept, returned)),
+        gone={2: replace(enrich, sinks=enrich.sinks[1:])},
+    )
+    assert judged(moved, only("copy")).kind == OutcomeKind.COMPLETE
 
 
 @given(ENDS, ENDS, ENDS, ENDS, st.sampled_from([("lake",), ("copy",), ("enriched", "copy")]))
@@ -140,45 +220,70 @@ def test_what_is_final_stays_so(
         assert judged(later, only(*sinks)).kind == before.kind
 
 
-def test_of_several_pipelines_those_with_such_a_sink_are_asked() -> None:
+def test_each_part_must_wait_for_one_of_the_names_and_each_name_be_waited_for() -> None:
     async def test(w: World) -> None:
-        other = (KEY[0], "uid-2")
         first, second = stages(0, 0)
-        lake = replace(second.sinks[0], name="pond")
-        w.owners.directory.accept(
-            replace(record("others", "uid-2"), stages=(first, replace(second, sinks=(lake,))))
-        )
+        pond = replace(second, sinks=(replace(second.sinks[0], name="pond"),))
+        w.owners.directory.accept(replace(record("others", "uid-2"), stages=(first, pond)))
         w.store.put(slot(enriched=(5,), copy=(5,), lake=(5,)), version=1)
+        content = slot(enriched=(5,), copy=(1,), lake=(4,))
+        assert content.definition is not None
+        definition = replace(content.definition, name="others", stages=(first, pond))
+        w.store.readings[KEY[0], "uid-2"] = reading(replace(content, definition=definition))
         one, two = token(span(0, 5)), token(span(0, 5), uid="uid-2")
         both = replace(one, parts=(*one.parts, *two.parts))
-        asked = only("lake")
-        (outcome,) = await w.tokens.now([both], asked)
-        assert isinstance(outcome, Outcome)
-        assert outcome.outcome == OutcomeKind.UNKNOWN, "of the other nothing is known"
-        content = slot(enriched=(5,), copy=(1,))
-        assert content.definition is not None
-        stages_there = (first, replace(second, sinks=(lake,)))
-        definition = replace(content.definition, name="others", stages=stages_there)
-        w.store.readings[other] = reading(replace(content, definition=definition))
-        (outcome,) = await w.tokens.now([both], asked)
-        assert isinstance(outcome, Outcome)
-        assert (outcome.outcome, outcome.pipeline) == (OutcomeKind.COMPLETE, "orders")
-        (whole,) = await w.tokens.now([both])
-        assert isinstance(whole, Outcome)
-        assert whole.outcome == OutcomeKind.IN_PROGRESS
+        found = {}
+        for sinks in (("lake",), ("lake", "pond"), ("lake", "enriched", "none"), ("enriched",)):
+            (outcome,) = await w.tokens.now([both], only(*sinks))
+            assert isinstance(outcome, Outcome)
+            found[sinks] = outcome.reason or outcome.outcome
+        assert found == {
+            ("lake",): UnknownReason.NOTHING_REQUIRED,
+            ("lake", "pond"): OutcomeKind.IN_PROGRESS,
+            ("lake", "enriched", "none"): UnknownReason.NOTHING_REQUIRED,
+            ("enriched",): OutcomeKind.COMPLETE,
+        }
+        assert w.tokens.sinks_of(both) == {"enriched", "copy", "lake", "pond"}
 
     in_a_world(test)
 
 
-def test_sinks_that_the_token_waits_for_are_named_to_who_misspells_one() -> None:
+def test_nobody_waits_for_sinks_that_the_token_does_not_wait_for() -> None:
     async def test(w: World) -> None:
-        w.tokens.check([token(span(0, 5))], only("lake", "enriched"))
-        w.tokens.check([token(span(0, 5))], WHOLE)
-        with pytest.raises(Refusal, match="the token waits for no sink 'lak'") as refused:
-            w.tokens.check([token(span(0, 5))], only("lak"))
-        assert "copy, enriched, lake" in str(refused.value.members["errors"])
+        w.store.put(slot(), version=1)
+        outcome = await w.tokens.wait(token(span(0, 5)), 10, only("lak"))
+        assert outcome.reason == UnknownReason.NOTHING_REQUIRED
+        told = [change async for change in w.tokens.follow(token(span(0, 5)), only("lak"))]
+        assert len(told) == 1
 
     in_a_world(test)
+
+
+def test_a_part_of_an_input_that_does_not_come_there_is_not_left_out() -> None:
+    """Two inputs; `lake` is behind the first only."""
+    content = slot(enriched=(5,), copy=(5,), lake=(5,))
+    assert content.definition is not None
+    root = content.definition.stages[0].inputs[0]
+    second = replace(root, name="second", topic="second.in", topic_id="SECOND")
+    aside = StageDefinition(
+        name="aside",
+        since=1,
+        inputs=(second,),
+        sinks=(replace(content.definition.stages[0].sinks[1], name="late", topic_id="l"),),
+    )
+    definition = replace(content.definition, stages=(*content.definition.stages, aside))
+    (part,) = token(span(0, 5), Span(topic_id="SECOND", partition=0, start=0, end=1)).parts
+    asked = Claim(pipeline=KEY, name="orders", parts=(part,), asked=only("lake"))
+    judgement = judge(asked, view(replace(content, definition=definition)))
+    assert judgement.reason == UnknownReason.NOTHING_REQUIRED
+
+
+def test_a_view_has_each_name_once_and_not_too_many() -> None:
+    read = TypeAdapter(TokenView).validate_python
+    assert read({"sinks": ["b", "a", "b"]}).sinks == ("a", "b")
+    for wrong in (["a" * 101], [""], [str(number) for number in range(101)]):
+        with pytest.raises(ValidationError):
+            read({"sinks": wrong})
 
 
 def test_who_asks_for_parts_shares_no_question_with_who_asks_for_all() -> None:

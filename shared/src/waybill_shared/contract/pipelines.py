@@ -14,6 +14,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
+from waybill_shared.contract.ways import named_sinks
 
 UID_NAMESPACE: UUID = uuid5(NAMESPACE_URL, "urn:waybill:pipeline")
 
@@ -97,19 +98,20 @@ def refuse_unknown_sinks(
     asked: TokenView, owned: Iterable[tuple[Part, PipelineRecord]], path: str
 ) -> None:
     """`owned`: the parts of a token with their pipelines as they are now. Raises Refusal."""
-    known = {name for part, record in owned for name in _sinks_of(part, record)}
-    for name in asked.sinks:
-        if name not in known:
-            message = f"the token waits for no sink {name!r:.100}"
-            hint = f"those that it waits for are {', '.join(sorted(known))}" if known else ""
-            error = {"message": message, "path": path, "hint": hint}
-            raise Refusal(Slug.INVALID, f"{path}: {message}", errors=[error])
+    found: set[str] = set()
+    for part, record in owned:
+        for topic_id in {span.topic_id for span in part.spans}:
+            known = {s.name for _, s in named_sinks(record.stages, topic_id, part.generation, ())}
+            if not known.intersection(asked.sinks):
+                message = f"a part of the token waits for none of {', '.join(asked.sinks):.300}"
+                raise _refused(path, message, known)
+            found |= known
+    missing = [name for name in asked.sinks if name not in found]
+    if missing:
+        raise _refused(path, f"the token waits for no sink {missing[0]!r:.100}", found)
 
 
-def _sinks_of(part: Part, record: PipelineRecord) -> Iterable[str]:
-    return (
-        sink.name
-        for stage in record.stages
-        for sink in stage.sinks
-        if max(sink.since, sink.awaited_since) <= part.generation
-    )
+def _refused(path: str, message: str, known: Iterable[str]) -> Refusal:
+    hint = f"those that it waits for are {', '.join(sorted(known))}"
+    errors = [{"message": message, "path": path, "hint": hint}]
+    return Refusal(Slug.INVALID, f"{path}: {message}", errors=errors)

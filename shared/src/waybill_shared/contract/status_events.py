@@ -5,7 +5,7 @@ one may ask what became of it.
 """
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -15,7 +15,7 @@ from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.webhooks import shown_url
-from waybill_shared.contract.words import EventType, WatchEnd
+from waybill_shared.contract.words import EventType, TokenLevel, WatchEnd
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
 HEADERS: Final[Headers] = (("content-type", MEDIA_TYPE.encode()),)
@@ -40,11 +40,21 @@ class StatusEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenViewData:
+    """What was asked of the token; no `sinks`: of all at the end of its pipelines."""
+
+    level: TokenLevel
+    sinks: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFinalData:
-    """`outcome`: as `GET /v1/tokens/{t}` answers; null if it expired. `token_hash`: SHA-256."""
+    """`outcome`: as `GET /v1/tokens/{t}` answers to who asks with the same `view`; null if it
+    expired. `token_hash`: SHA-256."""
 
     watch: str
     token_hash: str
+    view: TokenViewData
     ended_as: WatchEnd
     outcome: dict[str, JsonValue] | None
     labels: dict[str, str]
@@ -114,8 +124,11 @@ def data_of(
     | PipelinePhaseData
     | DeadLetterData,
 ) -> dict[str, JsonValue]:
-    """As an event has it: what is in the fields is JSON already."""
-    return {each.name: getattr(data, each.name) for each in fields(data)}
+    """As an event has it: what is in the fields is JSON already, beside a view."""
+    found = ((each.name, getattr(data, each.name)) for each in fields(data))
+    return {
+        name: asdict(value) if isinstance(value, TokenViewData) else value for name, value in found
+    }
 
 
 def source_of(prefix: str) -> str:
@@ -157,6 +170,7 @@ def final_event(
             TokenFinalData(
                 watch=watch.id,
                 token_hash=token_hash(watch.token),
+                view=TokenViewData(level=watch.view.level, sinks=[*watch.view.sinks]),
                 ended_as=ended_as,
                 outcome=outcome,
                 labels=watch.labels,

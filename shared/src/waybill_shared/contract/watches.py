@@ -108,7 +108,8 @@ class WatchBook:
 
     def _count(self, watch: TokenWatch) -> None:
         whose = (watch.tenant, watch.actor)
-        weight = 1 + len(watch.token) // CHARACTERS_OF_ONE if watch.open else 0
+        size = len(watch.token) + sum(map(len, watch.view.sinks))
+        weight = 1 + size // CHARACTERS_OF_ONE if watch.open else 0
         left = self._open.get(whose, 0) + weight - self._weights.pop(watch.id, 0)
         if weight:
             self._weights[watch.id] = weight

@@ -37,7 +37,7 @@ def _in_place(value: Any, definitions: Json) -> Any:  # noqa: ANN401 - JSON
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
-        return definitions[value["$ref"].rpartition("/")[2]]
+        return _in_place(definitions[value["$ref"].rpartition("/")[2]], definitions)
     return {name: _in_place(each, definitions) for name, each in value.items()}
 
 

@@ -102,7 +102,8 @@ class Watches:
         parts = token.parts if view.sinks else ()
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in parts]
         known = [(part, owner) for part, owner in owned if owner is not None]
-        if len(known) < len(owned):
+        behind = any(record.generation < part.generation for part, record in known)
+        if behind or len(known) < len(owned):
             raise Retryable("this ingress does not know all pipelines of the token yet: try again")
         refuse_unknown_sinks(view, known, "view.sinks")
 

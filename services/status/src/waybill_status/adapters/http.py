@@ -2,7 +2,7 @@
 
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
@@ -29,7 +29,7 @@ from waybill_status.adapters.models import QueryAnswer, QueryBody
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
 from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
 from waybill_status.app.question import Change
-from waybill_status.app.tokens import Tokens
+from waybill_status.app.tokens import Tokens, is_refused
 from waybill_status.core.outcomes import Outcome, with_less_dead
 
 WAIT_S_MAX = 60
@@ -58,6 +58,7 @@ QUERY_REFUSALS: Final = refusals(
 )
 OPERATION_REFUSALS: Final = refusals(Slug.OPERATION_NOT_FOUND, Slug.INVALID, Slug.NOT_AVAILABLE_NOW)
 OUTCOME: Final = TypeAdapter(Outcome)
+VIEW: Final = TypeAdapter(TokenView)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +77,10 @@ Wait = Annotated[
 ]
 
 Sinks = Annotated[
-    str,
+    tuple[str, ...],
     Query(
-        description="with commas: only these sinks are waited for, also such that another stage"
-        " reads; else all at the end of the pipeline"
+        description="several may be given, or with commas: only these are waited for, also such"
+        " that another stage reads; else all at the end of the pipeline"
     ),
 ]
 
@@ -98,7 +99,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         request: Request,
         token: str,
         wait: Wait = 0,
-        sinks: Sinks = "",
+        sinks: Sinks = (),
         level: TokenLevel = TokenLevel.VISIBLE,
     ) -> Response:
         """`complete`, `dead_lettered` and `lost` are final. With `wait` the answer comes as soon as
@@ -108,8 +109,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
         opened = tokens.open(caller(request).tenant, token)
-        asked = TokenView(level=level, sinks=tuple(sorted(filter(None, sinks.split(",")))))
-        tokens.check([opened], asked)
+        asked = _view(level, sinks)
         if EVENT_STREAM in request.headers.get("accept", ""):
             told = request.headers.get("last-event-id", "")
             return await _stream(tokens.follow(opened, asked), told)
@@ -118,11 +118,11 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             waited = await tokens.wait(opened, wait, asked)
             held_s = time.perf_counter() - began
             measure_held(waited, held_s)
-            return _outcome(waited)
+            return _outcome(tokens, opened, waited, asked)
         (outcome,) = await tokens.now([opened], asked)
         if isinstance(outcome, Refusal):
             raise outcome
-        return _outcome(outcome)
+        return _outcome(tokens, opened, outcome, asked)
 
     @router.post(
         "/query",
@@ -138,9 +138,14 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         wanted = await _read_query(request, query_bytes_max)
         opened = [_open(tokens, caller(request), text) for text in wanted.tokens]
         genuine = [each for each in opened if isinstance(each, Token)]
-        tokens.check(genuine, wanted.view)
-        found = iter(await tokens.wait_for_all(genuine, wait, wanted.view))
-        answers = [next(found) if isinstance(each, Token) else each for each in opened]
+        found = await tokens.wait_for_all(genuine, wait, wanted.view)
+        told = iter(
+            _no_such_sink(tokens, token, wanted.view)
+            if isinstance(outcome, Outcome) and is_refused(outcome, wanted.view)
+            else outcome
+            for token, outcome in zip(genuine, found, strict=True)
+        )
+        answers = [next(told) if isinstance(each, Token) else each for each in opened]
         return JSONResponse({"outcomes": [_entry(answer) for answer in _shortened(answers)]})
 
     return router
@@ -184,7 +189,30 @@ def shown_outcome(outcome: Outcome) -> dict[str, JsonValue]:
     return shown
 
 
-def _outcome(outcome: Outcome) -> Response:
+def _view(level: TokenLevel, sinks: Sequence[str]) -> TokenView:
+    names = tuple(name.strip() for text in sinks for name in text.split(","))
+    try:
+        return VIEW.validate_python({"level": level, "sinks": names})
+    except ValidationError as error:
+        errors = [{"message": each["msg"], "path": "query.sinks"} for each in error.errors()]
+        raise Refusal(
+            Slug.INVALID, f"query.sinks: {errors[0]['message']}", errors=errors
+        ) from error
+
+
+def _no_such_sink(tokens: Tokens, token: Token, asked: TokenView) -> Refusal:
+    known = sorted(tokens.sinks_of(token))
+    message = f"the token, or a part of it, waits for none of {', '.join(asked.sinks):.300}"
+    if set(asked.sinks) & set(known):
+        message = f"the token waits for some of {', '.join(asked.sinks):.300}, and not for all"
+    hint = f"each part must wait for one at least; those that it may wait for: {', '.join(known)}"
+    error = {"message": message, "path": "sinks", "hint": hint}
+    return Refusal(Slug.INVALID, f"sinks: {message}", hint=hint, errors=[error])
+
+
+def _outcome(tokens: Tokens, token: Token, outcome: Outcome, asked: TokenView) -> Response:
+    if is_refused(outcome, asked):
+        raise _no_such_sink(tokens, token, asked)
     count_outcome(outcome)
     if outcome.outcome != OutcomeKind.UNKNOWN:
         return Response(OUTCOME.dump_json(outcome), media_type="application/json")

@@ -7,11 +7,11 @@ from waybill_shared.contract.events import to_vector
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Vector, passes
-from waybill_shared.contract.words import UnknownReason
+from waybill_shared.contract.words import OutcomeKind, TokenLevel, UnknownReason
 from waybill_status.app.dead import NotKnown, with_deaths, with_drops
 from waybill_status.app.history import first_where
 from waybill_status.app.ports import Sight
-from waybill_status.core.judge import Claim, judge
+from waybill_status.core.judge import Claim, judge, nothing_required
 from waybill_status.core.judgements import Judgement
 from waybill_status.core.outcomes import Outcome, describe, unknown
 from waybill_status.core.views import PipelineKey
@@ -21,10 +21,12 @@ NEWEST = 64  # batches looked at first: nearly every question is about something
 
 def judge_all(claims: Sequence[Claim], sight: Sight) -> list[Judgement]:
     judged = [judge(claim, sight.view(claim.pipeline)) for claim in claims]
-    if not claims[0].asked.sinks:
-        return judged
-    concerned = [each for each in judged if each.reason != UnknownReason.NOTHING_REQUIRED]
-    return concerned or judged[:1]
+    known = all(judgement.kind != OutcomeKind.UNKNOWN for judgement in judged)
+    named = {name for judgement in judged for name in judgement.named}
+    first, level = claims[0], claims[0].asked.level
+    if known and level != TokenLevel.ACCEPTED and not named.issuperset(first.asked.sinks):
+        return [nothing_required(first)]
+    return judged
 
 
 async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from waybill_shared.contract.errors import Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.pipelines import refuse_unknown_sinks
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Part, Token, open_token
+from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
@@ -85,7 +85,7 @@ class Tokens:
             return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
         async with self._hub.watch(token, claims) as question:
             change = question.change
-            while change is None or not change.outcome.final:
+            while change is None or not _ends(change.outcome, asked):
                 left_s = deadline - _now_s()
                 if left_s <= 0 or self._hub.closing:
                     return await question.outcome()
@@ -100,7 +100,7 @@ class Tokens:
             return
         async with self._hub.watch(token, claims) as question:
             change: Change | None = None
-            while change is None or not (change.outcome.final or self._hub.closing):
+            while change is None or not (_ends(change.outcome, asked) or self._hub.closing):
                 newer = await question.after(change, PING_S)
                 change = newer or change
                 yield newer
@@ -112,14 +112,17 @@ class Tokens:
         (claims,) = await self._claims_of([token], asked)
         return claims
 
-    def check(self, tokens: Sequence[Token], asked: TokenView) -> None:
-        """Refuse sinks that no token waits for, by what is known here. Those that were removed are
-        waited for no more."""
-        parts = [part for token in tokens for part in token.parts] if asked.sinks else []
-        owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in parts]
-        known = [(part, owner) for part, owner in owned if owner is not None]
-        if known and len(known) == len(owned):
-            refuse_unknown_sinks(asked, known, "sinks")
+    def sinks_of(self, token: Token) -> set[str]:
+        """By name, those that may be asked for, as far as is known here."""
+        owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
+        return {
+            sink.name
+            for part, owner in owned
+            for topic_id in {span.topic_id for span in part.spans}
+            for _, sink in named_sinks(
+                () if owner is None else owner.stages, topic_id, part.generation, ()
+            )
+        }
 
     async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":
         try:
@@ -193,3 +196,13 @@ class _Snapshot:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _ends(outcome: Outcome, asked: TokenView) -> bool:
+    """Nobody need wait for more: it is final, or the token will never wait for these sinks."""
+    return outcome.final or is_refused(outcome, asked)
+
+
+def is_refused(outcome: Outcome, asked: TokenView) -> bool:
+    """It was asked for sinks that it does not wait for."""
+    return bool(asked.sinks) and outcome.reason == UnknownReason.NOTHING_REQUIRED

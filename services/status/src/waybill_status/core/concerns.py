@@ -16,11 +16,13 @@ from waybill_status.core.removed import asked_sinks, removals_since
 from waybill_status.core.views import View
 
 
-def limits_of(generation: int, required: Collection[str], view: View) -> dict[str, Limit]:
+def limits_of(
+    generation: int, required: Collection[str], view: View, names: Collection[str] = ()
+) -> dict[str, Limit]:
     """By key of stage and sink, for a token of that generation that waits for `required`.
 
     A sink that was removed is no longer waited for, so below where it came to only; but of who went
-    with it nothing more can come, and all stays told.
+    with it nothing more can come, and all stays told. `names`: of the sinks that count, if not all.
     """
     removals = removals_since(generation, view)
     stages = view.definition.stages if view.definition is not None else ()
@@ -32,7 +34,7 @@ def limits_of(generation: int, required: Collection[str], view: View) -> dict[st
         until: dict[str, Limit] = {
             key: view.reached.get(key, {})
             for key, sink in asked_sinks(removal.stages, generation)
-            if sink.awaited_since <= generation
+            if sink.awaited_since <= generation and (not names or sink.name in names)
         }
         _spread(until, ways, generation)
         stay = [*stages, *(stage for each in removals[number + 1 :] for stage in each.stages)]

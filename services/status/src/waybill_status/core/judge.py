@@ -8,18 +8,17 @@ What of it is in dead-letter topics stands beside the view: a judgement says whe
 and `waybill_status.core.judgements.dead_lettered` what comes of what is found.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from waybill_shared.contract.events import (
     Definition,
-    InputDefinition,
     SinkDefinition,
     StageDefinition,
     to_vector,
 )
-from waybill_shared.contract.slots import sink_key, stage_key
+from waybill_shared.contract.slots import keys_of, sink_key, stage_key
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import (
@@ -32,6 +31,7 @@ from waybill_shared.contract.vectors import (
     passes,
     starts,
 )
+from waybill_shared.contract.ways import descendants, is_root, named_sinks, towards
 from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
 from waybill_status.core.concerns import limits_of
 from waybill_status.core.dead import DeadAsked
@@ -74,20 +74,20 @@ class _Wanted:
     spans: tuple[Span, ...]
     generation: int
     topic: str
-    sinks: tuple[str, ...]  # that are asked for, if not all
+    named: tuple[str, ...]  # sinks that are asked for by their keys, if not all at the end
     bases: Vector  # the farthest at which a stage of that generation began; below it is lost
     stages: frozenset[str]
 
 
 def judge(claim: Claim, view: View) -> Judgement:
-    """`nothing_required` if the pipeline has nothing of what is asked for, and had nothing of it
-    since the token was born."""
     if claim.asked.level == TokenLevel.ACCEPTED:
         return Judgement(pipeline=claim.pipeline, name=claim.name, kind=OutcomeKind.COMPLETE)
     shares = [share for part in claim.parts for share in _shares(part)]
-    judged = [_judge_share(claim, share, view) for share in shares]
-    known = [each for each in judged if each is not None]
-    return unite(known) if known else _unknown(claim, UnknownReason.NOTHING_REQUIRED)
+    return unite([_judge_share(claim, share, view) for share in shares])
+
+
+def nothing_required(claim: Claim) -> Judgement:
+    return _unknown(claim, UnknownReason.NOTHING_REQUIRED)
 
 
 def _shares(part: Part) -> Iterator[_Share]:
@@ -95,12 +95,14 @@ def _shares(part: Part) -> Iterator[_Share]:
         yield _Share(generation=part.generation, topic_id=topic_id, spans=tuple(spans))
 
 
-def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement | None:
+def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
     definition = view.definition
     if view.fault is not None or definition is None:
         return _unknown(claim, view.fault or UnknownReason.NO_DEFINITION)
     if share.generation > view.generation:
         return _unknown(claim, UnknownReason.GENERATION_BEHIND)
+    if claim.asked.sinks:
+        return _judge_named(claim, share, view, definition)
     removals = removals_since(share.generation, view)
     view = as_read(view, definition, removals, share.generation)
     found = _judge(claim, share, view, definition, ended=_ended_by(definition))
@@ -108,9 +110,7 @@ def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement | None:
         if found is None:
             before = replace(definition, stages=(*definition.stages, *removal.stages))
             found = _judge(claim, share, view, before, ended=LossReason.SINK_REMOVED)
-    if found is None and not claim.asked.sinks:
-        return _unknown(claim, UnknownReason.NOTHING_REQUIRED)
-    return found
+    return found or _unknown(claim, UnknownReason.NOTHING_REQUIRED)
 
 
 def _ended_by(definition: Definition) -> LossReason | None:
@@ -122,7 +122,7 @@ def _judge(
 ) -> Judgement | None:
     """By `definition`; None if it has nothing that the share waits for. `ended`: why nothing more
     will come."""
-    wanted = _wanted(share, definition, view, claim.asked.sinks)
+    wanted = _wanted(share, definition, view)
     if wanted is None:
         return None
     stages = tuple(_stages(wanted, definition, view))
@@ -132,12 +132,10 @@ def _judge(
     keys = [sink.key for sink in required]
     removals = removals_since(share.generation, view)
     removed = [  # whose losses stay told
-        key
-        for each in removals
-        for key, sink in asked_sinks(each.stages, share.generation)
-        if not wanted.sinks or sink.name in wanted.sinks
+        key for each in removals for key, _ in asked_sinks(each.stages, share.generation)
     ]
-    lost = tuple(losses(_ask(wanted), keys, removed, view, ended=ended))
+    over = [] if ended is None else [(ended, keys)]
+    lost = tuple(losses(_ask(wanted), keys, removed, view, ended=over))
     kind = OutcomeKind.IN_PROGRESS
     if lost:
         kind = OutcomeKind.LOST
@@ -157,6 +155,45 @@ def _judge(
     )
 
 
+def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition) -> Judgement:
+    """By the sinks of these names that there were when the token was born, and nothing else: also
+    one that was removed since, which what it lacks then never comes to."""
+    removals = removals_since(share.generation, view)
+    known = (*definition.stages, *(stage for each in removals for stage in each.stages))
+    found = dict(named_sinks(known, share.topic_id, share.generation, claim.asked.sinks))
+    wanted = _wanted(share, replace(definition, stages=known), view, tuple(found))
+    if not found or wanted is None:
+        return _unknown(claim, UnknownReason.NOTHING_REQUIRED)
+    keys, present = [*found], keys_of(definition.stages)
+    over = [(LossReason.SINK_REMOVED, [key for key in keys if key not in present])]
+    if (ended := _ended_by(definition)) is not None:
+        over.append((ended, [key for key in keys if key in present]))
+    lost = tuple(losses(_ask(wanted), keys, [], view, ended=over))
+    goal = ends(wanted.spans)
+    kind = OutcomeKind.IN_PROGRESS
+    if lost:
+        kind = OutcomeKind.LOST
+    elif all(passes(view.reached.get(key, {}), goal) for key in keys):
+        kind = OutcomeKind.COMPLETE
+    elif not view.fresh:
+        return _unknown(claim, UnknownReason.TRACKER_SILENT)
+    missing = view.dead_missing & wanted.stages
+    if kind == OutcomeKind.COMPLETE:
+        missing &= {stage_key(stage) for each in removals for stage in each.stages}
+    if missing and kind != OutcomeKind.LOST:
+        return _unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
+    gone = removed_stages(share.generation, share.topic_id, view, definition)
+    return Judgement(
+        pipeline=claim.pipeline,
+        name=claim.name,
+        kind=kind,
+        stages=(*_stages(wanted, definition, view), *gone),
+        lost=lost,
+        dead_asked=tuple(_ask_for_dead(wanted, keys, view, claim.asked.sinks)),
+        named=frozenset(sink.name for sink in found.values()),
+    )
+
+
 def _unknown(claim: Claim, reason: UnknownReason) -> Judgement:
     unknown = OutcomeKind.UNKNOWN
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=unknown, reason=reason)
@@ -171,10 +208,12 @@ def _misses_letters(share: _Share, view: View, kind: OutcomeKind) -> bool:
     return any(stage_key(s) in view.dead_missing for each in removals for s in each.stages)
 
 
-def _ask_for_dead(wanted: _Wanted, required: Collection[str], view: View) -> Iterable[DeadAsked]:
+def _ask_for_dead(
+    wanted: _Wanted, required: Collection[str], view: View, names: Collection[str] = ()
+) -> Iterable[DeadAsked]:
     spans = tuple(span for span in wanted.spans if span.key in view.dead)
     if spans:
-        limits = limits_of(wanted.generation, required, view)
+        limits = limits_of(wanted.generation, required, view, names)
         yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits)
 
 
@@ -184,41 +223,32 @@ def _asked_of(stage: StageDefinition, generation: int) -> bool:
 
 
 def _wanted(
-    share: _Share, definition: Definition, view: View, sinks: tuple[str, ...]
+    share: _Share, definition: Definition, view: View, named: tuple[str, ...] = ()
 ) -> _Wanted | None:
+    """`named`: the keys of sinks that are asked for, if not all at the end."""
     readers = [
         source
         for stage in definition.stages
         for source in stage.inputs
-        if _is_root(source, share.topic_id)
+        if is_root(source, share.topic_id)
     ]
     if not readers:
         return None
     removed = [
         stage for removal in removals_since(share.generation, view) for stage in removal.stages
     ]
+    stages, behind = [*definition.stages, *removed], descendants(definition.stages, share.topic_id)
+    if named:
+        stages = towards(named, stages, share.generation)
+        behind = behind.intersection(map(stage_key, stages))
     return _Wanted(
         spans=share.spans,
         generation=share.generation,
         topic=readers[0].topic,
-        sinks=sinks,
-        bases=_bases_of(share, _towards(sinks, [*definition.stages, *removed]), view),
-        stages=_descendants(definition, share.topic_id),
+        named=named,
+        bases=_bases_of(share, stages, view),
+        stages=behind,
     )
-
-
-def _towards(sinks: Sequence[str], stages: Sequence[StageDefinition]) -> Sequence[StageDefinition]:
-    """The stages on a way to one of these sinks; all, if none is named."""
-    if not sinks:
-        return stages
-    found = [stage for stage in stages if any(sink.name in sinks for sink in stage.sinks)]
-    while True:
-        inner = [source for stage in found for source in stage.inputs if not source.root]
-        read = {each for source in inner for each in (source.topic_id, *source.retired)} - {None}
-        more = [s for s in stages if s not in found and any(k.topic_id in read for k in s.sinks)]
-        if not more:
-            return found
-        found += more
 
 
 def _bases_of(
@@ -229,40 +259,15 @@ def _bases_of(
     bases: dict[TopicPartition, int] = {}
     for stage in stages:
         for source in stage.inputs if _asked_of(stage, share.generation) else ():
-            if _is_root(source, share.topic_id):
+            if is_root(source, share.topic_id):
                 bases = join(bases, view.former.get(stage_key(stage), {}))
                 bases = join(bases, to_vector(source.bases))
     return bases
 
 
-def _is_root(source: InputDefinition, topic_id: str) -> bool:
-    return source.root and topic_id in (source.topic_id, *source.retired)
-
-
 def _ask(wanted: _Wanted) -> Iterable[Asked]:
     for span in wanted.spans:
         yield Asked(span=span, topic=wanted.topic, base=wanted.bases.get(span.key, 0))
-
-
-def _descendants(definition: Definition, topic_id: str) -> frozenset[str]:
-    """The stages that what stands in a root topic passes through, by any way."""
-    found: set[str] = set()
-    topics: set[str] = set()
-    while reached := [
-        stage
-        for stage in definition.stages
-        if stage_key(stage) not in found and _reads(stage, topic_id, topics)
-    ]:
-        found |= {stage_key(stage) for stage in reached}
-        topics |= {sink.topic_id for stage in reached for sink in stage.sinks if sink.topic_id}
-    return frozenset(found)
-
-
-def _reads(stage: StageDefinition, topic_id: str, topics: set[str]) -> bool:
-    return any(
-        _is_root(source, topic_id) or (not source.root and source.topic_id in topics)
-        for source in stage.inputs
-    )
 
 
 def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[StageJudgement]:
@@ -306,8 +311,7 @@ def _sink(
     reached, lost = view.reached.get(key, {}), view.losses_of(key)
     goal = ends(wanted.spans)
     covered = passes(reached, goal)
-    named = sink.name in wanted.sinks
-    asked = named if wanted.sinks else _last(sink, wanted.generation, definition)
+    asked = key in wanted.named if wanted.named else _last(sink, wanted.generation, definition)
     return SinkJudgement(
         key=key,
         name=sink.name,

@@ -91,7 +91,8 @@ class StageJudgement:
 class Judgement:
     """The outcome of a token in one pipeline, without the batches that made it.
 
-    `dead_asked`: where its dead letters are to be looked for, if there may be some.
+    `dead_asked`: where its dead letters are to be looked for, if there may be some. `named`: which
+    of the sinks that were asked for by name it is about.
     """
 
     pipeline: PipelineKey
@@ -103,6 +104,7 @@ class Judgement:
     dead_asked: tuple[DeadAsked, ...] = ()
     deaths: Deaths = NONE
     dropped: tuple[Dropped, ...] = ()
+    named: frozenset[str] = frozenset()
 
 
 def kind_of(judgements: Sequence[Judgement]) -> OutcomeKind:

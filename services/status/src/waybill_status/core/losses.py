@@ -38,18 +38,17 @@ def losses(
     removed: Sequence[str],
     view: View,
     *,
-    ended: LossReason | None,
+    ended: Sequence[tuple[LossReason, Sequence[str]]],
 ) -> Iterator[LostSpan]:
     """`required` are the keys of the sinks that must have all of it, `removed` those that once had
-    to; `ended` is why nothing more will come. No offset comes twice."""
+    to; `ended` is why nothing more will come to which of them. No offset comes twice."""
     for each in asked:
         empty = each.span.start == each.span.end
         told = (
             [] if empty else [*_before_start(each), *_set_aside(each, [*required, *removed], view)]
         )
         awaited = _below(each) if empty else each
-        if ended is not None:
-            told.append((ended, _never(awaited, required, view)))
+        told += [(reason, _never(awaited, keys, view)) for reason, keys in ended if keys]
         if told:
             yield from _split_by_reason(awaited, told)
 

@@ -21,6 +21,7 @@ def unite(judgements: Sequence[Judgement]) -> Judgement:
         reason=next(judgement.reason for judgement in judgements if judgement.kind == kind),
         stages=() if unknown else _stages(judgements),
         lost=tuple(dict.fromkeys(lost for judgement in judgements for lost in judgement.lost)),
+        named=frozenset().union(*(judgement.named for judgement in judgements)),
         dead_asked=() if unknown else tuple(asked for j in judgements for asked in j.dead_asked),
     )
 

@@ -1,0 +1,73 @@
+"""Which stages and sinks what stands in a root topic comes to. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from waybill_shared.contract.events import InputDefinition, SinkDefinition, StageDefinition
+from waybill_shared.contract.slots import sink_key, stage_key
+
+
+def is_root(source: InputDefinition, topic_id: str) -> bool:
+    return source.root and topic_id in (source.topic_id, *source.retired)
+
+
+def descendants(stages: Sequence[StageDefinition], topic_id: str) -> frozenset[str]:
+    """By their keys, the stages that what stands in a root topic passes through, by any way."""
+    found: set[str] = set()
+    topics: set[str] = set()
+    while reached := [
+        stage
+        for stage in stages
+        if stage_key(stage) not in found and _reads(stage, topic_id, topics)
+    ]:
+        found |= {stage_key(stage) for stage in reached}
+        topics |= {
+            sink.topic_id
+            for stage in stages
+            if stage_key(stage) in found
+            for sink in stage.sinks
+            if sink.topic_id
+        }
+    return frozenset(found)
+
+
+def named_sinks(
+    stages: Sequence[StageDefinition], topic_id: str, generation: int, names: Sequence[str]
+) -> Iterator[tuple[str, SinkDefinition]]:
+    """Those on a way from the topic that tokens of `generation` may wait for, each behind its key;
+    of these names, or all."""
+    behind = descendants(stages, topic_id)
+    for stage in stages:
+        for sink in stage.sinks if stage_key(stage) in behind else ():
+            waits = max(sink.since, sink.awaited_since) <= generation
+            if waits and (not names or sink.name in names):
+                yield sink_key(stage.name, sink.name, sink.since), sink
+
+
+def towards(
+    keys: Sequence[str], stages: Sequence[StageDefinition], generation: int
+) -> list[StageDefinition]:
+    """The stages on a way to one of these sinks, for tokens of `generation`."""
+    found = [stage for stage in stages if _has(stage, keys)]
+    while True:
+        inner = [source for stage in found for source in stage.inputs if not source.root]
+        read = {each for source in inner for each in (source.topic_id, *source.retired)} - {None}
+        more = [
+            stage
+            for stage in stages
+            if stage not in found
+            and any(s.topic_id in read and s.since <= generation for s in stage.sinks)
+        ]
+        if not more:
+            return found
+        found += more
+
+
+def _has(stage: StageDefinition, keys: Sequence[str]) -> bool:
+    return any(sink_key(stage.name, sink.name, sink.since) in keys for sink in stage.sinks)
+
+
+def _reads(stage: StageDefinition, topic_id: str, topics: set[str]) -> bool:
+    return any(
+        is_root(source, topic_id) or (not source.root and source.topic_id in topics)
+        for source in stage.inputs
+    )
