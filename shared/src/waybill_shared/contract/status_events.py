@@ -125,10 +125,11 @@ def data_of(
     | DeadLetterData,
 ) -> dict[str, JsonValue]:
     """As an event has it: what is in the fields is JSON already, beside a view."""
-    found = ((each.name, getattr(data, each.name)) for each in fields(data))
-    return {
-        name: asdict(value) if isinstance(value, TokenViewData) else value for name, value in found
-    }
+    return {each.name: _plain(getattr(data, each.name)) for each in fields(data)}
+
+
+def _plain(value: JsonValue | TokenViewData) -> JsonValue:
+    return asdict(value) if isinstance(value, TokenViewData) else value
 
 
 def source_of(prefix: str) -> str:
