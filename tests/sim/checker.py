@@ -25,9 +25,11 @@ from waybill_shared.contract.events import (
     StageDefinition,
     to_vector,
 )
-from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
+from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, sink_key
+from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import Span, TopicPartition, join
+from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import OutcomeKind, UnknownReason, WatchEnd
 from waybill_shared.process.clock import Clock
 from waybill_status.core.judgements import FINAL, LostSpan
@@ -176,25 +178,28 @@ class Checker:
             if outcome.outcome == OutcomeKind.COMPLETE:
                 self._check_complete(issued, token)
 
-    def told_as(self, issued: Issued, token: Token, end: WatchEnd) -> None:
-        """To whoever reads events: I3, that it is one that is final."""
+    def told_as(
+        self, issued: Issued, token: Token, end: WatchEnd | OutcomeKind, asked: TokenView
+    ) -> None:
+        """To whoever reads events, or asks for a part of the way: I3, that an end is an end."""
         if end == WatchEnd.EXPIRED:
             self.report("I3", "a token that may be asked for has expired")
             return
-        self._check_final(issued, OutcomeKind(end))
+        self._check_final(issued, OutcomeKind(end), asked)
         if end == WatchEnd.COMPLETE:
-            self._check_complete(issued, token)
+            self._check_complete(issued, token, asked)
 
     def _read(self, issued: Issued) -> SlotReading:
         return Slots(self._world.redis).reading((DEFAULT_TENANT, issued.uid))
 
-    def _check_final(self, issued: Issued, kind: OutcomeKind) -> None:
+    def _check_final(self, issued: Issued, kind: OutcomeKind, asked: TokenView = WHOLE) -> None:
         """I3: an end is an end."""
-        before = self._finals.get(issued.text)
+        what = " ".join((issued.text, *asked.sinks))
+        before = self._finals.get(what)
         if before is not None and before != kind:
-            self.report("I3", f"a token that was {before} is {kind}")
+            self.report("I3", f"a token that was {before} is {kind} {asked.sinks or ''}")
         if kind in FINAL:
-            self._finals[issued.text] = kind
+            self._finals[what] = kind
 
     def _check_unknown(self, issued: Issued, outcome: Outcome) -> None:
         """I3: what was known for good is only unknown while nothing at all is known."""
@@ -215,7 +220,7 @@ class Checker:
         if stored.slot.generation < issued.generation:
             self.report("I12", f"{kind} from a slot that does not know the generation")
 
-    def _check_complete(self, issued: Issued, token: Token) -> None:
+    def _check_complete(self, issued: Issued, token: Token, asked: TokenView = WHOLE) -> None:
         """I1: all effects are there now. I9: and every hop's reader is past what it must read."""
         record = self._world.newest(issued.uid)
         due: dict[str, set[Row]] = {}
@@ -223,7 +228,7 @@ class Checker:
         roots = set()
         for place, row in covered(self._contents, token):
             roots.add(row)
-            for stage, sink in required(record, issued.generation, place.topic_id):
+            for stage, sink in _asked(record, issued.generation, place.topic_id, asked):
                 rows = effects(issued.uid, record.stages, issued.generation, place.topic_id, row)
                 key = fence_key(issued.uid, stage, sink)
                 sinks[key] = stage, sink
@@ -270,6 +275,20 @@ class Checker:
             outcome = status.ask(text)
             if not isinstance(outcome, TokenRefused) or str(outcome) != str(TokenRefused()):
                 self.report("I10", f"a forged token is answered: {outcome}")
+
+
+def _asked(
+    record: PipelineRecord, generation: int, topic_id: str, asked: TokenView
+) -> Iterator[tuple[StageDefinition, SinkDefinition]]:
+    """Those that are waited for; of such as were named, those that are still there."""
+    if not asked.sinks:
+        yield from required(record, generation, topic_id)
+        return
+    named = dict(named_sinks(record.stages, topic_id, generation, asked.sinks))
+    for stage in record.stages:
+        for sink in stage.sinks:
+            if sink_key(stage.name, sink.name, sink.since) in named:
+                yield stage, sink
 
 
 def covered(contents: Contents, token: Token) -> Iterator[tuple[Place, Row]]:

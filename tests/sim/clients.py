@@ -26,6 +26,7 @@ from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.sealing import KeyRing
+from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import PREFIX, Part, Token, open_token, seal
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_status.app.hub import Hub
@@ -253,12 +254,12 @@ class Status:
             clock=world.clocks.status,
         )
 
-    def ask(self, text: str) -> Outcome | TokenRefused:
+    def ask(self, text: str, asked: TokenView = WHOLE) -> Outcome | TokenRefused:
         try:
             token = self._questions.open(ANYONE.tenant, text)
         except TokenRefused as refused:
             return refused
-        return finished(self._questions.now([token]))[0]
+        return finished(self._questions.now([token], asked))[0]
 
     def open(self, text: str) -> Token:
         return self._questions.open(ANYONE.tenant, text)

@@ -35,6 +35,7 @@ def _tell_waiters(world: World) -> None:
     for _ in range(LOOKS):
         world.clock.now += 1_000
         world.waiters.turn_all()
+    world.waiters.ask()
     world.waiters.end()
 
 
@@ -73,6 +74,7 @@ def _round(world: World) -> None:
         hosts.run_tracker(lambda tracker: tracker.flush())
     moves.follow(world)
     world.waiters.turn_all()
+    world.waiters.ask()
     for issued in world.unfinished():
         world.ask(issued)
 

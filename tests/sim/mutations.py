@@ -86,6 +86,11 @@ MUTATIONS: Final = (
         instead={"waybill_status.app.watch_judge.WatchJudge.attend": stand_ins.told_at_once},
     ),
     Mutation(
+        name="a part of the way is judged by the sinks that there are now",
+        invariant="I2",
+        instead={"waybill_status.core.judge._judge_named": stand_ins.named_now},
+    ),
+    Mutation(
         name="of what nobody knows whether it was told all is told again",
         invariant="I3",
         instead={

@@ -13,6 +13,7 @@ from sim.tracker import Topics
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Commit,
+    Definition,
     Fence,
     PartitionOffset,
     PipelineRecord,
@@ -39,6 +40,8 @@ from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageStopped
 from waybill_spark.taking import Taking
 from waybill_stage_runner.core.planning import TopicState, define
+from waybill_status.core import judge as judging
+from waybill_status.core.judge import Claim
 from waybill_status.core.judgements import Judgement
 from waybill_status.core.views import SlotReading, View, view_of
 from waybill_token_tracker.core.facts import _hop
@@ -204,3 +207,10 @@ async def told_at_once(*_: object) -> WatchEnd:
 
 async def not_found_out(*_: object) -> None:
     """It is taken for not told."""
+
+
+JUDGE_NAMED = judging._judge_named
+
+
+def named_now(claim: Claim, share: judging._Share, view: View, definition: Definition) -> Judgement:
+    return JUDGE_NAMED(claim, share, replace(view, removals=()), definition)

@@ -5,19 +5,20 @@ The process that answers is one of several; when it ends, its clients go to anot
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol, cast
 
 from sim.checker import Checker
-from sim.clients import RING, Follower, Issued, outcome_text
+from sim.clients import RING, Follower, Issued, Status, outcome_text
 from sim.clocks import Clocks
 from sim.loop import TurningLoop
 from sim.redis_server import RedisServer, Slots
 from sim.watching import Watches
 from waybill_shared.contract.errors import TokenRefused
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_status.app.hub import Hub
@@ -40,6 +41,11 @@ class Around(Protocol):
 
     @property
     def clocks(self) -> Clocks: ...
+
+    @property
+    def records(self) -> Sequence[PipelineRecord]: ...
+
+    status: Status
 
     def open(self, issued: Issued) -> Token: ...
 
@@ -98,6 +104,10 @@ class Waiters:
         elif len(self._waiting) < WAITERS_MAX:
             waiter = Waiter(issued, follows=self._world.dice.random() < 0.5)
             self._waiting[waiter] = self._loop.create_task(self._live(waiter))
+
+    def ask(self) -> None:
+        """For what is watched."""
+        self._watches.ask(self._world.status.ask)
 
     def leave(self) -> None:
         """Somebody gives up; whoever shares its question waits on."""

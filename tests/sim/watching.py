@@ -2,7 +2,7 @@
 one. It says what is told to the checker, as a reader of committed records sees it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Final, Protocol
@@ -15,9 +15,12 @@ from sim.clocks import Clocks
 from sim.loop import TurningLoop
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import Retryable, TokenRefused
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import LIFE_MS, Token
 from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.app.due_partition import DeliveryMeans
@@ -30,12 +33,16 @@ from waybill_status.app.watchers import Watchers
 from waybill_status.core.deliveries import Answered
 from waybill_status.core.outcomes import Outcome
 
+WHOLE_WAYS: Final = 0.4  # of those that are watched
 UNSURE: Final = 0.2  # of what is written: it fails, and counts in half of the cases
 
 
 class Around(Protocol):
     dice: Random
     checker: Checker
+
+    @property
+    def records(self) -> Sequence[PipelineRecord]: ...
 
     @property
     def clocks(self) -> Clocks: ...
@@ -97,7 +104,25 @@ class Watches:
                 expires_at=now_ms + LIFE_MS,
                 state=WatchState.OPEN,
                 labels={},
+                view=self._view(issued),
             )
+        )
+
+    def _view(self, issued: Issued) -> TokenView:
+        """All of the way, or some sinks that there were when the token was born."""
+        dice = self._world.dice
+        token = self._world.open(issued)
+        names = {
+            sink.name
+            for record in self._world.records
+            if (record.pipeline_uid, record.generation) == (issued.uid, issued.generation)
+            for topic_id in {span.topic_id for part in token.parts for span in part.spans}
+            for _, sink in named_sinks(record.stages, topic_id, issued.generation, ())
+        }
+        if not names or dice.random() < WHOLE_WAYS:
+            return WHOLE
+        return TokenView(
+            sinks=tuple(sorted(dice.sample(sorted(names), dice.randint(1, len(names)))))
         )
 
     def end(self) -> None:
@@ -105,7 +130,20 @@ class Watches:
         for watch in self._book.all():
             if watch.open:
                 places = self._issued[watch.id].places or "all"
-                self._world.checker.report("I2", f"the watch of a token ({places}) is not told")
+                asked = watch.view.sinks or "whole"
+                detail = f"the watch of a token ({places}, {asked}) is not told"
+                self._world.checker.report("I2", detail)
+
+    def ask(self, ask: Callable[[str, TokenView], Outcome | TokenRefused]) -> None:
+        """Who asks is told the same, or nothing for now."""
+        for watch in self._book.all():
+            issued = self._issued[watch.id]
+            outcome = ask(issued.text, watch.view)
+            if not isinstance(outcome, Outcome):
+                self._world.checker.report("I10", "a genuine token is refused")
+            elif outcome.final:
+                token = self._world.open(issued)
+                self._world.checker.told_as(issued, token, outcome.outcome, watch.view)
 
     def tell(self, told: Sequence[Told]) -> None:
         for _, _, watch, _ in told:
@@ -116,7 +154,7 @@ class Watches:
             issued = self._issued[watch.id]
             self._world.say(f"who watches {issued.places or 'all'}: {watch.ended_as}")
             token = self._world.open(issued)
-            self._world.checker.told_as(issued, token, watch.ended_as)
+            self._world.checker.told_as(issued, token, watch.ended_as, watch.view)
             self._write(watch)
 
     def uncertain(self) -> bool:
