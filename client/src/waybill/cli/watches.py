@@ -152,5 +152,7 @@ def _webhook(found: Watch) -> str:
     hook = found.webhook
     if hook is None:
         return ""
-    tried = f" ({hook.attempts} attempts: {hook.last_error})" if hook.last_error else ""
+    tried = (
+        f" ({render.count(hook.attempts, 'attempt')}: {hook.last_error})" if hook.last_error else ""
+    )
     return f"{hook.url}{tried}"

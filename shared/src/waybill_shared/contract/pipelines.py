@@ -114,4 +114,4 @@ def refuse_unknown_sinks(
 def _refused(path: str, message: str, known: Iterable[str]) -> Refusal:
     hint = f"those that it waits for are {', '.join(sorted(known))}"
     errors = [{"message": message, "path": path, "hint": hint}]
-    return Refusal(Slug.INVALID, f"{path}: {message}", errors=errors)
+    return Refusal(Slug.INVALID, f"{path}: {message}", hint=hint, errors=errors)
