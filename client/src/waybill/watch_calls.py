@@ -45,9 +45,8 @@ class WatchCalls:
         Invalid: a sink or a webhook is refused.
         """
         made = _made_secret(webhook, secret)
-        asked = questions.watch(
-            token, labels or {}, sinks, _hook(webhook, secret or made), key=str(uuid.uuid4())
-        )
+        hook = _hook(webhook, secret or made)
+        asked = questions.watch(token, labels or {}, sinks, hook, key=str(uuid.uuid4()))
         return Watch.read(self._write(asked), secret=made)
 
     def watches(self) -> Iterator[Watch]:
@@ -121,9 +120,8 @@ class AsyncWatchCalls:
     ) -> Watch:
         """As `Client.watch`."""
         made = _made_secret(webhook, secret)
-        asked = questions.watch(
-            token, labels or {}, sinks, _hook(webhook, secret or made), key=str(uuid.uuid4())
-        )
+        hook = _hook(webhook, secret or made)
+        asked = questions.watch(token, labels or {}, sinks, hook, key=str(uuid.uuid4()))
         return Watch.read(await self._write(asked), secret=made)
 
     async def watches(self) -> AsyncIterator[Watch]:

@@ -1,17 +1,13 @@
 """What comes in and goes out over HTTP, as types: they check requests and document answers."""
 
-import json
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.letters import LETTERS_MAX
 from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.manifest.fields import Name
-from waybill_shared.contract.token_views import WHOLE, TokenView
-from waybill_shared.contract.tokens import CHARACTERS_MAX
-from waybill_shared.contract.webhooks import read_secret, read_target
 from waybill_shared.contract.words import Action
 from waybill_shared.http.operations import PlacedError
 
@@ -19,7 +15,6 @@ PARTITIONS_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 2
 POSITIONS_MAX = 10_000
 CLUSTER_ID_CHARACTERS_MAX = 100
-LABELS_BYTES_MAX = 1_000
 
 Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
 TOKEN = "wb1.AQ2l8Q3b0yJx"
@@ -75,11 +70,11 @@ FINDINGS: dict[str, Any] = {
 }
 
 
-class _Request(BaseModel):
+class StrictRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class PositionBody(_Request):
+class PositionBody(StrictRequest):
     """One record by `offset`, as in its delivery report, or a run of them by `start` and `end`."""
 
     topic: str = Field(min_length=1, max_length=249)
@@ -111,59 +106,7 @@ class PositionBody(_Request):
         )
 
 
-class WebhookRequest(_Request):
-    url: str = Field(min_length=1, description="https, at a public address; no redirects")
-    secret: str | None = Field(
-        default=None,
-        description="`whsec_` and 24 to 64 bytes in Base64; else one is made, and shown once",
-    )
-
-    @field_validator("url")
-    @classmethod
-    def _is_url(cls, url: str) -> str:
-        read_target(url)
-        return url
-
-    @field_validator("secret")
-    @classmethod
-    def _is_secret(cls, secret: str | None) -> str | None:
-        if secret is not None:
-            read_secret(secret)
-        return secret
-
-
-class WatchRequest(_Request):
-    """A token, which may be a merged one of 10,000."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"token": TOKEN, "labels": {"batch": "2026-11-26"}},
-                {"token": TOKEN, "webhook": {"url": "https://hooks.example/waybill"}},
-            ]
-        }
-    )
-
-    token: str = Field(min_length=1, max_length=CHARACTERS_MAX)
-    labels: dict[str, str] = Field(
-        default_factory=dict, description="told with the event; 1,000 bytes at most, as JSON"
-    )
-    view: TokenView = Field(
-        default=WHOLE, description="what is asked of the token, if not all of its way"
-    )
-    webhook: WebhookRequest | None = Field(
-        default=None, description="where the event is sent to, signed, until it is taken"
-    )
-
-    @model_validator(mode="after")
-    def _has_short_labels(self) -> Self:
-        size = len(json.dumps(self.labels, ensure_ascii=False).encode())
-        if size > LABELS_BYTES_MAX:
-            raise ValueError(f"labels have {size} bytes, and {LABELS_BYTES_MAX} is the most")
-        return self
-
-
-class TokenRequest(_Request):
+class TokenRequest(StrictRequest):
     """What an input of a pipeline holds, positions in what a pipeline reads, or other tokens."""
 
     model_config = ConfigDict(
@@ -267,7 +210,7 @@ class AcceptedAnswer(BaseModel):
     action: str
 
 
-class ReplayRequest(_Request):
+class ReplayRequest(StrictRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"ids": [LETTER_ID]}})
 
     ids: list[str] = Field(
@@ -296,7 +239,7 @@ class ReplayAnswer(BaseModel):
     request_id: str
 
 
-class ValidateRequest(_Request):
+class ValidateRequest(StrictRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"manifest": MANIFEST}})
 
     manifest: str | dict[str, Any] = Field(
@@ -304,7 +247,7 @@ class ValidateRequest(_Request):
     )
 
 
-class ProposeRequest(_Request):
+class ProposeRequest(StrictRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"topic": "orders.in"}})
 
     topic: str
@@ -329,7 +272,7 @@ class ProposalAnswer(BaseModel):
     notes: list[str] = Field(description="what a person should look at")
 
 
-class ConvertRequest(_Request):
+class ConvertRequest(StrictRequest):
     model_config = ConfigDict(
         json_schema_extra={
             "example": {

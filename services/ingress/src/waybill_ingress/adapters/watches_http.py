@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import TypeAdapter
 
-from waybill_ingress.adapters.models import WatchRequest
 from waybill_ingress.adapters.repeats_http import KEY, OF_KEYS, RepeatsHttp
+from waybill_ingress.adapters.watch_models import WatchRequest
 from waybill_ingress.app.ports import Log
 from waybill_ingress.app.watches import WantedWatch, Watches
 from waybill_shared.contract.problems import Slug
