@@ -209,7 +209,7 @@ MUTATIONS: Final = (
         invariant="I4",
         instead={"waybill_spark.ledger.Ledger.hold": stand_ins.nothing},
         only=("deaths", "driver"),
-        rates=Rates(pause=0.05, takeover=0.7, unsure=0.1),
+        rates=Rates(pause=0.1, takeover=0.7, unsure=0.1),
     ),
     Mutation(
         name="what was buried is judged anew",

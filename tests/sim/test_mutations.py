@@ -5,7 +5,7 @@ import pytest
 from sim.mutations import MUTATIONS, Mutation
 from sim.simulation import simulate
 
-SEEDS_MAX = 400
+SEEDS_MAX = 1000
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)
