@@ -52,7 +52,7 @@ MUTATIONS: Final = (
         invariant="I1",
         instead={"waybill_spark.stage.TrackedStage._give_up": stand_ins.no_stops},
         only=("topics",),
-        rates=Rates(unsure=0.3, pause=0.15),
+        rates=Rates(unsure=0.5, pause=0.1),
     ),
     Mutation(
         name="a driver goes on behind a fence of a later claim",

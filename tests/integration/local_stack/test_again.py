@@ -94,7 +94,7 @@ def test_after_the_end_of_the_stack_tokens_answer_as_before(
         assert client.outcome(waiting).kind == "in_progress"
 
     end(home)
-    assert end is Home.cut or home.drivers() == []
+    assert end is Home.cut or home.drivers() == [], home.reports
     home.up()
 
     with Client(home.state.url) as client:

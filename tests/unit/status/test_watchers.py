@@ -277,3 +277,19 @@ def test_what_is_told_leaves_nothing_behind() -> None:
         assert process.hub._questions == {}
 
     run(scene)
+
+
+def test_what_is_lost_and_taken_away_at_once_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchers, "LOOK_S", 0)
+
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        process = await s.process()
+        s.log.taken_away = process.shares.give
+        s.log.write(watch("a"))
+        await s.quiet()
+        assert s.log.events == []
+        process.shares.give(0)
+        assert [each.subject for each in await s.told(1)] == ["a"]
+
+    run(scene)

@@ -67,6 +67,8 @@ class Log:
         self.faults: list[str] = []
         self.note_faults: list[str] = []
         self.never = ""
+        self.taken_away: Callable[[], None] | None = None
+        """Called in the moment in which a partition is lost to another."""
         self.heard: list[Callable[[TokenWatch | WebhookDelivery], None]] = []
 
     def write(self, *written: TokenWatch | WebhookDelivery) -> None:
@@ -92,6 +94,10 @@ class Voice:
 
     async def tell(self, told: Sequence[Told]) -> None:
         await asyncio.sleep(0)
+        if (taken_away := self._log.taken_away) is not None:
+            self._log.taken_away = None
+            taken_away()
+            raise PartitionLost("another has begun")
         self._check()
         fault = self._log.faults.pop() if self._log.faults else ""
         if fault == "before" or self._log.never in {each.watch.id for each in told}:

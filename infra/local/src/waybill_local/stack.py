@@ -49,7 +49,7 @@ __all__ = [
     "up",
 ]
 
-DOWN_TIMEOUT_S = 90.0  # longer than all its children's stop timeouts in a row
+DOWN_TIMEOUT_S = 110.0  # longer than all its children's stop timeouts in a row
 
 
 def up(

@@ -9,7 +9,7 @@ webhook is sent by who has the partition of its watch.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -124,12 +124,9 @@ class Watchers:
                 if left and self._owner_of(watch.id) is owned:
                     owned.watched.hear(watch)
                     owned.due.hear_watch(watch)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(owned.watched.begin_all())
-                group.create_task(owned.watched.tell_all(voice))
-                group.create_task(owned.due.write_all(voice))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+            await _until_one_fails(
+                owned.watched.begin_all(), owned.watched.tell_all(voice), owned.due.write_all(voice)
+            )
         finally:
             del self._owned[partition]
             owned.watched.end()
@@ -142,6 +139,17 @@ class Watchers:
 class _Owned(NamedTuple):
     watched: WatchedPartition
     due: DuePartition
+
+
+async def _until_one_fails(*endless: Coroutine[None, None, None]) -> None:
+    """Not a `TaskGroup`: cancelled when one of its tasks has just failed, it forgets that."""
+    tasks = [asyncio.create_task(each) for each in endless]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _end(tasks)
+    for task in ended:
+        task.result()
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
