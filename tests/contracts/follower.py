@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from builders import TENANT, make_record
+from integration.waiting import eventually
 from waybill_ingress.app.ports import Directory, News
 from waybill_shared.contract.events import PipelineRecord
 
@@ -29,7 +30,7 @@ class FollowerContract:
 
     def test_where_nothing_was_told_all_is_known(self, bench: Bench) -> None:
         assert bench.run(bench.news.catch_up)
-        assert bench.news.begun()
+        eventually(bench.news.begun)  # its own thread says so
         assert bench.directory.living(TENANT) == []
 
     def test_what_was_told_is_known_to_who_has_heard(self, bench: Bench) -> None:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from unit.status.fakes import (
     ENRICH,
+    INNER,
     KEY,
     burying,
     claim,
@@ -97,6 +98,15 @@ def test_missing_knowledge_is_unknown_whatever_is_asked(sinks: tuple[str, ...]) 
 def test_a_sink_that_there_never_was_is_not_waited_for() -> None:
     judgement = judged(slot(copy=(5,), lake=(5,)), only("other"))
     assert judgement.reason == UnknownReason.NOTHING_REQUIRED
+
+
+def test_who_read_a_topic_that_was_created_anew_since_is_still_on_the_way() -> None:
+    enrich, load = stages(0, 0)
+    inner, copy = enrich.sinks
+    anew = replace(enrich, sinks=(replace(inner, topic_id="anew", retired=(INNER,)), copy))
+    removed = without(slot(enriched=(5,), copy=(5,), lake=(4,)), anew, gone={2: load})
+    lost = judged(removed, only("lake"))
+    assert {each.reason for each in lost.lost} == {LossReason.SINK_REMOVED}
 
 
 def test_a_loss_counts_where_it_is_on_the_way() -> None:

@@ -39,7 +39,7 @@ SERVICES = (
     Service(name="ingress", module="waybill_ingress"),
     Service(name="token_tracker", module="waybill_token_tracker"),
     # It ends its Spark drivers first, and those finish the batch they are in.
-    Service(name="stage_runner", module="waybill_stage_runner", stop_timeout_s=60.0),
+    Service(name="stage_runner", module="waybill_stage_runner", stop_timeout_s=55.0),
     Service(name="status", module="waybill_status"),
     Service(name="gateway", module="waybill_local.gateway"),
 )

@@ -21,11 +21,11 @@ def descendants(stages: Sequence[StageDefinition], topic_id: str) -> frozenset[s
     ]:
         found |= {stage_key(stage) for stage in reached}
         topics |= {
-            sink.topic_id
+            topic_id
             for stage in stages
             if stage_key(stage) in found
             for sink in stage.sinks
-            if sink.topic_id
+            for topic_id in _ids(sink)
         }
     return frozenset(found)
 
@@ -50,16 +50,21 @@ def towards(
     found = [stage for stage in stages if _has(stage, keys)]
     while True:
         inner = [source for stage in found for source in stage.inputs if not source.root]
-        read = {each for source in inner for each in (source.topic_id, *source.retired)} - {None}
+        read = {each for source in inner for each in (source.topic_id, *source.retired)}
         more = [
             stage
             for stage in stages
             if stage not in found
-            and any(s.topic_id in read and s.since <= generation for s in stage.sinks)
+            and any(read & _ids(s) and s.since <= generation for s in stage.sinks)
         ]
         if not more:
             return found
         found += more
+
+
+def _ids(sink: SinkDefinition) -> set[str]:
+    """Of its topic, which may have been created anew since a reader was removed."""
+    return {topic_id for topic_id in (sink.topic_id, *sink.retired) if topic_id}
 
 
 def _has(stage: StageDefinition, keys: Sequence[str]) -> bool:
