@@ -64,6 +64,10 @@ class SinkState:
     """Of the last DeadLetters of the stage that this is past."""
     dropped: dict[str, int] = field(default_factory=dict)
     """By rule, of all batches so far."""
+    began: tuple[PartitionOffset, ...] = ()
+    """Where its first rows stand in the partitions of its topic, if not at 0."""
+    steps: int = 0
+    """How many Progress it has made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +170,10 @@ class Progress:
     batch_rows: int
     version: dict[str, str]
     dropped: dict[str, int] = field(default_factory=dict)  # cumulative, by rule
+    began: tuple[PartitionOffset, ...] = ()  # as in SinkState
+    outputs: tuple[PartitionOffset, ...] | None = None  # the ends of all that it wrote, if known
+    taken: tuple[PartitionOffset, ...] | None = None  # of the stage's inputs, if these are no roots
+    number: int = -1  # of those of the sink, from 0 on; -1 if that was not counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,15 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         version=commit.version if newer else state.version,
         dead_sequence=max(commit.dead_sequence, state.dead_sequence),
         dropped=commit.dropped if newer else state.dropped,
+        began=from_vector(_began(commit) | to_vector(state.began)),
+        steps=state.steps,
     )
+
+
+def _began(commit: Commit) -> dict[TopicPartition, int]:
+    """Every commit says what stands before the sink's first rows."""
+    first = {(o.topic_id, o.partition): o.gaps[0] for o in commit.outputs if o.gaps}
+    return {place: gap.end for place, gap in first.items() if gap.start == 0}
 
 
 def _hop(commit: Commit) -> Hop:
@@ -204,8 +212,9 @@ def _advance(before: Slot, slot: Slot) -> Applied:
         reached = join_offsets(state.reached, graph.reached(sink))
         if reached == state.reached:
             continue
-        sinks[sink.key] = replace(state, reached=reached)
-        if state.sequence >= 0:  # else it is only where the sink begins; no batch has brought it
+        brought = state.sequence >= 0  # else it is only where the sink begins: no batch has
+        sinks[sink.key] = replace(state, reached=reached, steps=state.steps + brought)
+        if brought:
             progress.append(_progress(sink, state, reached))
     sinks = _bound_hops(sinks, _passed(graph, sinks) if known else dict.fromkeys(sinks, 0))
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress), dead=dead)
@@ -236,4 +245,8 @@ def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset,
         batch_rows=state.batch_rows,
         version=state.version,
         dropped=state.dropped,
+        began=state.began,
+        outputs=state.hops[-1].outputs if state.hops else None,
+        taken=None if all(i.root for i in sink.stage.inputs) else state.frontier,
+        number=state.steps,
     )
