@@ -7,10 +7,12 @@ import random
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import pytest
@@ -18,6 +20,7 @@ import redis
 
 from e2e.conftest import Apply, order
 from e2e.faults import await_ready, kill_services, paused, process_of
+from e2e.load import numbers_in
 from e2e.waiting import eventually
 from waybill import Client, Event, Invalid
 from waybill.watches import TOKEN_FINAL
@@ -32,6 +35,20 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 
 RECEIVER = Path(__file__).parents[2] / "examples" / "webhook_receiver.py"
+AUDIT = """
+version: 1
+name: {name}
+inputs:
+  - name: enriched
+    kafka: {{topic: {read}}}
+    schema: "order_id BIGINT, tax DECIMAL(12,3)"
+stages:
+  - name: keep
+    inputs: [enriched]
+    trigger: {{processingTime: 100 milliseconds}}
+    sinks:
+      - {{name: out, kafka: {{topic: {name}.out, key: order_id, partitions: 2}}}}
+"""
 WITHIN_S = 90.0
 SENT = 504  # tokens, each with up to three watches
 STANDS_S = 10.0
@@ -113,6 +130,43 @@ def test_a_watch_is_told_with_what_asking_gives(
     assert (found.ended_as, found.event_id) == ("complete", events[watch.id].id)
     assert {each.id for each in client.watches()} >= {watch.id, late.id}
     eventually(lambda: listener.by_watch().keys() >= {late.id}, within_s=WITHIN_S)
+
+
+def test_a_token_is_followed_into_a_pipeline_that_reads_on(
+    client: Client, stack: StackState, apply_orders: Apply
+) -> None:
+    orders = apply_orders()
+    audit = f"{orders.name}-audit"
+    manifest = AUDIT.format(name=audit, read=f"{orders.name}.enriched")
+    assert client.operation(client.apply(manifest).id, wait_s=WITHIN_S).state == "done"
+    client.wait(client.send(orders.name, "orders", [order(1)]).token, timeout_s=WITHIN_S)
+    assert client.operation(client.stop(audit).id, wait_s=WITHIN_S).state == "done"
+    token = client.send(orders.name, "orders", [order(2), order(3)]).token
+    assert client.wait(token, timeout_s=WITHIN_S).kind == "complete"
+    waiting = followed(stack, token, audit)
+    assert waiting["outcome"] == "in_progress"
+    assert {part["pipeline"]: part["outcome"] for part in waiting["parts"]} == {
+        orders.name: "complete",
+        audit: "in_progress",
+    }
+    watch = client.watch(token, through=[audit])
+    with pytest.raises(Invalid, match="reads nothing that"):
+        client.watch(token, through=[orders.name])
+    assert client.find_watch(watch.id).state == "open"
+    client.start(audit)
+    eventually(lambda: client.find_watch(watch.id).state == "told", within_s=WITHIN_S)
+    assert client.find_watch(watch.id).ended_as == "complete"
+    assert {2, 3} <= {*numbers_in(stack, f"{audit}.out")}
+    complete = followed(stack, token, audit)
+    assert complete["outcome"] == "complete"
+    assert [stage["stage"] for stage in complete["parts"][1]["stages"]] == ["keep"]
+
+
+def followed(stack: StackState, token: str, *through: str) -> dict[str, Any]:
+    asked = f"{stack.url}/v1/tokens/{token}?through={','.join(through)}"
+    with urllib.request.urlopen(asked, timeout=WITHIN_S) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
 
 
 def test_every_watch_is_told_once_through_faults_of_all_parts(

@@ -194,10 +194,11 @@ class Checker:
 
     def _check_final(self, issued: Issued, kind: OutcomeKind, asked: TokenView = WHOLE) -> None:
         """I3: an end is an end."""
-        what = " ".join((issued.text, *asked.sinks))
+        what = issued.text if asked == WHOLE else f"{issued.text} {asked}"
         before = self._finals.get(what)
         if before is not None and before != kind:
-            self.report("I3", f"a token that was {before} is {kind} {asked.sinks or ''}")
+            on = " ".join((*asked.sinks, *(leg.pipeline for leg in asked.through)))
+            self.report("I3", f"a token that was {before} is {kind} {on}")
         if kind in FINAL:
             self._finals[what] = kind
 
@@ -222,6 +223,9 @@ class Checker:
 
     def _check_complete(self, issued: Issued, token: Token, asked: TokenView = WHOLE) -> None:
         """I1: all effects are there now. I9: and every hop's reader is past what it must read."""
+        if asked.through:
+            self._check_through(issued, token, asked)
+            return
         record = self._world.newest(issued.uid)
         due: dict[str, set[Row]] = {}
         sinks: dict[str, tuple[StageDefinition, SinkDefinition]] = {}
@@ -241,6 +245,27 @@ class Checker:
                 if self._recreated(token):
                     self.report("I7", "and its topic is another one than it was")
             self._check_hops(issued, stage, sink, roots)
+
+    def _check_through(self, issued: Issued, token: Token, asked: TokenView) -> None:
+        """I1 of what leads from pipeline to pipeline, as far as that is still there."""
+        uid, generation = issued.uid, issued.generation
+        here = {(place.topic_id, row) for place, row in covered(self._contents, token)}
+        for leg in asked.through:
+            now = self._world.newest(leg.uid)
+            here = {
+                written
+                for at in here
+                for written in _written(self._world.newest(uid), generation, at, now)
+            }
+            uid, generation = leg.uid, leg.generation
+        record = self._world.newest(uid)
+        for topic_id, row in here:
+            rows = effects(uid, record.stages, generation, topic_id, row)
+            for stage, sink in required(record, generation, topic_id):
+                missing = rows[stage.name, sink.name] - self._contents.visible(uid, stage, sink)
+                if missing:
+                    detail = f"complete through {record.name}, but {sink.name} lacks {missing}"
+                    self.report("I1", detail)
 
     def _read_on(self, issued: Issued, sink: Sink, rows: set[Row]) -> set[Row]:
         """What is gone with the sink's topic, and the token once waited for behind it."""
@@ -289,6 +314,17 @@ def _asked(
         for sink in stage.sinks:
             if sink_key(stage.name, sink.name, sink.since) in named:
                 yield stage, sink
+
+
+def _written(
+    record: PipelineRecord, generation: int, at: tuple[str, Row], reader: PipelineRecord
+) -> Iterator[tuple[str, Row]]:
+    """What of a row comes to the root topics of the reader, and to which."""
+    read = {i.topic_id for stage in reader.stages for i in stage.inputs if i.root}
+    made = effects(record.pipeline_uid, record.stages, generation, *at)
+    for stage, sink in required(record, generation, at[0]):
+        if sink.topic_id in read:
+            yield from ((sink.topic_id, row) for row in made[stage.name, sink.name])
 
 
 def covered(contents: Contents, token: Token) -> Iterator[tuple[Place, Row]]:

@@ -91,6 +91,12 @@ MUTATIONS: Final = (
         instead={"waybill_status.core.judge._judge_named": stand_ins.named_now},
     ),
     Mutation(
+        name="nobody waits for what other pipelines read",
+        invariant="I1",
+        instead={"waybill_status.app.legs.written": stand_ins.none_found},
+        only=("pair",),
+    ),
+    Mutation(
         name="of what nobody knows whether it was told all is told again",
         invariant="I3",
         instead={

@@ -144,7 +144,7 @@ class Waiters:
             told = outcome_text(waiter.told) if waiter.told is not None else "nothing"
             detail = f"who waits for a token ({waiter.issued.places or 'all'}) was told {told}"
             self._world.checker.report("I2", detail)
-        self._watches.end()
+        self._watches.end(self._world.status.ask)
 
     def close(self) -> None:
         self._loop.cancel_all()

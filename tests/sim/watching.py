@@ -3,7 +3,7 @@ one. It says what is told to the checker, as a reader of committed records sees 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Final, Protocol
 
@@ -13,15 +13,17 @@ from sim.checker import Checker
 from sim.clients import Issued
 from sim.clocks import Clocks
 from sim.loop import TurningLoop
-from waybill_shared.access.authentication import DEFAULT_TENANT
+from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
+from waybill_shared.contract.asked_views import settled
 from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
-from waybill_shared.contract.errors import Retryable, TokenRefused
+from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.tokens import LIFE_MS, Token
 from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.contract.ways import named_sinks
-from waybill_shared.contract.words import WatchState
+from waybill_shared.contract.words import UnknownReason, WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.app.due_partition import DeliveryMeans
 from waybill_status.app.hub import Hub
@@ -34,7 +36,19 @@ from waybill_status.core.deliveries import Answered
 from waybill_status.core.outcomes import Outcome
 
 WHOLE_WAYS: Final = 0.4  # of those that are watched
+NEVER_KNOWN: Final = frozenset(
+    {
+        UnknownReason.BATCH_FORGOTTEN,
+        UnknownReason.SINK_CAME_LATER,
+        UnknownReason.NOTHING_REQUIRED,
+    }
+)
+"""Of those that are watched through other pipelines."""
+ON: Final = 0.5
 UNSURE: Final = 0.2  # of what is written: it fails, and counts in half of the cases
+
+
+Ask = Callable[[str, TokenView], Outcome | TokenRefused]
 
 
 class Around(Protocol):
@@ -109,9 +123,12 @@ class Watches:
         )
 
     def _view(self, issued: Issued) -> TokenView:
-        """All of the way, or some sinks that there were when the token was born."""
+        """All of the way, or some sinks that there were when the token was born; or on, into a
+        pipeline that reads what this one writes."""
         dice = self._world.dice
         token = self._world.open(issued)
+        if dice.random() < ON and (on := self._on(token, issued.uid)) is not None:
+            return on
         names = {
             sink.name
             for record in self._world.records
@@ -125,16 +142,30 @@ class Watches:
             sinks=tuple(sorted(dice.sample(sorted(names), dice.randint(1, len(names)))))
         )
 
-    def end(self) -> None:
+    def _on(self, token: Token, uid: str) -> TokenView | None:
+        known = PipelineDirectory()
+        for record in self._world.records:
+            known.accept(record)
+        owned = [(part, known.owner_of(part.pipeline_id)) for part in token.parts]
+        ours = [(part, owner) for part, owner in owned if owner is not None]
+        for record in known.living(DEFAULT_TENANT):
+            with suppress(Refusal):
+                return settled(WantedView(through=(record.name,)), ANYONE, ours, known, "")
+        return None
+
+    def end(self, ask: Ask) -> None:
         """I2: each was told."""
         for watch in self._book.all():
-            if watch.open:
+            if watch.open and not self._unknown(watch, ask):
                 places = self._issued[watch.id].places or "all"
-                asked = watch.view.sinks or "whole"
+                asked = watch.view.through or watch.view.sinks or "whole"
                 detail = f"the watch of a token ({places}, {asked}) is not told"
                 self._world.checker.report("I2", detail)
 
-    def ask(self, ask: Callable[[str, TokenView], Outcome | TokenRefused]) -> None:
+    def _unknown(self, watch: TokenWatch, ask: Ask) -> bool:
+        return bool(watch.view.through) and _is_unknown(ask(watch.token, watch.view))
+
+    def ask(self, ask: Ask) -> None:
         """Who asks is told the same, or nothing for now."""
         for watch in self._book.all():
             issued = self._issued[watch.id]
@@ -214,6 +245,11 @@ class Voice:
     def _check(self) -> None:
         if self._watches.owner != self._number:
             raise PartitionLost("another has begun")
+
+
+def _is_unknown(outcome: Outcome | TokenRefused) -> bool:
+    """For good: it is never told."""
+    return isinstance(outcome, Outcome) and outcome.reason in NEVER_KNOWN
 
 
 def _shown(outcome: Outcome) -> dict[str, JsonValue]:

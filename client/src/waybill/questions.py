@@ -148,17 +148,23 @@ def convert(sql: str, name: str) -> Question:
     return _post("/v1/convert", {"name": name, "sql": sql})
 
 
+def view(sinks: Iterable[str], through: Iterable[str]) -> Mapping[str, list[str]]:
+    """Empty for all of the way."""
+    named = {"sinks": [*sinks], "through": [*through]}
+    return {what: names for what, names in named.items() if names}
+
+
 def watch(
     token: AnyToken,
     labels: Mapping[str, str],
-    sinks: Iterable[str],
+    view: Mapping[str, list[str]],
     webhook: Mapping[str, str] | None,
     *,
     key: str,
 ) -> Question:
     body: dict[str, object] = {"token": text_of(token), "labels": dict(labels)}
-    if named := [*sinks]:
-        body["view"] = {"sinks": named}
+    if view:
+        body["view"] = view
     if webhook is not None:
         body["webhook"] = webhook
     return replace(_post("/v1/watches", body), headers={**JSON, "Idempotency-Key": key})

@@ -34,19 +34,22 @@ class WatchCalls:
         *,
         labels: Mapping[str, str] | None = None,
         sinks: Iterable[str] = (),
+        through: Iterable[str] = (),
         webhook: str | None = None,
         secret: str | None = None,
     ) -> Watch:
         """Be told by an event when the token is final; `labels` come back with it.
 
-        `sinks`: only these are waited for, by name; also such that another stage reads. `webhook`:
-        a URL that it is sent to, too, signed by `secret`; without one, a secret is made, and the
-        watch that comes back has it. NotFound: no token of this Waybill; Expired: it is too old;
-        Invalid: a sink or a webhook is refused.
+        `sinks`: only these are waited for, by name; also such that another stage reads. `through`:
+        pipelines that it is to pass, too, each of which reads what the one before it writes; then
+        `sinks` are those of the last. `webhook`: a URL that it is sent to, too, signed by `secret`;
+        without one, a secret is made, and the watch that comes back has it. NotFound: no token of
+        this Waybill; Expired: it is too old; Invalid: a sink, a pipeline or a webhook is refused.
         """
         made = _made_secret(webhook, secret)
         hook = _hook(webhook, secret or made)
-        asked = questions.watch(token, labels or {}, sinks, hook, key=str(uuid.uuid4()))
+        view = questions.view(sinks, through)
+        asked = questions.watch(token, labels or {}, view, hook, key=str(uuid.uuid4()))
         return Watch.read(self._write(asked), secret=made)
 
     def watches(self) -> Iterator[Watch]:
@@ -115,13 +118,15 @@ class AsyncWatchCalls:
         *,
         labels: Mapping[str, str] | None = None,
         sinks: Iterable[str] = (),
+        through: Iterable[str] = (),
         webhook: str | None = None,
         secret: str | None = None,
     ) -> Watch:
         """As `Client.watch`."""
         made = _made_secret(webhook, secret)
         hook = _hook(webhook, secret or made)
-        asked = questions.watch(token, labels or {}, sinks, hook, key=str(uuid.uuid4()))
+        view = questions.view(sinks, through)
+        asked = questions.watch(token, labels or {}, view, hook, key=str(uuid.uuid4()))
         return Watch.read(await self._write(asked), secret=made)
 
     async def watches(self) -> AsyncIterator[Watch]:

@@ -284,6 +284,15 @@ class FakeOwners:
     def owner_of(self, short_id: str) -> PipelineRecord | None:
         return self.directory.owner_of(short_id)
 
+    def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
+        return self.directory.by_name(tenant, name)
+
+    def by_uid(self, uid: str) -> PipelineRecord | None:
+        return self.directory.by_uid(uid)
+
+    def living(self, tenant: str) -> Sequence[PipelineRecord]:
+        return self.directory.living(tenant)
+
     async def catch_up(self) -> bool:
         self.asked += 1
         if self.late is not None:

@@ -6,10 +6,12 @@ import pytest
 
 from unit.status.fakes import KEY, LOAD, TOPIC, FakeStore, progress, slot, view
 from waybill_shared.contract.slots import Progress
-from waybill_shared.contract.vectors import ENDLESS
-from waybill_status.app.answering import NEWEST, find_batch
+from waybill_shared.contract.vectors import ENDLESS, Span
+from waybill_status.app.answering import NEWEST
+from waybill_status.app.history import last_of
 from waybill_status.app.ports import Sight
 from waybill_status.app.replays import KnownReplays
+from waybill_status.core.legs import Way
 from waybill_status.core.views import PipelineKey, View
 
 
@@ -19,6 +21,10 @@ class OneLook:
     def __init__(self, store: FakeStore) -> None:
         self.store = store
         self.replays = KnownReplays()
+        self.written: dict[tuple[PipelineKey, Way], tuple[Span, ...]] = {}
+
+    def again(self) -> None:
+        raise AssertionError("all could be read")
 
     def view(self, pipeline: PipelineKey) -> View:
         return view(slot())
@@ -29,7 +35,7 @@ class OneLook:
 
 def found(store: FakeStore, end: int, *, partition: int = 0) -> int | None:
     sight: Sight = OneLook(store)
-    batch = asyncio.run(find_batch(sight, KEY, LOAD, {(TOPIC, partition): end}))
+    batch = asyncio.run(last_of(sight, KEY, LOAD, {(TOPIC, partition): end}))
     return None if batch is None else batch.batch_id
 
 

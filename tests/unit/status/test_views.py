@@ -29,7 +29,7 @@ from unit.status.test_tokens import World, in_a_world
 from unit.status.watching import Scene, run, watch
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.slots import Removal, Slot
-from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
 from waybill_status.core.judge import Claim, judge
@@ -289,7 +289,7 @@ def test_a_part_of_an_input_that_does_not_come_there_is_not_left_out() -> None:
 
 
 def test_a_view_has_each_name_once_and_not_too_many() -> None:
-    read = TypeAdapter(TokenView).validate_python
+    read = TypeAdapter(WantedView).validate_python
     assert read({"sinks": ["b", "a", "b"]}).sinks == ("a", "b")
     for wrong in (["a" * 101], [""], [str(number) for number in range(101)]):
         with pytest.raises(ValidationError):

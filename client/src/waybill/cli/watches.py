@@ -41,6 +41,14 @@ def watch(  # noqa: PLR0917 - options of a command line
         list[str] | None,
         typer.Option(metavar="NAME", help="that is waited for, and no other; several may be given"),
     ] = None,
+    through: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PIPELINE",
+            help="that it is to pass, too, and reads what the pipeline before writes; several may"
+            " be given, in order, and --sink is of the last",
+        ),
+    ] = None,
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="that the event is sent to, too, signed")
     ] = None,
@@ -64,6 +72,7 @@ def watch(  # noqa: PLR0917 - options of a command line
     Example:
       waybill watch $(waybill send orders orders '{"order_id": 1}') --label batch=7
       waybill watch $TOKEN --webhook https://hooks.example/orders
+      waybill watch $TOKEN --through invoices
 
     Exit codes: 0 it will be told · 1 error, also for a token that is none of ours
     """
@@ -71,7 +80,12 @@ def watch(  # noqa: PLR0917 - options of a command line
     with connect_to_change() as client:
         signed_by = None if webhook is None else secret
         found = client.watch(
-            token, labels=labels, sinks=sink or (), webhook=webhook, secret=signed_by
+            token,
+            labels=labels,
+            sinks=sink or (),
+            through=through or (),
+            webhook=webhook,
+            secret=signed_by,
         )
     if output is Form.JSON:
         made = {} if found.secret is None else {"secret": found.secret}

@@ -59,7 +59,7 @@ from waybill_shared.http.names import HostNames
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
-from waybill_shared.kafka.news import News
+from waybill_shared.kafka.news import AllNews, News
 from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
@@ -128,6 +128,7 @@ def _watches(
     kafka: Kafka,
     owners: PipelineDirectory,
     *,
+    of_pipelines: News,
     log: ProducerLog,
     mint: RandomMint,
 ) -> tuple[Watches, TopicFollower[TokenWatch]]:
@@ -135,7 +136,8 @@ def _watches(
     book, topic = WatchBook(with_tokens=False), settings.topic("watches")
     follower = stack.enter_context(TopicFollower(kafka, topic, TokenWatch, book.accept))
     gate = WebhookGate(settings.webhook_rules, HostNames())
-    watches = Watches(book, News(follower), log, gate, owners, mint=mint, vault=mint, topic=topic)
+    news = AllNews(News(follower), of_pipelines)
+    watches = Watches(book, news, log, gate, owners, mint=mint, vault=mint, topic=topic)
     return watches, follower
 
 
@@ -171,7 +173,9 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         Commands(registry, log, mint, prefix, fetcher=fetcher),
         TokenIssuer(registry, topics, mint),
     )
-    watches, watched = _watches(settings, stack, kafka, directory, log=log, mint=mint)
+    watches, watched = _watches(
+        settings, stack, kafka, directory, of_pipelines=News(follower), log=log, mint=mint
+    )
     of_connectors = ConnectorTokens(registry, tokens, mint, known, News(fetched))
     routers = [
         records_router(records, repeats, settings.body_limits),

@@ -4,7 +4,6 @@ Fed from `waybill.pipelines`; never writes. Deleted pipelines stay, so their tok
 """
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -12,9 +11,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
-from waybill_shared.contract.token_views import TokenView
-from waybill_shared.contract.tokens import Part, pipeline_id
-from waybill_shared.contract.ways import named_sinks
+from waybill_shared.contract.tokens import pipeline_id
 
 UID_NAMESPACE: UUID = uuid5(NAMESPACE_URL, "urn:waybill:pipeline")
 
@@ -92,26 +89,3 @@ def no_pipeline(name: str, known: list[str]) -> Refusal:
     return Refusal(
         Slug.PIPELINE_NOT_FOUND, f"there is no pipeline {name!r}", hint=hint, known=known
     )
-
-
-def refuse_unknown_sinks(
-    asked: TokenView, owned: Iterable[tuple[Part, PipelineRecord]], path: str
-) -> None:
-    """`owned`: the parts of a token with their pipelines as they are now. Raises Refusal."""
-    found: set[str] = set()
-    for part, record in owned:
-        for topic_id in {span.topic_id for span in part.spans}:
-            known = {s.name for _, s in named_sinks(record.stages, topic_id, part.generation, ())}
-            if not known.intersection(asked.sinks):
-                message = f"a part of the token waits for none of {', '.join(asked.sinks):.300}"
-                raise _refused(path, message, known)
-            found |= known
-    missing = [name for name in asked.sinks if name not in found]
-    if missing:
-        raise _refused(path, f"the token waits for no sink {missing[0]!r:.100}", found)
-
-
-def _refused(path: str, message: str, known: Iterable[str]) -> Refusal:
-    hint = f"those that it waits for are {', '.join(sorted(known))}"
-    errors = [{"message": message, "path": path, "hint": hint}]
-    return Refusal(Slug.INVALID, f"{path}: {message}", hint=hint, errors=errors)

@@ -13,9 +13,10 @@ from pydantic import JsonValue
 from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import format_moment
+from waybill_shared.contract.token_views import ShownView, shown_view
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.webhooks import shown_url
-from waybill_shared.contract.words import EventType, TokenLevel, WatchEnd
+from waybill_shared.contract.words import EventType, WatchEnd
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
 HEADERS: Final[Headers] = (("content-type", MEDIA_TYPE.encode()),)
@@ -40,21 +41,13 @@ class StatusEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenViewData:
-    """What was asked of the token; no `sinks`: of all at the end of its pipelines."""
-
-    level: TokenLevel
-    sinks: list[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFinalData:
     """`outcome`: as `GET /v1/tokens/{t}` answers to who asks with the same `view`; null if it
     expired. `token_hash`: SHA-256."""
 
     watch: str
     token_hash: str
-    view: TokenViewData
+    view: ShownView
     ended_as: WatchEnd
     outcome: dict[str, JsonValue] | None
     labels: dict[str, str]
@@ -128,8 +121,8 @@ def data_of(
     return {each.name: _plain(getattr(data, each.name)) for each in fields(data)}
 
 
-def _plain(value: JsonValue | TokenViewData) -> JsonValue:
-    return asdict(value) if isinstance(value, TokenViewData) else value
+def _plain(value: JsonValue | ShownView) -> JsonValue:
+    return asdict(value) if isinstance(value, ShownView) else value
 
 
 def source_of(prefix: str) -> str:
@@ -171,7 +164,7 @@ def final_event(
             TokenFinalData(
                 watch=watch.id,
                 token_hash=token_hash(watch.token),
-                view=TokenViewData(level=watch.view.level, sinks=[*watch.view.sinks]),
+                view=shown_view(watch.view),
                 ended_as=ended_as,
                 outcome=outcome,
                 labels=watch.labels,

@@ -1,4 +1,4 @@
-"""What is asked of a token: all of its way, or a part of it."""
+"""What is asked of a token: all of its way, a part of it, or on into other pipelines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,12 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, ConfigDict, Field, with_config
 
+from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import TokenLevel
 
 NAME_CHARACTERS_MAX: Final = 100
 SINKS_MAX: Final = 100
+PIPELINES_MAX: Final = 8
 
 
 def _in_order(names: Sequence[str]) -> tuple[str, ...]:
@@ -17,21 +19,89 @@ def _in_order(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-SinkNames = Annotated[
-    tuple[Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)], ...],
-    Field(max_length=SINKS_MAX),
-    AfterValidator(_in_order),
-]
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("a pipeline is named twice: data passes through none of them again")
+    return names
+
+
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)]
+SinkNames = Annotated[tuple[Name, ...], Field(max_length=SINKS_MAX), AfterValidator(_in_order)]
+PipelineNames = Annotated[tuple[Name, ...], Field(max_length=PIPELINES_MAX), AfterValidator(_once)]
 
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenView:
-    """`sinks`: by name, those that are waited for, also such that another stage reads; none: all
-    at the end of the pipeline. Each part of the token must wait for one of them."""
+class WantedView:
+    """As it is asked for. `sinks`: by name, those that are waited for, also such that another stage
+    reads; none: all at the end of the pipeline. Each part of the token must wait for one of them.
+    `through`: by name, pipelines that read what the one before them writes, the token's own first;
+    then `sinks` are those of the last."""
 
     level: TokenLevel = TokenLevel.VISIBLE
     sinks: SinkNames = ()
+    through: PipelineNames = ()
+
+    def __post_init__(self) -> None:
+        if self.through and self.level == TokenLevel.ACCEPTED:
+            raise ValueError("what is accepted has come through no pipeline: leave out one of both")
+
+
+ALL: Final = WantedView()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegSink:
+    """A sink, by its key, of the pipeline `uid`, which leads on what stands in a root topic."""
+
+    uid: str
+    topic_id: str
+    sink: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """A pipeline that is passed, and what leads there, as they were when that was asked. No change
+    of them can make another outcome of one that is final.
+
+    `late`: where some sink of it came later; in partition -1, in all of them.
+    """
+
+    pipeline: str
+    uid: str
+    generation: int
+    led_by: tuple[LegSink, ...]
+    late: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenView:
+    """What is asked, with the pipelines as they are."""
+
+    level: TokenLevel = TokenLevel.VISIBLE
+    sinks: tuple[str, ...] = ()
+    through: tuple[Leg, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownLeg:
+    pipeline: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownView:
+    """What was asked of the token; no `sinks`: of all at the end of its pipelines, or of the last
+    that it was asked `through`, as that was then."""
+
+    level: TokenLevel
+    sinks: list[str]
+    through: list[ShownLeg]
+
+
+def shown_view(view: TokenView) -> ShownView:
+    legs = [ShownLeg(pipeline=leg.pipeline, generation=leg.generation) for leg in view.through]
+    return ShownView(level=view.level, sinks=[*view.sinks], through=legs)
 
 
 WHOLE: Final = TokenView()

@@ -5,7 +5,7 @@ from typing import Final
 
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.token_views import TokenView
+from waybill_shared.contract.token_views import ShownView, shown_view
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.webhooks import Webhook, shown_url
 from waybill_shared.contract.words import DeliveryState, WatchEnd, WatchState
@@ -36,7 +36,7 @@ class WatchDetail:
     id: str
     state: WatchState
     labels: dict[str, str]
-    view: TokenView
+    view: ShownView
     created_at: Moment
     expires_at: Moment = field(metadata={"description": "then it is told as `expired`"})
     told_at: Moment | None
@@ -55,7 +55,7 @@ def watch_detail(watch: TokenWatch, delivery: WebhookDelivery | None = None) -> 
         id=watch.id,
         state=watch.state if ended is None else ended,
         labels=watch.labels,
-        view=watch.view,
+        view=shown_view(watch.view),
         created_at=watch.at,
         expires_at=watch.expires_at,
         told_at=watch.told_at,

@@ -1,6 +1,6 @@
 """Which stages and sinks what stands in a root topic comes to. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from waybill_shared.contract.events import InputDefinition, SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import sink_key, stage_key
@@ -41,6 +41,26 @@ def named_sinks(
             waits = max(sink.since, sink.awaited_since) <= generation
             if waits and (not names or sink.name in names):
                 yield sink_key(stage.name, sink.name, sink.since), sink
+
+
+def root_topics(stages: Sequence[StageDefinition], generation: int) -> frozenset[str]:
+    """By their ids, retired ones too, what tokens of `generation` may stand in."""
+    return frozenset(
+        topic_id
+        for stage in stages
+        for source in stage.inputs
+        if source.root and any(sink.since <= generation for sink in stage.sinks)
+        for topic_id in (source.topic_id, *source.retired)
+    )
+
+
+def sinks_into(
+    read: Set[str], stages: Sequence[StageDefinition], topic_id: str, generation: int
+) -> Iterator[tuple[str, SinkDefinition]]:
+    """As `named_sinks`: those that write to topics whose ids are `read`."""
+    for key, sink in named_sinks(stages, topic_id, generation, ()):
+        if read & _ids(sink):
+            yield key, sink
 
 
 def towards(

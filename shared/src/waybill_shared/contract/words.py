@@ -70,6 +70,14 @@ class UnknownReason(Word):
         "pipeline_not_known_yet",
         "this process of status does not know the pipeline of the token yet",
     )
+    SINK_CAME_LATER = (
+        "sink_came_later",
+        "its rows came to the next pipeline before some sink of that, which has no part in them",
+    )
+    BATCH_FORGOTTEN = (
+        "batch_forgotten",
+        "which batches have its rows is not remembered any more, so nobody knows where they went",
+    )
     DEAD_LETTERS_MISSING = (
         "dead_letters_missing",
         "a stage has gone past records in a dead-letter topic that the tracker has not heard of",

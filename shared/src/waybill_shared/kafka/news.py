@@ -69,5 +69,8 @@ class AllNews:
     def __init__(self, *news: News) -> None:
         self._news = news
 
+    def begun(self) -> bool:
+        return all(each.begun() for each in self._news)
+
     async def catch_up(self) -> bool:
         return all(await asyncio.gather(*(each.catch_up() for each in self._news)))

@@ -6,7 +6,7 @@ from typing import Final, Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from waybill_ingress.adapters.models import TOKEN, StrictRequest
-from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.tokens import CHARACTERS_MAX
 from waybill_shared.contract.webhooks import read_secret, read_target
 
@@ -50,8 +50,8 @@ class WatchRequest(StrictRequest):
     labels: dict[str, str] = Field(
         default_factory=dict, description="told with the event; 1,000 bytes at most, as JSON"
     )
-    view: TokenView = Field(
-        default=WHOLE, description="what is asked of the token, if not all of its way"
+    view: WantedView = Field(
+        default=ALL, description="what is asked of the token, if not all of its way"
     )
     webhook: WebhookRequest | None = Field(
         default=None, description="where the event is sent to, signed, until it is taken"

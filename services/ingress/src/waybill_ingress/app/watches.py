@@ -1,18 +1,20 @@
 """Takes who wants to be told of tokens. Promise: a watch that was answered is in Kafka, and will be
 told once its token is final."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from waybill_ingress.app.ports import Log, Mint, News, Vault
 from waybill_ingress.app.records import one
 from waybill_ingress.app.webhook_gate import WebhookGate, invalid
+from waybill_shared.contract.asked_views import settled
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Refusal, Retryable
-from waybill_shared.contract.pipelines import PipelineDirectory, refuse_unknown_sinks
+from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.token_views import ALL, TokenView, WantedView
 from waybill_shared.contract.tokens import LIFE_MS, Token
 from waybill_shared.contract.watches import TokenWatch, WatchBook, closed
 from waybill_shared.contract.webhooks import Webhook
@@ -32,7 +34,7 @@ class WantedWatch:
 
     token: str
     labels: dict[str, str]
-    view: TokenView = WHOLE
+    view: WantedView = ALL
     url: str | None = None
     secret: bytes | None = None
 
@@ -69,7 +71,7 @@ class Watches:
             detail = f"{WATCHES_MAX} watches of this API key are open"
             hint = "one watch may be for many tokens: merge them by POST /v1/tokens"
             raise Refusal(Slug.TOO_MANY_WATCHES, detail, hint=hint, watches_max=WATCHES_MAX)
-        self._check_view(wanted.view, opened)
+        view = await self._settled(wanted.view, caller, opened)
         made = await self._made_secret(wanted, remembered=log is not None)
         own = self._mint.nonce()
         watch = TokenWatch(
@@ -81,7 +83,7 @@ class Watches:
             expires_at=opened.lives_since + LIFE_MS,
             state=WatchState.OPEN,
             labels=wanted.labels,
-            view=wanted.view,
+            view=view,
             webhook=self._webhook(wanted.url, made or wanted.secret, own),
         )
         await self._write(watch, log)
@@ -98,14 +100,21 @@ class Watches:
             raise invalid("webhook.secret", NEEDED)
         return self._vault.draw_secret()
 
-    def _check_view(self, view: TokenView, token: Token) -> None:
-        parts = token.parts if view.sinks else ()
-        owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in parts]
+    async def _settled(self, wanted: WantedView, caller: Caller, token: Token) -> TokenView:
+        if not (wanted.sinks or wanted.through):
+            return TokenView(level=wanted.level)
+        with suppress(Refusal, Retryable):
+            return self._settled_now(wanted, caller, token)
+        await self._news.catch_up()  # others may know more of the pipelines by now
+        return self._settled_now(wanted, caller, token)
+
+    def _settled_now(self, wanted: WantedView, caller: Caller, token: Token) -> TokenView:
+        owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
         known = [(part, owner) for part, owner in owned if owner is not None]
         behind = any(record.generation < part.generation for part, record in known)
         if behind or len(known) < len(owned):
             raise Retryable("this ingress does not know all pipelines of the token yet: try again")
-        refuse_unknown_sinks(view, known, "view.sinks")
+        return settled(wanted, caller, known, self._owners, "view.")
 
     async def redeliver(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
         watch = await self._found(caller, id)

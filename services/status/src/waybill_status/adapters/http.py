@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -16,7 +16,7 @@ from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.operations import read_operation
 from waybill_shared.contract.problems import Slug, problem_body
-from waybill_shared.contract.token_views import TokenView
+from waybill_shared.contract.token_views import TokenView, WantedView
 from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
 from waybill_shared.contract.words import OperationState, OutcomeKind, TokenLevel
 from waybill_shared.http.app import caller, read_body
@@ -58,7 +58,7 @@ QUERY_REFUSALS: Final = refusals(
 )
 OPERATION_REFUSALS: Final = refusals(Slug.OPERATION_NOT_FOUND, Slug.INVALID, Slug.NOT_AVAILABLE_NOW)
 OUTCOME: Final = TypeAdapter(Outcome)
-VIEW: Final = TypeAdapter(TokenView)
+VIEW: Final = TypeAdapter(WantedView)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,32 @@ Sinks = Annotated[
     ),
 ]
 
+Through = Annotated[
+    tuple[str, ...],
+    Query(
+        description="several may be given, or with commas: pipelines behind the token's own, each"
+        " of which reads what the one before it writes; `sinks` are those of the last"
+    ),
+]
+
+
+async def _view(
+    sinks: Sinks = (), through: Through = (), level: TokenLevel = TokenLevel.VISIBLE
+) -> WantedView:
+    wanted = {"level": level, "sinks": _names(sinks), "through": _names(through)}
+    try:
+        return VIEW.validate_python(wanted)
+    except ValidationError as error:
+        errors = [
+            {"message": each["msg"], "path": ".".join(["query", *map(str, each["loc"][:1])])}
+            for each in error.errors()
+        ]
+        said = f"{errors[0]['path']}: {errors[0]['message']}"
+        raise Refusal(Slug.INVALID, said, errors=errors) from error
+
+
+View = Annotated[WantedView, Depends(_view)]
+
 
 def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
     router = APIRouter(prefix="/v1/tokens", tags=["tokens"])
@@ -95,13 +121,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         response_model=Outcome,
         responses=OUTCOME_ANSWERS,
     )
-    async def get_token(
-        request: Request,
-        token: str,
-        wait: Wait = 0,
-        sinks: Sinks = (),
-        level: TokenLevel = TokenLevel.VISIBLE,
-    ) -> Response:
+    async def get_token(request: Request, token: str, wanted: View, wait: Wait = 0) -> Response:
         """`complete`, `dead_lettered` and `lost` are final. With `wait` the answer comes as soon as
         the outcome is final; with `Accept: text/event-stream` each change is an event, up to the
         final one. `dead` has 1,000 entries at most."""
@@ -109,7 +129,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
         opened = tokens.open(caller(request).tenant, token)
-        asked = _view(level, sinks)
+        asked = await tokens.settled(caller(request), opened, wanted)
         if EVENT_STREAM in request.headers.get("accept", ""):
             told = request.headers.get("last-event-id", "")
             return await _stream(tokens.follow(opened, asked), told)
@@ -138,13 +158,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         wanted = await _read_query(request, query_bytes_max)
         opened = [_open(tokens, caller(request), text) for text in wanted.tokens]
         genuine = [each for each in opened if isinstance(each, Token)]
-        found = await tokens.wait_for_all(genuine, wait, wanted.view)
-        told = iter(
-            _no_such_sink(tokens, token, wanted.view)
-            if isinstance(outcome, Outcome) and is_refused(outcome, wanted.view)
-            else outcome
-            for token, outcome in zip(genuine, found, strict=True)
-        )
+        views = [await _settled(tokens, caller(request), token, wanted.view) for token in genuine]
+        told = iter(await _answers(tokens, genuine, views, wait))
         answers = [next(told) if isinstance(each, Token) else each for each in opened]
         return JSONResponse({"outcomes": [_entry(answer) for answer in _shortened(answers)]})
 
@@ -189,15 +204,8 @@ def shown_outcome(outcome: Outcome) -> dict[str, JsonValue]:
     return shown
 
 
-def _view(level: TokenLevel, sinks: Sequence[str]) -> TokenView:
-    names = tuple(name.strip() for text in sinks for name in text.split(","))
-    try:
-        return VIEW.validate_python({"level": level, "sinks": names})
-    except ValidationError as error:
-        errors = [{"message": each["msg"], "path": "query.sinks"} for each in error.errors()]
-        raise Refusal(
-            Slug.INVALID, f"query.sinks: {errors[0]['message']}", errors=errors
-        ) from error
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for text in given for name in text.split(","))
 
 
 def _no_such_sink(tokens: Tokens, token: Token, asked: TokenView) -> Refusal:
@@ -208,6 +216,36 @@ def _no_such_sink(tokens: Tokens, token: Token, asked: TokenView) -> Refusal:
     hint = f"each part must wait for one at least; those that it may wait for: {', '.join(known)}"
     error = {"message": message, "path": "sinks", "hint": hint}
     return Refusal(Slug.INVALID, f"sinks: {message}", hint=hint, errors=[error])
+
+
+async def _settled(
+    tokens: Tokens, asking: Caller, token: Token, wanted: WantedView
+) -> TokenView | Refusal:
+    try:
+        return await tokens.settled(asking, token, wanted)
+    except Refusal as refusal:
+        return refusal
+
+
+async def _answers(
+    tokens: Tokens, genuine: Sequence[Token], views: Sequence[TokenView | Refusal], wait_s: float
+) -> list[Outcome | Refusal]:
+    """Tokens of which the same is asked are waited for together."""
+    until = time.monotonic() + wait_s
+    answers: dict[int, Outcome | Refusal] = {}
+    asked: dict[TokenView, list[int]] = {}
+    for place, view in enumerate(views):
+        if isinstance(view, Refusal):
+            answers[place] = view
+        else:
+            asked.setdefault(view, []).append(place)
+    for view, places in asked.items():
+        left_s = max(0.0, until - time.monotonic())
+        found = await tokens.wait_for_all([genuine[place] for place in places], left_s, view)
+        for place, outcome in zip(places, found, strict=True):
+            wrong = isinstance(outcome, Outcome) and is_refused(outcome, view)
+            answers[place] = _no_such_sink(tokens, genuine[place], view) if wrong else outcome
+    return [answers[place] for place in range(len(views))]
 
 
 def _outcome(tokens: Tokens, token: Token, outcome: Outcome, asked: TokenView) -> Response:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.watch_details import WatchDetail
 from waybill_shared.http.operations import ACTOR
 from waybill_status.adapters.examples import EVENTS, PIPELINES
@@ -31,7 +31,7 @@ class QueryBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     tokens: list[str]
-    view: TokenView = WHOLE
+    view: WantedView = ALL
 
 
 class PipelinesAnswer(BaseModel):

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import to_vector
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
-from waybill_shared.contract.vectors import Vector, passes
-from waybill_shared.contract.words import OutcomeKind, TokenLevel, UnknownReason
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.app.dead import NotKnown, with_deaths, with_drops
-from waybill_status.app.history import first_where
+from waybill_status.app.history import last_of, slot_was_lost
+from waybill_status.app.legs import Heed, judge_legs, unheeded
 from waybill_status.app.ports import Sight
-from waybill_status.core.judge import Claim, judge, nothing_required
+from waybill_status.core.judge import Claim, judge
+from waybill_status.core.judge import unknown as unknown_of
 from waybill_status.core.judgements import Judgement
 from waybill_status.core.outcomes import Outcome, describe, unknown
 from waybill_status.core.views import PipelineKey
@@ -19,14 +19,19 @@ from waybill_status.core.views import PipelineKey
 NEWEST = 64  # batches looked at first: nearly every question is about something recent
 
 
-def judge_all(claims: Sequence[Claim], sight: Sight) -> list[Judgement]:
-    judged = [judge(claim, sight.view(claim.pipeline)) for claim in claims]
+async def judge_all(
+    claims: Sequence[Claim], sight: Sight, heed: Heed = unheeded
+) -> list[Judgement]:
+    """In the order of the way."""
+    ahead, last = await judge_legs(claims, sight, heed)
+    judged = [judge(claim, sight.view(claim.pipeline)) for claim in last]
+    for claim in last:
+        heed(claim)
     known = all(judgement.kind != OutcomeKind.UNKNOWN for judgement in judged)
     named = {name for judgement in judged for name in judgement.named}
-    first, level = claims[0], claims[0].asked.level
-    if known and level != TokenLevel.ACCEPTED and not named.issuperset(first.asked.sinks):
-        return [nothing_required(first)]
-    return judged
+    if last and known and not named.issuperset(last[0].asked.sinks):
+        return [*ahead, unknown_of(last[0], UnknownReason.NOTHING_REQUIRED)]
+    return [*ahead, *judged]
 
 
 async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:
@@ -54,30 +59,8 @@ async def _batches_of(
     pipeline = judgement.pipeline
     sinks = [sink for stage in judgement.stages for sink in stage.sinks]
     for sink in (s for s in sinks if s.brought):
-        found = await find_batch(sight, pipeline, sink.key, sink.wanted)
-        if found is None and await _slot_was_lost(pipeline, sight):
+        found = await last_of(sight, pipeline, sink.key, sink.wanted)
+        if found is None and await slot_was_lost(pipeline, sight):
             raise NotKnown(UnknownReason.SLOT_MISSING)
         batches[pipeline, sink.key] = found
     return batches
-
-
-async def _slot_was_lost(pipeline: PipelineKey, sight: Sight) -> bool:
-    """Whether Redis lost the slot since it was read: then its history says nothing of it."""
-    stamp = (await sight.store.stamps([pipeline])).get(pipeline)
-    if stamp is None or stamp.run_id != stamp.server_run_id:
-        return True
-    return stamp.version < sight.view(pipeline).version
-
-
-async def find_batch(
-    sight: Sight, pipeline: PipelineKey, sink: str, wanted: Vector
-) -> Progress | None:
-    """The first batch after which `wanted` is covered; None when it is no longer remembered."""
-
-    def covers(batch: Progress) -> bool:
-        return passes(to_vector(batch.reached), wanted)
-
-    found = await first_where(sight, pipeline, sink, covers)
-    if found is None or passes(to_vector(found.batch.before), wanted):
-        return None  # not yet; or an older batch did it
-    return found.batch

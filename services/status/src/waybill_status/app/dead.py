@@ -6,11 +6,10 @@ from functools import partial
 from typing import Final
 
 from waybill_shared.contract.errors import ContractError, Retryable
-from waybill_shared.contract.events import PartitionOffset, to_vector
 from waybill_shared.contract.slots import Progress
-from waybill_shared.contract.vectors import Vector, passes
+from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import UnknownReason
-from waybill_status.app.history import first_where
+from waybill_status.app.history import first_of
 from waybill_status.app.ports import DeadReading, Sight
 from waybill_status.core.dead import READ_MAX, Dropped, deaths_of, runs_of
 from waybill_status.core.judgements import Judgement, StageJudgement, dead_lettered
@@ -95,11 +94,7 @@ async def _dropped_before(
 ) -> Mapping[str, int] | None:
     """By rule, until the first of a token came; None if that is not remembered any more."""
 
-    def come(ends: tuple[PartitionOffset, ...]) -> bool:
-        reached = to_vector(ends)
-        return any(passes(reached, {place: end}) for place, end in begun.items())
-
-    found = await first_where(sight, pipeline, sink, lambda batch: come(batch.reached))
+    found = await first_of(sight, pipeline, sink, begun)
     if found is None:
         return None
     if found.before is not None:

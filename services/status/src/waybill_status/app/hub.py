@@ -17,7 +17,7 @@ from waybill_status.app.measuring import show_waiters
 from waybill_status.app.ports import Replays, SlotStore
 from waybill_status.app.question import Asked, SharedQuestion
 from waybill_status.app.replays import KnownReplays
-from waybill_status.core.judge import Claim
+from waybill_status.core.judge import Claim, pipelines_of
 
 TICK_S = 1.0  # between two looks at the stamps, and before another try to subscribe
 
@@ -98,7 +98,7 @@ class Hub:
         question = self._by_asked.get(asked)
         if question is None or question.settled:
             number = next(self._numbers)
-            feeds = [self._feeds.join(number, claim.pipeline) for claim in claims]
+            feeds = [self._feeds.join(number, pipeline) for pipeline in pipelines_of(claims)]
             question = SharedQuestion(
                 number, token, claims, feeds, self._store, replays=self._replays
             )
@@ -139,4 +139,4 @@ class Hub:
         while True:
             await asyncio.sleep(self.tick_s)
             await self._feeds.look()
-            self._ask([n for n, question in self._questions.items() if question.undescribed])
+            self._ask([n for n, question in self._questions.items() if question.unread])

@@ -5,15 +5,17 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from waybill_shared.contract.asked_views import PipelinesThere
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.replays import Source
 from waybill_shared.contract.slots import DeadEntry, Progress
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.watches import TokenWatch
 from waybill_status.core.dead import DeadRun, ReplayedAs
 from waybill_status.core.deliveries import Answered
+from waybill_status.core.legs import Way
 from waybill_status.core.views import (
     PipelineKey,
     SlotReading,
@@ -22,7 +24,7 @@ from waybill_status.core.views import (
 )
 
 
-class Owners(Protocol):
+class Owners(PipelinesThere, Protocol):
     """Whose a token is; nobody's for sure only when the news are known: ingress may know more."""
 
     def owner_of(self, short_id: str) -> PipelineRecord | None: ...
@@ -91,6 +93,15 @@ class Sight(Protocol):
 
     @property
     def store(self) -> SlotStore: ...
+
+    @property
+    def written(self) -> dict[tuple[PipelineKey, Way], tuple[Span, ...]]:
+        """What was found of where batches wrote: that never changes."""
+        ...
+
+    def again(self) -> None:
+        """Something could not be read now: who waits asks again soon, whatever changes."""
+        ...
 
     def view(self, pipeline: PipelineKey) -> View: ...
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
 from waybill_shared.process.signal import Signal
 from waybill_status.app.answering import answer, judge_all
@@ -14,6 +15,7 @@ from waybill_status.app.feeds import Feed
 from waybill_status.app.ports import Replays, SlotStore
 from waybill_status.core.judge import Claim
 from waybill_status.core.judgements import FINAL, kind_of
+from waybill_status.core.legs import Way
 from waybill_status.core.outcomes import Outcome
 from waybill_status.core.views import PipelineKey, View
 
@@ -55,9 +57,9 @@ class SharedQuestion:
         self.listeners: dict[str, Callable[[], None]] = {}
         """By whose they are: called once, when nothing will change the answer any more."""
         self.change: Change | None = None
-        self.undescribed = False
-        """Judged, but what batches brought it, or what of it died, could not be read: to be asked
-        again."""
+        self.unread = False
+        """What batches brought it, or what of it died, could not be read: to be asked again."""
+        self.written: dict[tuple[PipelineKey, Way], tuple[Span, ...]] = {}
         self.told = Signal()
         self._claims = claims
         self._outdated = False
@@ -68,6 +70,9 @@ class SharedQuestion:
     def settled(self) -> bool:
         """Nothing will change the answer any more."""
         return self._fault is not None or (self.change is not None and self.change.outcome.final)
+
+    def again(self) -> None:
+        self.unread = True
 
     def view(self, pipeline: PipelineKey) -> View:
         return self.feeds[pipeline].view
@@ -96,7 +101,7 @@ class SharedQuestion:
 
     async def outcome(self) -> Outcome:
         """As it is at this moment."""
-        return await answer(self.token, judge_all(self._claims, self), self)
+        return await answer(self.token, await judge_all(self._claims, self), self)
 
     async def _answer(self) -> None:
         try:
@@ -107,20 +112,22 @@ class SharedQuestion:
             self._answering = None  # here, so that whoever asks from now on begins anew
 
     async def _answer_once(self) -> None:
-        judgements = judge_all(self._claims, self)
-        version = "-".join(str(self.view(claim.pipeline).version) for claim in self._claims)
-        for claim in self._claims:
-            self.feeds[claim.pipeline].await_change(self.number, claim)
-        if not self.readers and kind_of(judgements) not in FINAL:
+        self.unread = False
+        version = "-".join(str(feed.view.version) for feed in self.feeds.values())
+        judgements = await judge_all(self._claims, self, self._heed)
+        kind = kind_of(judgements)
+        if not self.readers and kind not in FINAL:
             self.change = None  # nobody would read it, and to describe it takes time and memory
             return
         outcome = await answer(self.token, judgements, self)
-        judged = kind_of(judgements) != OutcomeKind.UNKNOWN
-        self.undescribed = judged and outcome.outcome == OutcomeKind.UNKNOWN
+        self.unread |= kind != OutcomeKind.UNKNOWN and outcome.outcome == OutcomeKind.UNKNOWN
         if self.change is None or self.change.outcome != outcome:
             self.change = Change(outcome=outcome, version=version)
             self.told.notify()
             self._tell_listeners()
+
+    def _heed(self, claim: Claim) -> None:
+        self.feeds[claim.pipeline].await_change(self.number, claim)
 
     def _answered(self, answering: asyncio.Task[None]) -> None:
         if not answering.cancelled() and (fault := answering.exception()) is not None:

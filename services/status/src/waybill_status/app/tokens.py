@@ -7,12 +7,15 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
-from waybill_shared.contract.errors import Retryable, TokenRefused
+from waybill_shared.contract.asked_views import settled
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Progress
-from waybill_shared.contract.token_views import WHOLE, TokenView
+from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.tokens import Part, Token, open_token
+from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
@@ -22,7 +25,8 @@ from waybill_status.app.hub import Hub
 from waybill_status.app.ports import News, Owners, Replays, Sight, SlotStore
 from waybill_status.app.question import Change
 from waybill_status.app.replays import KnownReplays
-from waybill_status.core.judge import Claim
+from waybill_status.core.judge import Claim, pipelines_of
+from waybill_status.core.legs import Way
 from waybill_status.core.outcomes import Outcome, unknown
 from waybill_status.core.views import PipelineKey, View, view_of
 
@@ -58,8 +62,8 @@ class Tokens:
     ) -> list[Outcome | TokenRefused]:
         """The outcome of each, from one reading of each pipeline."""
         claims = await self._claims_of(tokens, asked)
-        known = [claim for each in claims if isinstance(each, list) for claim in each]
-        sight = await self._snapshot({claim.pipeline for claim in known})
+        known = [each for each in claims if isinstance(each, list)]
+        sight = await self._snapshot({key for each in known for key in pipelines_of(each)})
         return [
             each if isinstance(each, TokenRefused) else await self._outcome(token, each, sight)
             for token, each in zip(tokens, claims, strict=True)
@@ -112,6 +116,23 @@ class Tokens:
         (claims,) = await self._claims_of([token], asked)
         return claims
 
+    async def settled(self, caller: Caller, token: Token, wanted: WantedView) -> TokenView:
+        """With the pipelines that it leads through as they are now. Raises Refusal, and Retryable
+        where not all pipelines of the token are known here."""
+        if not wanted.through:
+            return TokenView(level=wanted.level, sinks=wanted.sinks)
+        with suppress(Refusal, Retryable):
+            return self._settled(caller, token, wanted)
+        await self._news.catch_up()
+        return self._settled(caller, token, wanted)
+
+    def _settled(self, caller: Caller, token: Token, wanted: WantedView) -> TokenView:
+        owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
+        known = [(p, owner) for p, owner in owned if owner and owner.generation >= p.generation]
+        if len(known) < len(owned):
+            raise Retryable("this status does not know all pipelines of the token yet: try again")
+        return settled(wanted, caller, known, self._owners, "")
+
     def sinks_of(self, token: Token) -> set[str]:
         """By name, those that may be asked for, as far as is known here."""
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
@@ -135,7 +156,7 @@ class Tokens:
     async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
         if claims is None:
             return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
-        return await answer(token, judge_all(claims, sight), sight)
+        return await answer(token, await judge_all(claims, sight), sight)
 
     async def _claims_of(
         self, tokens: Sequence[Token], asked: TokenView
@@ -181,7 +202,11 @@ class _Snapshot:
         self.store = store
         self.replays = replays
         self._views = views
+        self.written: dict[tuple[PipelineKey, Way], tuple[Span, ...]] = {}
         self._newest: dict[tuple[PipelineKey, str], list[Progress]] = {}
+
+    def again(self) -> None:
+        """Nobody waits."""
 
     def view(self, pipeline: PipelineKey) -> View:
         return self._views[pipeline]
@@ -205,4 +230,5 @@ def _ends(outcome: Outcome, asked: TokenView) -> bool:
 
 def is_refused(outcome: Outcome, asked: TokenView) -> bool:
     """It was asked for sinks that it does not wait for."""
-    return bool(asked.sinks) and outcome.reason == UnknownReason.NOTHING_REQUIRED
+    own = asked.sinks and not asked.through
+    return bool(own) and outcome.reason == UnknownReason.NOTHING_REQUIRED

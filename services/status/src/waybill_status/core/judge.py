@@ -8,7 +8,7 @@ What of it is in dead-letter topics stands beside the view: a judgement says whe
 and `waybill_status.core.judgements.dead_lettered` what comes of what is found.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -45,17 +45,28 @@ from waybill_status.core.losses import (
 from waybill_status.core.readers import as_read
 from waybill_status.core.removed import asked_sinks, removals_since, removed_stages
 from waybill_status.core.uniting import unite
-from waybill_status.core.views import PipelineKey, View
+from waybill_status.core.views import PipelineKey, View, fault_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The parts of a token that belong to one pipeline."""
+    """The parts of a token that belong to one pipeline; none if nothing of it was written there."""
 
     pipeline: PipelineKey
     name: str
     parts: tuple[Part, ...]
     asked: TokenView = WHOLE
+    keys: frozenset[str] = frozenset()
+    """Of the sinks that are asked for, if not all at the end, and not by their names."""
+    beyond: bool = False
+    """Its pipeline is behind the token's own."""
+
+
+def pipelines_of(claims: Sequence[Claim]) -> list[PipelineKey]:
+    """Those that an answer follows from."""
+    first = claims[0]
+    legs = [(first.pipeline[0], leg.uid) for leg in first.asked.through]
+    return [*(claim.pipeline for claim in claims), *legs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +91,22 @@ class _Wanted:
 
 
 def judge(claim: Claim, view: View) -> Judgement:
-    if claim.asked.level == TokenLevel.ACCEPTED:
-        return Judgement(pipeline=claim.pipeline, name=claim.name, kind=OutcomeKind.COMPLETE)
     shares = [share for part in claim.parts for share in _shares(part)]
-    return unite([_judge_share(claim, share, view) for share in shares])
+    if claim.asked.level == TokenLevel.ACCEPTED or not shares:
+        return Judgement(
+            pipeline=claim.pipeline,
+            name=claim.name,
+            kind=OutcomeKind.COMPLETE,
+            named=frozenset(claim.asked.sinks),
+            beyond=claim.beyond,
+        )
+    judgement = unite([_judge_share(claim, share, view) for share in shares])
+    return replace(judgement, beyond=True) if claim.beyond else judgement
 
 
-def nothing_required(claim: Claim) -> Judgement:
-    return _unknown(claim, UnknownReason.NOTHING_REQUIRED)
+def unknown(claim: Claim, reason: UnknownReason) -> Judgement:
+    kind = OutcomeKind.UNKNOWN
+    return Judgement(pipeline=claim.pipeline, name=claim.name, kind=kind, reason=reason)
 
 
 def _shares(part: Part) -> Iterator[_Share]:
@@ -96,12 +115,10 @@ def _shares(part: Part) -> Iterator[_Share]:
 
 
 def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
-    definition = view.definition
-    if view.fault is not None or definition is None:
-        return _unknown(claim, view.fault or UnknownReason.NO_DEFINITION)
-    if share.generation > view.generation:
-        return _unknown(claim, UnknownReason.GENERATION_BEHIND)
-    if claim.asked.sinks:
+    definition, fault = view.definition, fault_of(view, share.generation)
+    if fault is not None or definition is None:
+        return unknown(claim, fault or UnknownReason.NO_DEFINITION)
+    if claim.asked.sinks or claim.keys:
         return _judge_named(claim, share, view, definition)
     removals = removals_since(share.generation, view)
     view = as_read(view, definition, removals, share.generation)
@@ -110,7 +127,7 @@ def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
         if found is None:
             before = replace(definition, stages=(*definition.stages, *removal.stages))
             found = _judge(claim, share, view, before, ended=LossReason.SINK_REMOVED)
-    return found or _unknown(claim, UnknownReason.NOTHING_REQUIRED)
+    return found or unknown(claim, UnknownReason.NOTHING_REQUIRED)
 
 
 def _ended_by(definition: Definition) -> LossReason | None:
@@ -142,9 +159,9 @@ def _judge(
     elif all(sink.covered for sink in required):
         kind = OutcomeKind.COMPLETE
     elif not view.fresh:
-        return _unknown(claim, UnknownReason.TRACKER_SILENT)
+        return unknown(claim, UnknownReason.TRACKER_SILENT)
     if kind != OutcomeKind.LOST and _misses_letters(share, view, kind):
-        return _unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
+        return unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
     return Judgement(
         pipeline=claim.pipeline,
         name=claim.name,
@@ -160,10 +177,11 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     one that was removed since, which what it lacks then never comes to."""
     removals = removals_since(share.generation, view)
     known = (*definition.stages, *(stage for each in removals for stage in each.stages))
-    found = dict(named_sinks(known, share.topic_id, share.generation, claim.asked.sinks))
+    ways = named_sinks(known, share.topic_id, share.generation, claim.asked.sinks)
+    found = {key: sink for key, sink in ways if not claim.keys or key in claim.keys}
     wanted = _wanted(share, replace(definition, stages=known), view, tuple(found))
     if not found or wanted is None:
-        return _unknown(claim, UnknownReason.NOTHING_REQUIRED)
+        return unknown(claim, UnknownReason.NOTHING_REQUIRED)
     keys, present = [*found], keys_of(definition.stages)
     over = [(LossReason.SINK_REMOVED, [key for key in keys if key not in present])]
     if (ended := _ended_by(definition)) is not None:
@@ -176,12 +194,12 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     elif all(passes(view.reached.get(key, {}), goal) for key in keys):
         kind = OutcomeKind.COMPLETE
     elif not view.fresh:
-        return _unknown(claim, UnknownReason.TRACKER_SILENT)
+        return unknown(claim, UnknownReason.TRACKER_SILENT)
     missing = view.dead_missing & wanted.stages
     if kind == OutcomeKind.COMPLETE:
         missing &= {stage_key(stage) for each in removals for stage in each.stages}
     if missing and kind != OutcomeKind.LOST:
-        return _unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
+        return unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
     gone = removed_stages(share.generation, share.topic_id, view, definition)
     return Judgement(
         pipeline=claim.pipeline,
@@ -189,14 +207,9 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
         kind=kind,
         stages=(*_stages(wanted, definition, view), *gone),
         lost=lost,
-        dead_asked=tuple(_ask_for_dead(wanted, keys, view, claim.asked.sinks)),
+        dead_asked=tuple(_ask_for_dead(wanted, keys, view, {s.name for s in found.values()})),
         named=frozenset(sink.name for sink in found.values()),
     )
-
-
-def _unknown(claim: Claim, reason: UnknownReason) -> Judgement:
-    unknown = OutcomeKind.UNKNOWN
-    return Judgement(pipeline=claim.pipeline, name=claim.name, kind=unknown, reason=reason)
 
 
 def _misses_letters(share: _Share, view: View, kind: OutcomeKind) -> bool:

@@ -105,6 +105,8 @@ class Judgement:
     deaths: Deaths = NONE
     dropped: tuple[Dropped, ...] = ()
     named: frozenset[str] = frozenset()
+    beyond: bool = False
+    """Of a pipeline behind the token's own: what is counted there is of whole batches."""
 
 
 def kind_of(judgements: Sequence[Judgement]) -> OutcomeKind:

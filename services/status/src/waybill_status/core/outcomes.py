@@ -120,7 +120,8 @@ Batches = Mapping[tuple[PipelineKey, str], Progress | None]
 def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) -> Outcome:
     kind = kind_of(judgements)
     accepted = count_accepted(token)
-    parts = tuple(_part(judgement, batches, accepted) for judgement in judgements)
+    most = None if any(judgement.beyond for judgement in judgements) else accepted
+    parts = tuple(_part(judgement, batches, most) for judgement in judgements)
     moments = [part.completed_at for part in parts]
     known = [moment for moment in moments if moment is not None]
     done = kind in ARRIVED and len(known) == len(moments)
@@ -135,7 +136,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
         completed_at=max(known) if done else None,
         stages=tuple(stage for part in parts for stage in part.stages),
         dead=tuple(sorted((dead for part in parts for dead in part.dead), key=place_of)),
-        dead_count=dead if accepted is None else min(dead, accepted),
+        dead_count=dead if most is None else min(dead, most),
         dead_truncated=any(judgement.deaths.cut for judgement in judgements),
         dropped=tuple(dropped for part in parts for dropped in part.dropped),
         lost=tuple(lost for part in parts for lost in part.lost),
@@ -182,7 +183,8 @@ def count_accepted(token: Token) -> int | None:
     return sum(span.end - span.start for span in spans)
 
 
-def _part(judgement: Judgement, batches: Batches, accepted: int | None) -> PartOutcome:
+def _part(judgement: Judgement, batches: Batches, most: int | None) -> PartOutcome:
+    """`most`: so many records there are at the most, if that is known."""
     stages = tuple(_stage(stage, judgement.pipeline, batches) for stage in judgement.stages)
     moments: list[int] = []
     missing = judgement.kind not in ARRIVED
@@ -200,7 +202,7 @@ def _part(judgement: Judgement, batches: Batches, accepted: int | None) -> PartO
         dead=judgement.deaths.told,
         dead_count=judgement.deaths.count,
         dropped=tuple(
-            each if accepted is None else replace(each, up_to=min(each.up_to, accepted))
+            each if most is None else replace(each, up_to=min(each.up_to, most))
             for each in judgement.dropped
         ),
         lost=judgement.lost,

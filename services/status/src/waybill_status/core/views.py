@@ -181,6 +181,13 @@ def view_of(reading: SlotReading | None) -> View:
     )
 
 
+def fault_of(view: View, generation: int) -> UnknownReason | None:
+    """Why nothing can be said of what was born at that generation, if so."""
+    if view.fault is not None or view.definition is None:
+        return view.fault or UnknownReason.NO_DEFINITION
+    return UnknownReason.GENERATION_BEHIND if generation > view.generation else None
+
+
 def usable_slot(reading: SlotReading | None) -> Slot | None:
     """The slot, if it was written to the very server that answers."""
     if reading is None or reading.stamp.run_id != reading.stamp.server_run_id:

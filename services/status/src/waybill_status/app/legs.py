@@ -1,0 +1,122 @@
+"""Follows a token on into the pipelines that it is asked through: judges each, and finds where the
+batches of one wrote its rows for the next."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.token_views import Leg
+from waybill_shared.contract.vectors import Span, merge_spans
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_status.app.dead import NotKnown
+from waybill_status.app.history import first_step, is_behind, slot_was_lost
+from waybill_status.app.ports import Sight
+from waybill_status.core.judge import Claim
+from waybill_status.core.judgements import Judgement
+from waybill_status.core.legs import (
+    Inlet,
+    Way,
+    came_later,
+    few,
+    inlet,
+    judge_towards,
+    next_claim,
+    not_known,
+    not_yet,
+    written,
+)
+from waybill_status.core.views import PipelineKey
+
+Heed = Callable[[Claim], None]
+"""Called for what was judged by a view, before that can be another one."""
+
+
+def unheeded(claim: Claim) -> None:
+    """Who asks once does not wait for a change."""
+
+
+async def judge_legs(
+    claims: Sequence[Claim], sight: Sight, heed: Heed
+) -> tuple[list[Judgement], Sequence[Claim]]:
+    """What is judged of all before the last pipeline, and what is asked of that; nothing while it
+    is not known, and then something else stands for it."""
+    asked, tenant = claims[0].asked, claims[0].pipeline[0]
+    judged: list[Judgement] = []
+    for number, leg in enumerate(asked.through):
+        there = sight.view((tenant, leg.uid))
+        found = [judge_towards(leg, each, sight.view(each.pipeline), there) for each in claims]
+        for claim in claims:
+            heed(claim)
+        judged += [judgement for judgement, _ in found]
+        ahead = [not_yet(each, tenant) for each in asked.through[number:]]
+        if any(judgement.kind != OutcomeKind.COMPLETE for judgement, _ in found):
+            return [*judged, *ahead], ()
+        try:
+            ways = [(judgement.pipeline, way) for judgement, ways in found for way in ways]
+            spans = await _spans(leg, ways, sight)
+        except NotKnown as unclear:
+            if unclear.reason == UnknownReason.SLOT_MISSING:
+                sight.again()
+            return [*judged, not_known(leg, tenant, unclear.reason)], ()
+        except Retryable:
+            sight.again()
+            return [*judged, not_known(leg, tenant, UnknownReason.REDIS_AWAY)], ()
+        if spans is None:
+            sight.again()
+            return [*judged, *ahead], ()
+        claims = [next_claim(leg, tenant, spans, asked)]
+    return judged, claims
+
+
+async def _spans(
+    leg: Leg, ways: Sequence[tuple[PipelineKey, Way]], sight: Sight
+) -> list[Span] | None:
+    """What is asked of the leg; None as long as not all of it was heard of. Raises NotKnown, and
+    Retryable."""
+    spans: list[Span] = []
+    for pipeline, way in ways:
+        found = await _written(pipeline, way, sight)
+        if found is None:
+            return None
+        spans += found
+    if came_later(leg, spans):
+        raise NotKnown(UnknownReason.SINK_CAME_LATER)
+    return spans
+
+
+async def _written(pipeline: PipelineKey, way: Way, sight: Sight) -> tuple[Span, ...] | None:
+    """By the sink of the way, for the records of its spans."""
+    known = sight.written.get((pipeline, way))
+    if known is not None:
+        return known
+    source = inlet(way, sight.view(pipeline))
+    come = [*source.spans]
+    for other in source.behind:
+        found = await _written(pipeline, other, sight)
+        if found is None:
+            return None
+        come += found
+    spans: list[Span] = []
+    for each in few(come):
+        found = await _written_of(pipeline, way.sink, source, each, sight)
+        if found is None:
+            return None
+        spans += found
+    sight.written[pipeline, way] = whole = merge_spans(spans)
+    return whole
+
+
+async def _written_of(
+    pipeline: PipelineKey, sink: str, source: Inlet, span: Span, sight: Sight
+) -> tuple[Span, ...] | None:
+    if await is_behind(sight, pipeline, sink, span):
+        return None
+    first = await first_step(sight, pipeline, sink, replace(span, end=span.start + 1))
+    last = await first_step(sight, pipeline, sink, span)
+    found = None
+    if first is not None and last is not None:
+        found = written(first.before, first.batch, last.batch, source.topics)
+    if found is None:
+        lost = await slot_was_lost(pipeline, sight)
+        raise NotKnown(UnknownReason.SLOT_MISSING if lost else UnknownReason.BATCH_FORGOTTEN)
+    return found

@@ -1,0 +1,186 @@
+"""Decides what is asked of a pipeline behind the token's own, leg by leg. Pure.
+
+The rows of a token stand among those of others in what its batches wrote, so of the next pipeline
+these batches are asked for: from the step of a sink that took the first of it to the one that took
+the last. A stage that reads what another one writes has taken what that one wrote for the token.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waybill_shared.contract.events import SinkDefinition, StageDefinition, to_vector
+from waybill_shared.contract.slots import Progress, sink_key
+from waybill_shared.contract.token_views import WHOLE, Leg, TokenView
+from waybill_shared.contract.tokens import Part, pipeline_id
+from waybill_shared.contract.vectors import Span, Vector, between, covers, merge_spans
+from waybill_shared.contract.ways import named_sinks
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_status.core.judge import Claim, judge, unknown
+from waybill_status.core.judgements import Judgement
+from waybill_status.core.removed import removals_since
+from waybill_status.core.views import View, fault_of
+
+SPANS_MAX: Final = 100  # of one partition, that are followed one by one
+Known = dict[str, tuple[StageDefinition, SinkDefinition]]
+"""By the keys of sinks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """From spans of root topics to a sink, by its key, for tokens of that generation."""
+
+    sink: str
+    generation: int
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inlet:
+    """What the stage of a sink reads: spans of roots, what other sinks have written, and the ids of
+    all its topics."""
+
+    spans: tuple[Span, ...]
+    behind: tuple[Way, ...]
+    topics: frozenset[str]
+
+
+def judge_towards(
+    leg: Leg, claim: Claim, here: View, there: View
+) -> tuple[Judgement, Sequence[Way]]:
+    """By the sinks that lead to the leg, and by which ways that is."""
+    faults = [fault_of(there, leg.generation), *(fault_of(here, p.generation) for p in claim.parts)]
+    if (fault := next(filter(None, faults), None)) is not None:
+        return unknown(claim, fault), ()
+    ways: list[Way] = []
+    for part in claim.parts:
+        found = _ways(leg, claim.pipeline[1], part, here)
+        if found is None:
+            return unknown(claim, UnknownReason.NOTHING_REQUIRED), ()
+        ways += found
+    keys = frozenset(way.sink for way in ways)
+    return judge(replace(claim, asked=WHOLE, keys=keys), here), ways
+
+
+def inlet(way: Way, view: View) -> Inlet:
+    known = _known(view, way.generation)
+    stage, _ = known[way.sink]
+    spans: list[Span] = []
+    behind: list[Way] = []
+    topics: set[str] = set()
+    for source in stage.inputs:
+        ids = {source.topic_id, *source.retired}
+        topics |= ids
+        if source.root:
+            spans += [span for span in way.spans if span.topic_id in ids]
+        else:
+            behind += [replace(way, sink=key) for key in _writers(known, ids, way.generation)]
+    return Inlet(spans=tuple(spans), behind=tuple(behind), topics=frozenset(topics))
+
+
+def few(spans: Iterable[Span]) -> Iterator[Span]:
+    """Those of one partition one by one, or, where these are many, from the first to the last."""
+    places: dict[tuple[str, int], list[Span]] = {}
+    for span in merge_spans(span for span in spans if span.start < span.end):
+        places.setdefault(span.key, []).append(span)
+    for each in places.values():
+        whole = replace(each[0], end=each[-1].end)
+        yield from each if len(each) <= SPANS_MAX else [whole]
+
+
+def taken(step: Progress) -> Vector:
+    """What the stage had taken of its inputs."""
+    return to_vector(step.reached if step.taken is None else step.taken)
+
+
+def written(
+    before: Progress | None, first: Progress, last: Progress, topics: Collection[str]
+) -> tuple[Span, ...] | None:
+    """Where the rows stand that a sink wrote with these steps and those between them; None if that
+    is not known any more. `topics`: what its stage reads now."""
+    behind = () if before is None else before.outputs
+    if behind is None or first.outputs is None or last.outputs is None:
+        return None
+    passed = {} if before is None else taken(before)
+    if any(at[0] not in topics for at, end in taken(last).items() if end > passed.get(at, 0)):
+        return None  # it read something else then
+    ends = to_vector(last.outputs)
+    if not all(covers(ends, to_vector(each)) for each in (behind, first.outputs)):
+        return None  # its topic was created anew meanwhile
+    return between(to_vector(last.began) | to_vector(behind), ends)
+
+
+def next_claim(leg: Leg, tenant: str, spans: Sequence[Span], asked: TokenView) -> Claim:
+    """No parts if nothing was written for it."""
+    part = Part(
+        pipeline_id=pipeline_id(tenant, leg.uid),
+        generation=leg.generation,
+        spans=merge_spans(spans),
+        counted=False,
+    )
+    return Claim(
+        pipeline=(tenant, leg.uid),
+        name=leg.pipeline,
+        parts=(part,) if spans else (),
+        asked=TokenView(sinks=asked.sinks),
+        beyond=True,
+    )
+
+
+def came_later(leg: Leg, spans: Iterable[Span]) -> bool:
+    """Whether some sink of the leg has no part in some of it."""
+    late = {each.key: each.end for each in leg.late}
+    return any(
+        span.start < max(late.get(span.key, 0), late.get((span.topic_id, -1), 0)) for span in spans
+    )
+
+
+def not_yet(leg: Leg, tenant: str) -> Judgement:
+    """Nothing of the token has come there, as far as is known."""
+    return _of(leg, tenant, OutcomeKind.IN_PROGRESS)
+
+
+def not_known(leg: Leg, tenant: str, reason: UnknownReason) -> Judgement:
+    return replace(_of(leg, tenant, OutcomeKind.UNKNOWN), reason=reason)
+
+
+def _of(leg: Leg, tenant: str, kind: OutcomeKind) -> Judgement:
+    return Judgement(pipeline=(tenant, leg.uid), name=leg.pipeline, kind=kind, beyond=True)
+
+
+def _ways(leg: Leg, uid: str, part: Part, view: View) -> list[Way] | None:
+    """None if something of the part leads there no more, or never did."""
+    known = _known(view, part.generation)
+    found: list[Way] = []
+    stages = list(dict.fromkeys(stage for stage, _ in known.values()))
+    for topic_id in sorted({span.topic_id for span in part.spans}):
+        spans = tuple(span for span in part.spans if span.topic_id == topic_id)
+        led = {each.sink for each in leg.led_by if (each.uid, each.topic_id) == (uid, topic_id)}
+        asked = {key for key in led & known.keys() if _is_asked(known[key][1], part.generation)}
+        named = {key for key, _ in named_sinks(stages, topic_id, part.generation, ())}
+        if not asked or not asked <= named:
+            return None
+        ways = (Way(sink=key, generation=part.generation, spans=spans) for key in sorted(asked))
+        found += ways
+    return found
+
+
+def _is_asked(sink: SinkDefinition, generation: int) -> bool:
+    return max(sink.since, sink.awaited_since) <= generation
+
+
+def _writers(known: Known, ids: Collection[str], generation: int) -> Iterator[str]:
+    for key, (_, sink) in known.items():
+        if sink.since <= generation and not {sink.topic_id, *sink.retired}.isdisjoint(ids):
+            yield key
+
+
+def _known(view: View, generation: int) -> Known:
+    """Those that there are, and that there were since."""
+    there = () if view.definition is None else view.definition.stages
+    gone = [stage for each in removals_since(generation, view) for stage in each.stages]
+    return {
+        sink_key(stage.name, sink.name, sink.since): (stage, sink)
+        for stage in (*reversed(gone), *there)
+        for sink in stage.sinks
+    }

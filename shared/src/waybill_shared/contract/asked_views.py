@@ -1,0 +1,136 @@
+"""Whether what is asked of a token can be, by the sinks and pipelines that there are now."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.events import PipelineRecord, StageDefinition, to_vector
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.routes import Scope
+from waybill_shared.contract.token_views import Leg, LegSink, TokenView, WantedView
+from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.vectors import ENDLESS, Span, Vector, join
+from waybill_shared.contract.ways import named_sinks, root_topics, sinks_into
+
+Owned = Iterable[tuple[Part, PipelineRecord]]
+"""The parts of a token with their pipelines as they are now."""
+
+
+class PipelinesThere(Protocol):
+    """As they are here by now."""
+
+    def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
+
+    def living(self, tenant: str) -> Sequence[PipelineRecord]: ...
+
+
+class _At(NamedTuple):
+    """Where data is that is asked for: in a root topic of a pipeline."""
+
+    uid: str
+    pipeline: str
+    stages: tuple[StageDefinition, ...]
+    topic_id: str
+    generation: int
+
+
+def settled(
+    wanted: WantedView, caller: Caller, owned: Owned, known: PipelinesThere, path: str
+) -> TokenView:
+    """With the pipelines that it leads through as they are now. Raises Refusal."""
+    if wanted.through:
+        _require_reader(caller)
+    here = [
+        _At(record.pipeline_uid, record.name, record.stages, topic_id, part.generation)
+        for part, record in owned
+        for topic_id in sorted({span.topic_id for span in part.spans})
+    ]
+    here = [*dict.fromkeys(here)]
+    legs: list[Leg] = []
+    for name in wanted.through:
+        record = known.by_name(caller.tenant, name)
+        if record is None:
+            names = [each.name for each in known.living(caller.tenant)]
+            raise _refused(f"{path}through", f"there is no pipeline {name!r:.100}", "there", names)
+        leg, here = _led(record, here, path)
+        legs.append(leg)
+    if wanted.sinks:
+        _refuse_unknown_sinks(wanted.sinks, here, path)
+    return TokenView(level=wanted.level, sinks=wanted.sinks, through=tuple(legs))
+
+
+def _require_reader(caller: Caller) -> None:
+    """A token says nothing of other pipelines by itself."""
+    if Scope.READ in caller.scopes:
+        return
+    detail = "asking through other pipelines needs an API key with scope read"
+    if caller.key_id is None:
+        raise Refusal(Slug.KEY_MISSING, detail)
+    has = sorted(caller.scopes)
+    raise Refusal(Slug.SCOPE_MISSING, detail, scope=str(Scope.READ), scopes=has)
+
+
+def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, list[_At]]:
+    read = root_topics(record.stages, record.generation)
+    led_by: list[LegSink] = []
+    there: list[_At] = []
+    for at in here:
+        into = [*sinks_into(read, at.stages, at.topic_id, at.generation)]
+        if not into:
+            message = f"{record.name} reads nothing that {at.pipeline} writes of the token"
+            sinks = {s.name for _, s in named_sinks(at.stages, at.topic_id, at.generation, ())}
+            raise _refused(f"{path}through", message, f"what {at.pipeline} writes to", sinks)
+        led_by += [LegSink(uid=at.uid, topic_id=at.topic_id, sink=key) for key, _ in into]
+        ids = sorted({i for _, sink in into for i in (sink.topic_id, *sink.retired) if i in read})
+        there += [
+            _At(record.pipeline_uid, record.name, record.stages, topic_id, record.generation)
+            for topic_id in ids
+            if topic_id is not None
+        ]
+    leg = Leg(
+        pipeline=record.name,
+        uid=record.pipeline_uid,
+        generation=record.generation,
+        led_by=tuple(dict.fromkeys(led_by)),
+        late=tuple(sorted(set(_late(record.stages)))),
+    )
+    return leg, [*dict.fromkeys(there)]
+
+
+def _late(stages: Iterable[StageDefinition]) -> Iterator[Span]:
+    """Where some stage has begun, but not every sink has part in it."""
+    for source in (source for stage in stages for source in stage.inputs if source.root):
+        whole, bases = to_vector(source.whole), to_vector(source.bases)
+        if join(whole, bases) == bases:
+            continue
+        for (topic_id, number), end in _beyond(whole, bases):
+            yield Span(topic_id=topic_id, partition=number, start=0, end=end)
+        for topic_id in source.retired:
+            yield Span(topic_id=topic_id, partition=-1, start=0, end=ENDLESS)
+
+
+def _beyond(whole: Vector, bases: Vector) -> Iterator[tuple[tuple[str, int], int]]:
+    for place, end in whole.items():
+        if end > bases.get(place, 0):
+            yield place, end
+
+
+def _refuse_unknown_sinks(names: Sequence[str], here: Iterable[_At], path: str) -> None:
+    found: set[str] = set()
+    for at in here:
+        known = {s.name for _, s in named_sinks(at.stages, at.topic_id, at.generation, ())}
+        if not known.intersection(names):
+            message = f"a part of the token waits for none of {', '.join(names):.300}"
+            raise _refused(f"{path}sinks", message, "what it waits for", known)
+        found |= known
+    missing = [name for name in names if name not in found]
+    if missing:
+        message = f"the token waits for no sink {missing[0]!r:.100}"
+        raise _refused(f"{path}sinks", message, "what it waits for", found)
+
+
+def _refused(path: str, message: str, what: str, names: Iterable[str]) -> Refusal:
+    hint = f"{what} is: {', '.join(sorted(names)) or 'nothing'}"
+    errors = [{"message": message, "path": path, "hint": hint}]
+    return Refusal(Slug.INVALID, f"{path}: {message}", hint=hint, errors=errors)
