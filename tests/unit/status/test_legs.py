@@ -126,7 +126,10 @@ class Legs:
 
     async def view(self, *names: str, sinks: Sequence[str] = (), of: Token = MINE) -> TokenView:
         wanted = WantedView(through=names or ("audit",), sinks=tuple(sinks))
-        return await self.world.tokens.settled(ANYONE, of, wanted)
+        (found,) = await self.world.tokens.settled(ANYONE, [of], wanted)
+        if isinstance(found, Refusal):
+            raise found
+        return found
 
     async def ask(self, asked: TokenView | None = None, *, of: Token = MINE) -> Outcome:
         (outcome,) = await self.world.tokens.now([of], asked or await self.view())
@@ -411,6 +414,53 @@ def test_what_the_other_pipeline_reads_later_counts_neither() -> None:
     in_a_world(test)
 
 
+def test_rows_of_strangers_between_its_batches_are_not_its_own() -> None:
+    async def test(w: World) -> None:
+        legs = Legs(w)
+        hole = Span(topic_id=COPIES, partition=0, start=3, end=6)
+        legs.batches(FIRST, replace(OF_IT[0], gaps=(hole,)), OF_IT[1], AFTER)
+        for end, kind in ((6, OutcomeKind.COMPLETE), (7, OutcomeKind.LOST)):
+            gone = Span(topic_id=COPIES, partition=0, start=3, end=end)
+            state = losing(content("audit", 100), VAULT, LossReason.RETENTION_PASSED, gone)
+            legs.put(key("audit"), state, version=end)
+            assert await legs.kind() == kind
+
+    in_a_world(test)
+
+
+def test_while_it_is_looked_for_the_view_may_go() -> None:
+    async def test(w: World) -> None:
+        legs = Legs(
+            w, other("audit", replace(keep(), inputs=(*keep().inputs, *keep(INNER).inputs)))
+        )
+        legs.put(key("audit"), content("audit", 100), version=1)
+        w.store.histories[KEY, ENRICH] = [step(0, 20, 0, sink=ENRICH, topic_id=INNER)]
+        asked = await legs.view()
+        newest = w.store.newest
+
+        async def lose(pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
+            found = await newest(pipeline, sink, count)
+            w.hub._feeds._show(w.hub._feeds._feeds[KEY], None)
+            return found
+
+        w.store.newest = lose  # type: ignore[method-assign]
+        waiting = asyncio.create_task(w.tokens.wait(MINE, 0.2, asked))
+        assert (await waiting).outcome in {OutcomeKind.COMPLETE, OutcomeKind.UNKNOWN}
+
+    in_a_world(test)
+
+
+def test_sinks_of_several_topics_may_be_named_though_one_got_nothing() -> None:
+    async def test(w: World) -> None:
+        more = replace(keep(INNER, "l", name="list"), name="more")
+        legs = Legs(w, other("audit", keep(), more))
+        legs.put(key("audit"), content("audit", 100, keep(), more), version=1)
+        w.store.histories[KEY, ENRICH] = [step(0, 20, 0, sink=ENRICH, topic_id=INNER)]
+        assert await legs.kind(await legs.view(sinks=["vault", "list"])) == OutcomeKind.COMPLETE
+
+    in_a_world(test)
+
+
 def test_what_lies_between_the_tokens_of_a_merged_one_is_not_its_own() -> None:
     async def test(w: World) -> None:
         legs = Legs(w)
@@ -475,11 +525,11 @@ def test_a_token_alone_says_nothing_of_other_pipelines() -> None:
     async def test(w: World) -> None:
         Legs(w)
         with pytest.raises(Refusal) as refused:
-            await w.tokens.settled(BEARER, MINE, WantedView(through=("audit",)))
+            await w.tokens.settled(BEARER, [MINE], WantedView(through=("audit",)))
         assert refused.value.slug == Slug.KEY_MISSING
         writer = replace(BEARER, key_id="k")
         with pytest.raises(Refusal) as refused:
-            await w.tokens.settled(writer, MINE, WantedView(through=("audit",)))
+            await w.tokens.settled(writer, [MINE], WantedView(through=("audit",)))
         assert refused.value.slug == Slug.SCOPE_MISSING
 
     in_a_world(test)
@@ -488,7 +538,8 @@ def test_a_token_alone_says_nothing_of_other_pipelines() -> None:
 def test_whose_news_come_late_is_looked_for_again() -> None:
     async def test(w: World) -> None:
         w.owners.late = other("audit", keep())
-        view = await w.tokens.settled(ANYONE, MINE, WantedView(through=("audit",)))
+        (view,) = await w.tokens.settled(ANYONE, [MINE], WantedView(through=("audit",)))
+        assert isinstance(view, TokenView)
         assert [leg.pipeline for leg in view.through] == ["audit"]
 
     in_a_world(test)

@@ -1,7 +1,7 @@
 """Whether what is asked of a token can be, by the sinks and pipelines that there are now."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
@@ -10,9 +10,10 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.token_views import Leg, LegSink, TokenView, WantedView
 from waybill_shared.contract.tokens import Part
-from waybill_shared.contract.vectors import ENDLESS, Span, Vector, join
+from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.contract.ways import named_sinks, root_topics, sinks_into
 
+PLACES_MAX: Final = 4_000  # that one watch remembers
 Owned = Iterable[tuple[Part, PipelineRecord]]
 """The parts of a token with their pipelines as they are now."""
 
@@ -40,7 +41,7 @@ def settled(
 ) -> TokenView:
     """With the pipelines that it leads through as they are now. Raises Refusal."""
     if wanted.through:
-        _require_reader(caller)
+        require_reader(caller)
     here = [
         _At(record.pipeline_uid, record.name, record.stages, topic_id, part.generation)
         for part, record in owned
@@ -55,12 +56,15 @@ def settled(
             raise _refused(f"{path}through", f"there is no pipeline {name!r:.100}", "there", names)
         leg, here = _led(record, here, path)
         legs.append(leg)
+    if sum(len(leg.led_by) + len(leg.late) for leg in legs) > PLACES_MAX:
+        message = f"more than {PLACES_MAX} sinks and partitions lead there"
+        raise _refused(f"{path}through", message, "what may be named", ["fewer pipelines"])
     if wanted.sinks:
         _refuse_unknown_sinks(wanted.sinks, here, path)
     return TokenView(level=wanted.level, sinks=wanted.sinks, through=tuple(legs))
 
 
-def _require_reader(caller: Caller) -> None:
+def require_reader(caller: Caller) -> None:
     """A token says nothing of other pipelines by itself."""
     if Scope.READ in caller.scopes:
         return
@@ -93,27 +97,22 @@ def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, l
         uid=record.pipeline_uid,
         generation=record.generation,
         led_by=tuple(dict.fromkeys(led_by)),
-        late=tuple(sorted(set(_late(record.stages)))),
+        late=tuple(sorted({each for each in _late(record.stages) if each.topic_id in ids})),
     )
     return leg, [*dict.fromkeys(there)]
 
 
-def _late(stages: Iterable[StageDefinition]) -> Iterator[Span]:
-    """Where some stage has begun, but not every sink has part in it."""
+def _late(stages: Sequence[StageDefinition]) -> Iterator[Span]:
+    """Where some stage has begun, but not every sink has part in it. Of topics that are gone
+    nobody says from where on one that came later has."""
+    lives = {sink.since for stage in stages for sink in stage.sinks}
     for source in (source for stage in stages for source in stage.inputs if source.root):
-        whole, bases = to_vector(source.whole), to_vector(source.bases)
-        if join(whole, bases) == bases:
-            continue
-        for (topic_id, number), end in _beyond(whole, bases):
-            yield Span(topic_id=topic_id, partition=number, start=0, end=end)
-        for topic_id in source.retired:
+        bases = to_vector(source.bases)
+        for (topic_id, number), end in to_vector(source.whole).items():
+            if end > bases.get((topic_id, number), 0):
+                yield Span(topic_id=topic_id, partition=number, start=0, end=end)
+        for topic_id in source.retired if len(lives) > 1 else ():
             yield Span(topic_id=topic_id, partition=-1, start=0, end=ENDLESS)
-
-
-def _beyond(whole: Vector, bases: Vector) -> Iterator[tuple[tuple[str, int], int]]:
-    for place, end in whole.items():
-        if end > bases.get(place, 0):
-            yield place, end
 
 
 def _refuse_unknown_sinks(names: Sequence[str], here: Iterable[_At], path: str) -> None:

@@ -172,6 +172,7 @@ class Progress:
     dropped: dict[str, int] = field(default_factory=dict)  # cumulative, by rule
     began: tuple[PartitionOffset, ...] = ()  # as in SinkState
     outputs: tuple[PartitionOffset, ...] | None = None  # the ends of all that it wrote, if known
+    gaps: tuple[Span, ...] = ()  # in what was written since the step before: nothing of the sink
     taken: tuple[PartitionOffset, ...] | None = None  # of the stage's inputs, if these are no roots
     number: int = -1  # of those of the sink, from 0 on; -1 if that was not counted
 

@@ -16,6 +16,7 @@ LIFE_MS: Final = 31 * 24 * 3600 * 1000
 ENDED_MAX: Final = 200_000
 """So many that are open no more are remembered, about."""
 CHARACTERS_OF_ONE: Final = 4_096
+PLACE_CHARACTERS: Final = 64  # that a place of a leg counts for
 RANKS: Final = {WatchState.OPEN: 0, WatchState.TOLD: 1, WatchState.CLOSED: 2}
 
 
@@ -108,7 +109,8 @@ class WatchBook:
 
     def _count(self, watch: TokenWatch) -> None:
         whose = (watch.tenant, watch.actor)
-        size = len(watch.token) + sum(map(len, watch.view.sinks))
+        places = sum(len(leg.led_by) + len(leg.late) for leg in watch.view.through)
+        size = len(watch.token) + sum(map(len, watch.view.sinks)) + PLACE_CHARACTERS * places
         weight = 1 + size // CHARACTERS_OF_ONE if watch.open else 0
         left = self._open.get(whose, 0) + weight - self._weights.pop(watch.id, 0)
         if weight:

@@ -129,7 +129,9 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
         opened = tokens.open(caller(request).tenant, token)
-        asked = await tokens.settled(caller(request), opened, wanted)
+        (asked,) = await tokens.settled(caller(request), [opened], wanted)
+        if isinstance(asked, Refusal):
+            raise asked
         if EVENT_STREAM in request.headers.get("accept", ""):
             told = request.headers.get("last-event-id", "")
             return await _stream(tokens.follow(opened, asked), told)
@@ -158,7 +160,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         wanted = await _read_query(request, query_bytes_max)
         opened = [_open(tokens, caller(request), text) for text in wanted.tokens]
         genuine = [each for each in opened if isinstance(each, Token)]
-        views = [await _settled(tokens, caller(request), token, wanted.view) for token in genuine]
+        views = await tokens.settled(caller(request), genuine, wanted.view)
         told = iter(await _answers(tokens, genuine, views, wait))
         answers = [next(told) if isinstance(each, Token) else each for each in opened]
         return JSONResponse({"outcomes": [_entry(answer) for answer in _shortened(answers)]})
@@ -216,15 +218,6 @@ def _no_such_sink(tokens: Tokens, token: Token, asked: TokenView) -> Refusal:
     hint = f"each part must wait for one at least; those that it may wait for: {', '.join(known)}"
     error = {"message": message, "path": "sinks", "hint": hint}
     return Refusal(Slug.INVALID, f"sinks: {message}", hint=hint, errors=[error])
-
-
-async def _settled(
-    tokens: Tokens, asking: Caller, token: Token, wanted: WantedView
-) -> TokenView | Refusal:
-    try:
-        return await tokens.settled(asking, token, wanted)
-    except Refusal as refusal:
-        return refusal
 
 
 async def _answers(

@@ -29,7 +29,8 @@ async def judge_all(
         heed(claim)
     known = all(judgement.kind != OutcomeKind.UNKNOWN for judgement in judged)
     named = {name for judgement in judged for name in judgement.named}
-    if last and known and not named.issuperset(last[0].asked.sinks):
+    own = bool(last) and not last[0].beyond  # of others the names were looked at when it was asked
+    if own and known and not named.issuperset(last[0].asked.sinks):
         return [*ahead, unknown_of(last[0], UnknownReason.NOTHING_REQUIRED)]
     return [*ahead, *judged]
 

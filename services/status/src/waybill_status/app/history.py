@@ -1,5 +1,6 @@
 """Finds batches among those that are remembered of a sink, however far back they lie."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ from waybill_shared.contract.events import PartitionOffset, to_vector
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import Span, Vector, passes
 from waybill_status.app.ports import Sight
-from waybill_status.core.legs import taken
+from waybill_status.core.legs import has_taken
 from waybill_status.core.views import PipelineKey
 
 
@@ -48,7 +49,7 @@ async def first_of(sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector
 async def is_behind(sight: Sight, pipeline: PipelineKey, sink: str, span: Span) -> bool:
     """Whether no step has come to the end of what the stage reads there, by what is remembered."""
     newest = await sight.newest(pipeline, sink)
-    return bool(newest) and not passes(taken(newest[-1]), {span.key: span.end})
+    return bool(newest) and not has_taken(newest[-1], span.key, span.end)
 
 
 async def first_step(sight: Sight, pipeline: PipelineKey, sink: str, span: Span) -> Place | None:
@@ -56,7 +57,7 @@ async def first_step(sight: Sight, pipeline: PipelineKey, sink: str, span: Span)
     is no longer remembered."""
 
     def covers(step: Progress) -> bool:
-        return passes(taken(step), {span.key: span.end})
+        return has_taken(step, span.key, span.end)
 
     found = await _first_where(sight, pipeline, sink, covers)
     if found is None:
@@ -78,8 +79,8 @@ async def _first_where(
 ) -> Place | None:
     """The first batch of which something holds that holds of all behind it, too."""
     newest = await sight.newest(pipeline, sink)
-    first = next((rank for rank, batch in enumerate(newest) if holds(batch)), None)
-    if first is None:
+    first = bisect_left(newest, True, key=holds)
+    if first == len(newest):
         return None
     if first > 0:
         return Place(batch=newest[first], before=newest[first - 1])

@@ -1,7 +1,7 @@
 """Follows a token on into the pipelines that it is asked through: judges each, and finds where the
 batches of one wrote its rows for the next."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from waybill_shared.contract.errors import Retryable
@@ -25,7 +25,7 @@ from waybill_status.core.legs import (
     not_yet,
     written,
 )
-from waybill_status.core.views import PipelineKey
+from waybill_status.core.views import PipelineKey, View
 
 Heed = Callable[[Claim], None]
 """Called for what was judged by a view, before that can be another one."""
@@ -44,7 +44,8 @@ async def judge_legs(
     judged: list[Judgement] = []
     for number, leg in enumerate(asked.through):
         there = sight.view((tenant, leg.uid))
-        found = [judge_towards(leg, each, sight.view(each.pipeline), there) for each in claims]
+        views = {each.pipeline: sight.view(each.pipeline) for each in claims}
+        found = [judge_towards(leg, each, views[each.pipeline], there) for each in claims]
         for claim in claims:
             heed(claim)
         judged += [judgement for judgement, _ in found]
@@ -53,7 +54,7 @@ async def judge_legs(
             return [*judged, *ahead], ()
         try:
             ways = [(judgement.pipeline, way) for judgement, ways in found for way in ways]
-            spans = await _spans(leg, ways, sight)
+            spans = await _spans(leg, ways, views, sight)
         except NotKnown as unclear:
             if unclear.reason == UnknownReason.SLOT_MISSING:
                 sight.again()
@@ -69,13 +70,16 @@ async def judge_legs(
 
 
 async def _spans(
-    leg: Leg, ways: Sequence[tuple[PipelineKey, Way]], sight: Sight
+    leg: Leg,
+    ways: Sequence[tuple[PipelineKey, Way]],
+    views: Mapping[PipelineKey, View],
+    sight: Sight,
 ) -> list[Span] | None:
     """What is asked of the leg; None as long as not all of it was heard of. Raises NotKnown, and
     Retryable."""
     spans: list[Span] = []
     for pipeline, way in ways:
-        found = await _written(pipeline, way, sight)
+        found = await _written(pipeline, way, views[pipeline], sight)
         if found is None:
             return None
         spans += found
@@ -84,15 +88,17 @@ async def _spans(
     return spans
 
 
-async def _written(pipeline: PipelineKey, way: Way, sight: Sight) -> tuple[Span, ...] | None:
-    """By the sink of the way, for the records of its spans."""
+async def _written(
+    pipeline: PipelineKey, way: Way, view: View, sight: Sight
+) -> tuple[Span, ...] | None:
+    """By the sink of the way, for the records of its spans. `view`: by which that was judged."""
     known = sight.written.get((pipeline, way))
     if known is not None:
         return known
-    source = inlet(way, sight.view(pipeline))
+    source = inlet(way, view)
     come = [*source.spans]
     for other in source.behind:
-        found = await _written(pipeline, other, sight)
+        found = await _written(pipeline, other, view, sight)
         if found is None:
             return None
         come += found

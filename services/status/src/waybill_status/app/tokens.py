@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
-from waybill_shared.contract.asked_views import settled
+from waybill_shared.contract.asked_views import require_reader, settled
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
@@ -116,22 +116,35 @@ class Tokens:
         (claims,) = await self._claims_of([token], asked)
         return claims
 
-    async def settled(self, caller: Caller, token: Token, wanted: WantedView) -> TokenView:
-        """With the pipelines that it leads through as they are now. Raises Refusal, and Retryable
-        where not all pipelines of the token are known here."""
+    async def settled(
+        self, caller: Caller, tokens: Sequence[Token], wanted: WantedView
+    ) -> list[TokenView | Refusal]:
+        """Of each, with the pipelines that it leads through as they are now. Raises Retryable where
+        not all pipelines of the tokens are known here."""
         if not wanted.through:
-            return TokenView(level=wanted.level, sinks=wanted.sinks)
-        with suppress(Refusal, Retryable):
-            return self._settled(caller, token, wanted)
-        await self._news.catch_up()
-        return self._settled(caller, token, wanted)
+            return [TokenView(level=wanted.level, sinks=wanted.sinks)] * len(tokens)
+        require_reader(caller)
+        found = [self._settled(caller, token, wanted) for token in tokens]
+        if all(isinstance(each, TokenView) for each in found):
+            return found
+        sure = await self._news.catch_up()
+        found = [
+            each if isinstance(each, TokenView) else self._settled(caller, token, wanted)
+            for token, each in zip(tokens, found, strict=True)
+        ]
+        if not sure and any(isinstance(each, TokenRefused) for each in found):
+            raise Retryable("this status does not know all pipelines yet: try again")
+        return found
 
-    def _settled(self, caller: Caller, token: Token, wanted: WantedView) -> TokenView:
+    def _settled(self, caller: Caller, token: Token, wanted: WantedView) -> TokenView | Refusal:
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
         known = [(p, owner) for p, owner in owned if owner and owner.generation >= p.generation]
         if len(known) < len(owned):
-            raise Retryable("this status does not know all pipelines of the token yet: try again")
-        return settled(wanted, caller, known, self._owners, "")
+            return TokenRefused()
+        try:
+            return settled(wanted, caller, known, self._owners, "")
+        except Refusal as refusal:
+            return refusal
 
     def sinks_of(self, token: Token) -> set[str]:
         """By name, those that may be asked for, as far as is known here."""

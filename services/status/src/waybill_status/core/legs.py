@@ -9,11 +9,25 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.events import SinkDefinition, StageDefinition, to_vector
+from waybill_shared.contract.events import (
+    PartitionOffset,
+    SinkDefinition,
+    StageDefinition,
+    to_vector,
+)
 from waybill_shared.contract.slots import Progress, sink_key
 from waybill_shared.contract.token_views import WHOLE, Leg, TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
-from waybill_shared.contract.vectors import Span, Vector, between, covers, merge_spans
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    between,
+    covers,
+    merge_spans,
+    without,
+)
 from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.core.judge import Claim, judge, unknown
@@ -21,7 +35,7 @@ from waybill_status.core.judgements import Judgement
 from waybill_status.core.removed import removals_since
 from waybill_status.core.views import View, fault_of
 
-SPANS_MAX: Final = 100  # of one partition, that are followed one by one
+SPANS_MAX: Final = 20  # of one partition, that are followed one by one
 Known = dict[str, tuple[StageDefinition, SinkDefinition]]
 """By the keys of sinks."""
 
@@ -90,7 +104,21 @@ def few(spans: Iterable[Span]) -> Iterator[Span]:
 
 def taken(step: Progress) -> Vector:
     """What the stage had taken of its inputs."""
-    return to_vector(step.reached if step.taken is None else step.taken)
+    return to_vector(_taken(step))
+
+
+def has_taken(step: Progress, place: TopicPartition, end: int) -> bool:
+    """Whether the stage was that far, or past all of a topic that is gone."""
+    topic_id, number = place
+    return any(
+        at.topic_id == topic_id
+        and (at.offset == ENDLESS or (at.partition == number and at.offset >= end))
+        for at in _taken(step)
+    )
+
+
+def _taken(step: Progress) -> tuple[PartitionOffset, ...]:
+    return step.reached if step.taken is None else step.taken
 
 
 def written(
@@ -107,7 +135,8 @@ def written(
     ends = to_vector(last.outputs)
     if not all(covers(ends, to_vector(each)) for each in (behind, first.outputs)):
         return None  # its topic was created anew meanwhile
-    return between(to_vector(last.began) | to_vector(behind), ends)
+    spans = between(to_vector(last.began) | to_vector(behind), ends)
+    return without(spans, (*first.gaps, *last.gaps))
 
 
 def next_claim(leg: Leg, tenant: str, spans: Sequence[Span], asked: TokenView) -> Claim:

@@ -122,7 +122,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
     accepted = count_accepted(token)
     most = None if any(judgement.beyond for judgement in judgements) else accepted
     parts = tuple(_part(judgement, batches, most) for judgement in judgements)
-    moments = [part.completed_at for part in parts]
+    moments = [part.completed_at for part in parts if part.stages]
     known = [moment for moment in moments if moment is not None]
     done = kind in ARRIVED and len(known) == len(moments)
     reasons = (judgement.reason for judgement in judgements if judgement.kind == kind)
@@ -133,7 +133,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
         pipeline=parts[0].pipeline if len(parts) == 1 else None,
         accepted=accepted,
         issued_at=token.issued_at,
-        completed_at=max(known) if done else None,
+        completed_at=max(known, default=None) if done else None,
         stages=tuple(stage for part in parts for stage in part.stages),
         dead=tuple(sorted((dead for part in parts for dead in part.dead), key=place_of)),
         dead_count=dead if most is None else min(dead, most),

@@ -247,6 +247,7 @@ def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset,
         dropped=state.dropped,
         began=state.began,
         outputs=state.hops[-1].outputs if state.hops else None,
+        gaps=state.hops[-1].gaps if state.hops else (),
         taken=None if all(i.root for i in sink.stage.inputs) else state.frontier,
         number=state.steps,
     )
