@@ -319,6 +319,12 @@ def test_after_the_end_nothing_is_started_or_given(running: Drivers) -> None:
     assert running.on(gone("3", 0)) == (over("d", 1, "3"),), "nothing was closed"
 
 
+def test_who_still_starts_is_not_waited_for_at_the_end() -> None:
+    drivers = Drivers()
+    drivers.on(want("a"))
+    assert drivers.on(EndAll()) == (over("a", 0, None), KillProcess(driver_id="1"))
+
+
 def test_answer_of_another_check_is_not_heard(checking: Drivers) -> None:
     checking.on(checked("1", "y"))
     assert checking.states()["1"] is DriverState.CHECKING

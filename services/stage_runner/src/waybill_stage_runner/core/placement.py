@@ -205,6 +205,11 @@ def _end_all(placement: Placement, now: int) -> Decision:
     for driver in placement.drivers.values():
         if driver.state is DriverState.RUNNING and driver.pipeline_uid is not None:
             moves += (StopRun(driver_id=driver.id, pipeline_uid=driver.pipeline_uid),)
+        elif driver.state is DriverState.STARTING and driver.spark:
+            placement, ended = kill(
+                placement, driver, now
+            )  # it would hear of its end once it stood
+            moves += ended
         elif driver.state is not DriverState.ENDING:
             placement, ended = end(placement, driver, now)
             moves += ended
