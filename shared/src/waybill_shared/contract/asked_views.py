@@ -53,12 +53,14 @@ def settled(
         record = known.by_name(caller.tenant, name)
         if record is None:
             names = [each.name for each in known.living(caller.tenant)]
-            raise _refused(f"{path}through", f"there is no pipeline {name!r:.100}", "there", names)
+            raise _refused(
+                f"{path}through", f"there is no pipeline {name!r:.100}", "known pipelines", names
+            )
         leg, here = _led(record, here, path)
         legs.append(leg)
     if sum(len(leg.led_by) + len(leg.late) for leg in legs) > PLACES_MAX:
         message = f"more than {PLACES_MAX} sinks and partitions lead there"
-        raise _refused(f"{path}through", message, "what may be named", ["fewer pipelines"])
+        raise _refused(f"{path}through", message, "what may be asked for", ["fewer pipelines"])
     if wanted.sinks:
         _refuse_unknown_sinks(wanted.sinks, here, path)
     return TokenView(level=wanted.level, sinks=wanted.sinks, through=tuple(legs))
@@ -84,7 +86,7 @@ def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, l
         if not into:
             message = f"{record.name} reads nothing that {at.pipeline} writes of the token"
             sinks = {s.name for _, s in named_sinks(at.stages, at.topic_id, at.generation, ())}
-            raise _refused(f"{path}through", message, f"what {at.pipeline} writes to", sinks)
+            raise _refused(f"{path}through", message, f"sinks of {at.pipeline}", sinks)
         led_by += [LegSink(uid=at.uid, topic_id=at.topic_id, sink=key) for key, _ in into]
         ids = sorted({i for _, sink in into for i in (sink.topic_id, *sink.retired) if i in read})
         there += [
@@ -121,15 +123,15 @@ def _refuse_unknown_sinks(names: Sequence[str], here: Iterable[_At], path: str) 
         known = {s.name for _, s in named_sinks(at.stages, at.topic_id, at.generation, ())}
         if not known.intersection(names):
             message = f"a part of the token waits for none of {', '.join(names):.300}"
-            raise _refused(f"{path}sinks", message, "what it waits for", known)
+            raise _refused(f"{path}sinks", message, "sinks that it waits for", known)
         found |= known
     missing = [name for name in names if name not in found]
     if missing:
         message = f"the token waits for no sink {missing[0]!r:.100}"
-        raise _refused(f"{path}sinks", message, "what it waits for", found)
+        raise _refused(f"{path}sinks", message, "sinks that it waits for", found)
 
 
 def _refused(path: str, message: str, what: str, names: Iterable[str]) -> Refusal:
-    hint = f"{what} is: {', '.join(sorted(names)) or 'nothing'}"
+    hint = f"{what}: {', '.join(sorted(names)) or 'none'}"
     errors = [{"message": message, "path": path, "hint": hint}]
     return Refusal(Slug.INVALID, f"{path}: {message}", hint=hint, errors=errors)

@@ -101,7 +101,10 @@ async def _view(
         return VIEW.validate_python(wanted)
     except ValidationError as error:
         errors = [
-            {"message": each["msg"], "path": ".".join(["query", *map(str, each["loc"][:1])])}
+            {
+                "message": each["msg"].removeprefix("Value error, "),
+                "path": ".".join(["query", *map(str, each["loc"][:1])]),
+            }
             for each in error.errors()
         ]
         said = f"{errors[0]['path']}: {errors[0]['message']}"
