@@ -287,9 +287,6 @@ class FakeOwners:
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
         return self.directory.by_name(tenant, name)
 
-    def by_uid(self, uid: str) -> PipelineRecord | None:
-        return self.directory.by_uid(uid)
-
     def living(self, tenant: str) -> Sequence[PipelineRecord]:
         return self.directory.living(tenant)
 

@@ -1,0 +1,179 @@
+"""Asking on, into other pipelines: what may be asked, and that no later change of them counts."""
+
+from dataclasses import replace
+
+import pytest
+
+from unit.status.fakes import (
+    ENRICH,
+    INNER,
+    KEY,
+    offsets,
+)
+from unit.status.following import (
+    AFTER,
+    COPIES,
+    FIRST,
+    MINE,
+    OF_IT,
+    Legs,
+    content,
+    keep,
+    key,
+    other,
+    step,
+)
+from unit.status.test_tokens import World, in_a_world
+from waybill_shared.access.authentication import ANYONE, BEARER
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.events import (
+    PipelineRecord,
+)
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.slots import Removal
+from waybill_shared.contract.token_views import TokenView, WantedView
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_status.app.tokens import is_refused
+
+
+def test_no_later_change_of_the_other_pipeline_counts() -> None:
+    """It gets a sink, and loses the one it had."""
+
+    async def test(w: World) -> None:
+        legs = Legs(w)
+        legs.audit(9)
+        asked = await legs.view()
+        assert await legs.kind(asked) == OutcomeKind.COMPLETE
+        more = replace(
+            keep(), sinks=(*keep().sinks, *keep(name="list", written="l", since=2).sinks)
+        )
+        legs.put(key("audit"), content("audit", 9, more, generation=2), version=2)
+        w.owners.directory.accept(other("audit", more, generation=2))
+        assert await legs.kind(asked) == OutcomeKind.COMPLETE
+        assert await legs.kind() == OutcomeKind.IN_PROGRESS, "who asks now asks for that, too"
+        instead = keep(read="elsewhere", name="list", written="l", since=2)
+        gone = content("audit", 9, instead, generation=3)
+        removed = (Removal(generation=3, stages=(keep(),)),)
+        legs.put(key("audit"), replace(gone, removals=removed), version=3)
+        assert await legs.kind(asked) == OutcomeKind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_a_sink_that_came_after_the_rows_has_no_part_in_them() -> None:
+    async def test(w: World) -> None:
+        late = replace(
+            keep(), sinks=(*keep().sinks, *keep(name="list", written="l", since=2).sinks)
+        )
+        (source,) = late.inputs
+
+        def from_(end: int) -> PipelineRecord:
+            whole = replace(source, whole=offsets(end, topic_id=COPIES))
+            return other("audit", replace(late, inputs=(whole,)), generation=2)
+
+        legs = Legs(w, from_(4))
+        legs.put(key("audit"), content("audit", 100, late, generation=2), version=1)
+        assert await legs.kind() == UnknownReason.SINK_CAME_LATER
+        w.owners.directory.accept(from_(3))
+        assert await legs.kind() == OutcomeKind.IN_PROGRESS
+
+    in_a_world(test)
+
+
+def test_what_the_other_pipeline_reads_later_counts_neither() -> None:
+    """It begins to read another topic of the same pipeline, and then reads the first no more."""
+
+    async def test(w: World) -> None:
+        legs = Legs(w)
+        legs.audit(9)
+        asked = await legs.view()
+        both = replace(keep(), inputs=(*keep().inputs, *keep(read=INNER).inputs))
+        legs.put(key("audit"), content("audit", 9, both, generation=2), version=2)
+        assert await legs.kind(asked) == OutcomeKind.COMPLETE
+        neither = keep(read=INNER)
+        legs.put(key("audit"), content("audit", 2, neither, generation=3), version=3)
+        assert await legs.kind(asked) == UnknownReason.NOTHING_REQUIRED
+
+    in_a_world(test)
+
+
+def test_sinks_of_several_topics_may_be_named_though_one_got_nothing() -> None:
+    async def test(w: World) -> None:
+        more = replace(keep(INNER, "l", name="list"), name="more")
+        legs = Legs(w, other("audit", keep(), more))
+        legs.put(key("audit"), content("audit", 100, keep(), more), version=1)
+        w.store.histories[KEY, ENRICH] = [step(0, 20, 0, sink=ENRICH, topic_id=INNER)]
+        assert await legs.kind(await legs.view(sinks=["vault", "list"])) == OutcomeKind.COMPLETE
+
+    in_a_world(test)
+
+
+def test_a_stage_that_reads_something_else_now_says_nothing_of_what_it_read() -> None:
+    async def test(w: World) -> None:
+        legs = Legs(w)
+        legs.audit(100)
+        moved = (*offsets(10), *offsets(4, topic_id="dropped"))
+        legs.batches(FIRST, OF_IT[0], replace(OF_IT[1], reached=moved), AFTER)
+        assert await legs.kind() == UnknownReason.BATCH_FORGOTTEN
+
+    in_a_world(test)
+
+
+@pytest.mark.parametrize(
+    ("through", "sinks", "path", "says"),
+    [
+        (("audti",), (), "through", "there is no pipeline 'audti'"),
+        (("lone",), (), "through", "lone reads nothing that orders writes of the token"),
+        (("audit", "lone"), (), "through", "lone reads nothing that audit writes of the token"),
+        (("audit",), ("lake",), "sinks", "waits for none of lake"),
+        (("audit",), ("lake", "vault"), "sinks", "waits for no sink 'lake'"),
+    ],
+)
+def test_a_way_that_there_is_not_is_refused(
+    through: tuple[str, ...], sinks: tuple[str, ...], path: str, says: str
+) -> None:
+    async def test(w: World) -> None:
+        legs = Legs(w, other("audit", keep()), other("lone", keep(read="elsewhere")))
+        with pytest.raises(Refusal) as refused:
+            await legs.view(*through, sinks=sinks)
+        assert refused.value.slug == Slug.INVALID
+        assert says in str(refused.value)
+        assert str(refused.value).startswith(f"{path}: ")
+
+    in_a_world(test)
+
+
+def test_sinks_are_those_of_the_last_pipeline() -> None:
+    async def test(w: World) -> None:
+        legs = Legs(w)
+        legs.audit(9)
+        asked = await legs.view(sinks=["vault"])
+        outcome = await legs.ask(asked)
+        assert outcome.outcome == OutcomeKind.COMPLETE
+        assert not is_refused(outcome, asked)
+
+    in_a_world(test)
+
+
+def test_a_token_alone_says_nothing_of_other_pipelines() -> None:
+    async def test(w: World) -> None:
+        Legs(w)
+        with pytest.raises(Refusal) as refused:
+            await w.tokens.settled(BEARER, [MINE], WantedView(through=("audit",)))
+        assert refused.value.slug == Slug.KEY_MISSING
+        writer = replace(BEARER, key_id="k")
+        with pytest.raises(Refusal) as refused:
+            await w.tokens.settled(writer, [MINE], WantedView(through=("audit",)))
+        assert refused.value.slug == Slug.SCOPE_MISSING
+
+    in_a_world(test)
+
+
+def test_whose_news_come_late_is_looked_for_again() -> None:
+    async def test(w: World) -> None:
+        w.owners.late = other("audit", keep())
+        (view,) = await w.tokens.settled(ANYONE, [MINE], WantedView(through=("audit",)))
+        assert isinstance(view, TokenView)
+        assert [leg.pipeline for leg in view.through] == ["audit"]
+
+    in_a_world(test)
