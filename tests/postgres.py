@@ -18,7 +18,7 @@ from waybill_local import postgres
 from waybill_local.ports import HOST, pick
 from waybill_local.processes import Child, start, stop, wait_ready
 from waybill_local.stack import StackState
-from waybill_spark.sinks.postgres.connection import PostgresConnection
+from waybill_shared.databases import PostgresConnection
 
 DATABASE_URL = "DATABASE_URL"
 PASSWORD = "WAYBILL_DATABASE_PASSWORD"

@@ -3,7 +3,8 @@
 from typing import Final
 
 from waybill_shared.contract.manifest.fields import Name
-from waybill_shared.contract.manifest.sinks import SinkKind, SinkSettings
+from waybill_shared.contract.manifest.sink_settings import SinkSettings
+from waybill_shared.contract.manifest.sinks import SinkKind
 from waybill_shared.contract.words import Guarantee
 
 

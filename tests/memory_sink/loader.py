@@ -8,7 +8,6 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_spark.sinks.contract import (
@@ -18,6 +17,7 @@ from waybill_spark.sinks.contract import (
     SinkLife,
     SinkSuperseded,
     Taken,
+    WantedSink,
     Written,
 )
 from waybill_spark.sinks.rows import all_columns
@@ -67,13 +67,14 @@ class MemorySink:
 
 class MemoryLoader:
     def open(self, opening: Opening) -> Sink:
-        return MemorySink(opening.life, SHELVES[opening.sink.settings.target])
+        return MemorySink(opening.life, SHELVES[opening.wanted.sink.settings.target])
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
         """A shelf takes everything."""
+        return ()
 
 
 LOADER: Final[Loader] = MemoryLoader()

@@ -30,6 +30,7 @@ from waybill_shared.contract.suggestions import hint_of_names
 SETTING: Final = "WAYBILL_CONNECTIONS_FILE"
 SECRET_HINT: Final = "see docs/connections.md"
 CONNECTORS: Final = {
+    "iceberg": "waybill_spark.sinks.iceberg.connector",
     "postgres": "waybill_spark.sinks.postgres.connector",
     "s3": "waybill_ingress.adapters.files.connector",
 }

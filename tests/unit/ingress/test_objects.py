@@ -7,7 +7,8 @@ import pytest
 from botocore.credentials import Credentials
 from pydantic import ValidationError
 
-from waybill_ingress.adapters.files.objects import ObjectSignature, S3Connection
+from waybill_ingress.adapters.files.objects import ObjectSignature
+from waybill_shared.object_stores import S3Connection
 
 EXAMPLE = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 

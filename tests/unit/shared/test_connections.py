@@ -9,7 +9,7 @@ from waybill_shared import connections
 from waybill_shared.connections import read_connections
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_spark.sinks.postgres.connection import PostgresConnection
+from waybill_shared.databases import PostgresConnection
 
 SECRET: Final = "hunter2"
 GOOD: Final = """

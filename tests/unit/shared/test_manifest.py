@@ -141,7 +141,7 @@ def test_missing_key_is_named() -> None:
 
 
 def test_all_problems_are_told_at_once() -> None:
-    text = EXAMPLE.replace("partitions: 4", "partitions: 0").replace("mode: append", "mode: upsert")
+    text = EXAMPLE.replace("partitions: 4", "partitions: 0").replace("mode: append", "mode: merge")
     assert [problem.path for problem in problems_of(text)] == [
         "inputs.0.kafka.partitions",
         "stages.1.sinks.0.iceberg.mode",
@@ -161,7 +161,7 @@ def test_bad_duration_is_named() -> None:
 
 
 def test_sink_names_exactly_one_target() -> None:
-    both = problem_with("iceberg: {catalog", "kafka: {topic: t}, iceberg: {catalog")
+    both = problem_with("iceberg: {table", "kafka: {topic: t}, iceberg: {table")
     assert both.message == "a sink names exactly one of kafka, iceberg, postgres, console"
     assert both.path == "stages.1.sinks.0"
 

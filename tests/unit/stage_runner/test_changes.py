@@ -7,12 +7,18 @@ import pytest
 from unit.stage_runner.fakes import EXAMPLE, command
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_stage_runner.core.changes import Change, Columns, changes_of, split_columns
+from waybill_stage_runner.core.changes import (
+    Alterations,
+    Change,
+    Columns,
+    changes_of,
+    split_columns,
+)
 from waybill_stage_runner.core.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.records import created
 
 LOAD = EXAMPLE.index("  - name: load")
-SINK = "      - {name: lake, iceberg: {catalog: lakehouse, table: raw.orders, mode: append}}"
+SINK = "      - {name: lake, iceberg: {table: raw.orders, mode: append}}"
 SECOND = SINK.replace("lake,", "lake2,", 1).replace("raw.orders", "raw.orders2")
 MORE = """
   - name: audit
@@ -29,7 +35,12 @@ def pipeline(text: str) -> PipelineRecord:
 
 
 def changes(
-    now: str, before: str = EXAMPLE, *, was: Columns | None = None, will: Columns | None = None
+    now: str,
+    before: str = EXAMPLE,
+    *,
+    was: Columns | None = None,
+    will: Columns | None = None,
+    alterations: Alterations | None = None,
 ) -> tuple[Change, ...]:
     assert now != before or was is not None
     record, manifest = pipeline(before), parse_manifest(now)
@@ -40,6 +51,7 @@ def changes(
         stages_now=define(manifest, as_planned(topics_of(manifest), {}), record),
         columns_before=was or {},
         columns_now=will or {},
+        alterations=alterations or {},
     )
 
 
@@ -176,6 +188,7 @@ def test_a_pipeline_that_was_stopped_by_hand_would_run() -> None:
         stages_now=record.stages,
         columns_before={},
         columns_now={},
+        alterations={},
     )
     assert state.message == "~ state: it would be running, is stopped"
 

@@ -15,7 +15,7 @@ from waybill_stage_runner.adapters.processes import Gone, Heard
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings
 
-CHECK = CheckOrder(check_id="c1", manifest="version: 1")
+CHECK = CheckOrder(check_id="c1", pipeline_uid=UID, manifest="version: 1")
 
 
 class Processes:
@@ -82,7 +82,10 @@ def test_a_check_may_tell_the_columns_before(pool: DriverPool, processes: Proces
     pool.check("c2", UID, "now", for_run=False, before="before")
     processes.says("1", "checked", "c1")
     list(pool.hear())
-    assert processes.orders[-1] == ("1", CheckOrder(check_id="c2", manifest="now", before="before"))
+    assert processes.orders[-1] == (
+        "1",
+        CheckOrder(check_id="c2", pipeline_uid=UID, manifest="now", before="before"),
+    )
     columns = {"load": {"lake": "`a` int"}}
     event = DriverEvent(kind="checked", check_id="c2", columns_before=columns)
     processes.events.put(Heard(driver_id="1", event=event))

@@ -11,7 +11,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver.orders import Orders, OrderUnknown
 
 WAIT_S = 10.0
-CHECK = CheckOrder(check_id="c1", manifest="text")
+CHECK = CheckOrder(check_id="c1", pipeline_uid="uid", manifest="text")
 
 
 class Pipe:

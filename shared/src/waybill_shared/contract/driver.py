@@ -106,6 +106,7 @@ class StopOrder(_Message):
 class CheckOrder(_Message):
     kind: Literal["check"] = "check"
     check_id: str
+    pipeline_uid: str
     manifest: str
     before: str | None = None
     """The manifest that is applied now: only its columns are wanted, and only if it compiles."""
@@ -149,3 +150,5 @@ class DriverEvent(_Message):
     that are wrong are not known."""
     columns_before: Mapping[str, Mapping[str, str]] = {}
     """The same of the manifest that is applied now."""
+    alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    """By stage and sink, what the first rows of a checked manifest would change beside rows."""

@@ -9,26 +9,40 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Sink
 from waybill_spark.driver.compile import CompiledStage
+from waybill_spark.sinks.contract import WantedSink
 from waybill_spark.sinks.opening import loader_of
 
 logger = logging.getLogger(__name__)
 
 
-def unfit(manifest: Manifest, stages: Iterable[CompiledStage], places: SinkPlaces) -> list[Problem]:
-    """What sinks would refuse; one that cannot be asked is the run's to wait for."""
+Alterations = dict[str, dict[str, tuple[str, ...]]]
+
+
+def ask_sinks(
+    manifest: Manifest, stages: Iterable[CompiledStage], places: SinkPlaces, uid: str
+) -> tuple[list[Problem], Alterations]:
+    """What sinks would refuse, and by stage and sink what the first rows would change there.
+
+    One that cannot be asked is the run's to wait for.
+    """
     problems: list[Problem] = []
+    found: Alterations = {}
     for compiled in stages:
         at = f"stages.{manifest.stages.index(compiled.stage)}.sinks"
         for number, sink in enumerate(compiled.stage.sinks):
             try:
-                loader_of(sink.kind).check(sink, compiled.schemas[sink.name], places)
+                wanted = WantedSink(
+                    sink=sink, pipeline_uid=uid, places=places, about=manifest.about
+                )
+                said = loader_of(sink.kind).check(wanted, compiled.schemas[sink.name])
+                found.setdefault(compiled.stage.name, {})[sink.name] = said
             except UserError as error:
                 problems += (replace(p, path=_path(at, number, sink, p)) for p in error.problems)
             except Retryable as error:
                 logger.warning(
                     "sink cannot be asked", extra={"sink": sink.name, "reason": str(error)}
                 )
-    return problems
+    return problems, found
 
 
 def _path(stage: str, number: int, sink: Sink, problem: Problem) -> str:

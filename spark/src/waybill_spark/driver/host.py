@@ -23,7 +23,7 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.kafka.cluster import Kafka
-from waybill_spark.driver.checking import unfit
+from waybill_spark.driver.checking import ask_sinks
 from waybill_spark.driver.cluster import is_cluster
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline, compile_stages
 from waybill_spark.driver.failures import StageFailed, cause_of, describe, for_the_log
@@ -99,7 +99,8 @@ class Host:
             return
         before = self._columns_before(check)
         compiled, problems = self._compiled(check.manifest, manifest)
-        problems = (*problems, *unfit(manifest, compiled, self._home.places))
+        refused, alterations = ask_sinks(manifest, compiled, self._home.places, check.pipeline_uid)
+        problems = (*problems, *refused)
         if not problems:
             self._checked = (check.manifest, compiled)
         columns = {stage.stage.name: stage.columns for stage in compiled}
@@ -111,6 +112,7 @@ class Host:
                 problems=placed,
                 columns=columns,
                 columns_before=before,
+                alterations=alterations,
             )
         )
 

@@ -1,6 +1,6 @@
 """A stage as people wrote it, joined with what it means in the pipeline that runs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from waybill_shared.contract.events import StageDefinition
@@ -13,6 +13,8 @@ class PlannedStage:
 
     stage: Stage
     definition: StageDefinition
+    about: Mapping[str, str]
+    """What the manifest says of itself."""
 
     def sink(self, name: str) -> Sink:
         (found,) = (sink for sink in self.stage.sinks if sink.name == name)
@@ -21,4 +23,7 @@ class PlannedStage:
 
 def join(manifest: Manifest, definitions: Iterable[StageDefinition]) -> tuple[PlannedStage, ...]:
     stages = {stage.name: stage for stage in manifest.stages}
-    return tuple(PlannedStage(stage=stages[each.name], definition=each) for each in definitions)
+    return tuple(
+        PlannedStage(stage=stages[each.name], definition=each, about=manifest.about)
+        for each in definitions
+    )

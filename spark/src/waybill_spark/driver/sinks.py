@@ -9,7 +9,7 @@ from waybill_shared.contract.events import SinkDefinition
 from waybill_shared.contract.slots import sink_key
 from waybill_spark.driver.planned import PlannedStage
 from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import Opening, Sink, SinkLife
+from waybill_spark.sinks.contract import Opening, Sink, SinkLife, WantedSink
 from waybill_spark.sinks.opening import loader_of
 
 
@@ -24,11 +24,15 @@ def open_sinks(
         loader_of(defined.kind).open(
             Opening(
                 life=_life(spec, fences, planned.stage.name, defined),
-                sink=planned.sink(defined.name),
+                wanted=WantedSink(
+                    sink=planned.sink(defined.name),
+                    pipeline_uid=spec.pipeline_uid,
+                    places=spec.places,
+                    about=planned.about,
+                ),
                 topic_id=defined.topic_id,
                 schema=schemas.get(defined.name),
                 fences=fences,
-                places=spec.places,
                 topic_absent_s=spec.topic_absent_s,
             )
         )

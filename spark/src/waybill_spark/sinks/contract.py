@@ -2,7 +2,7 @@
 Spark."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -99,18 +99,28 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WantedSink:
+    """What a manifest wants of a sink, and whose it is."""
+
+    sink: SinkManifest
+    pipeline_uid: str
+    places: SinkPlaces
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What the manifest says of itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """What there is to open a sink with."""
 
     life: SinkLife
-    sink: SinkManifest
+    wanted: WantedSink
     topic_id: str | None
     """Of a sink that feeds a topic."""
     schema: pa.Schema | None
     """Of the rows; without one the sink can only be read."""
     fences: Fences
     """Of sinks that keep none themselves, and the way to Kafka."""
-    places: SinkPlaces
     topic_absent_s: float
 
 
@@ -130,8 +140,9 @@ class Loader(Protocol):
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         """What of a view the sink is given, under the names that it knows."""
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
-        """UserError if rows of this schema can never go in, as all stands now. Changes nothing.
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+        """What the first rows would change beside rows, in words. Changes nothing itself.
 
-        Retryable if nobody knows.
+        UserError if rows of this schema can never go in, as all stands now; Retryable if nobody
+        knows.
         """

@@ -143,7 +143,9 @@ class DriverPool:
         for_run: bool = True,
         before: str | None = None,
     ) -> None:
-        self._checks[check_id] = CheckOrder(check_id=check_id, manifest=manifest, before=before)
+        self._checks[check_id] = CheckOrder(
+            check_id=check_id, pipeline_uid=pipeline_uid, manifest=manifest, before=before
+        )
         self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
 
     def forget_check(self, check_id: str) -> None:
@@ -239,6 +241,7 @@ class DriverPool:
                 problems=event.problems,
                 columns=event.columns,
                 columns_before=event.columns_before,
+                alterations=event.alterations,
             )
         )
 

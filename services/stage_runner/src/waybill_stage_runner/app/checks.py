@@ -9,6 +9,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Checked, Drivers
+from waybill_stage_runner.core.changes import alteration_texts
 from waybill_stage_runner.core.findings import findings_of
 from waybill_stage_runner.core.lines import Lines, Waiting
 from waybill_stage_runner.core.moves import Answer
@@ -136,7 +137,8 @@ class Checks:
         if found.failed is not None:
             return _not_checked(command, NOT_CHECKED[found.failed])
         if command.action is Action.VALIDATE:
-            result = findings_of(command, found.problems, found.columns)
+            notes = [text for _, text in alteration_texts(found.alterations)]
+            result = findings_of(command, found.problems, found.columns, notes=notes)
             return Answer(command=command, state=OperationState.DONE, result=result)
         return failed(command, found.problems, Slug.INVALID) if found.problems else None
 

@@ -43,6 +43,7 @@ def _changes(
         stages_now=planned,
         columns_before=found.columns_before,
         columns_now=found.columns,
+        alterations=found.alterations,
     )
     return changes or ((only_text(),) if command.manifest != before.manifest else ())
 

@@ -29,6 +29,8 @@ class Checked:
     """By stage and sink, as a list of columns with their types."""
     columns_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The same of the manifest that is applied now, as far as it was asked for."""
+    alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """By stage and sink, what the first rows would change beside rows."""
     failed: CheckFailure | None = None
 
 

@@ -26,6 +26,8 @@ OPENING, CLOSING, QUOTE = "<(", ">)", "`"
 Effect = Literal["", "writes_again", "loses"]
 Columns = Mapping[str, Mapping[str, str]]
 """By stage and sink, as a list of columns with their types."""
+Alterations = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""By stage and sink, what the first rows would change beside rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,7 @@ def changes_of(
     stages_now: Sequence[StageDefinition],
     columns_before: Columns,
     columns_now: Columns,
+    alterations: Alterations,
 ) -> tuple[Change, ...]:
     known = {stage.name: stage for stage in before.stages}
     found = [
@@ -54,6 +57,7 @@ def changes_of(
         *_inputs(manifest_before.inputs, manifest_now.inputs),
         *_stages(before, known, stages_now, manifest_before, manifest_now),
         *_columns(known, stages_now, columns_before, columns_now),
+        *_alterations(alterations),
     ]
     return tuple(found)
 
@@ -309,6 +313,19 @@ def _columns(
                 message = f"~ sink {sink.name} of stage {stage.name}: {text}"
                 path = _sink_path(stage.name, sink.name)
                 yield Change(kind="change_columns", path=path, message=message)
+
+
+def alteration_texts(found: Alterations) -> Iterator[tuple[str, str]]:
+    """Each with the path of its sink."""
+    for stage, sinks in found.items():
+        for sink, said in sinks.items():
+            for text in said:
+                yield _sink_path(stage, sink), f"sink {sink} of stage {stage}: its table {text}"
+
+
+def _alterations(found: Alterations) -> Iterator[Change]:
+    for path, text in alteration_texts(found):
+        yield Change(kind="change_table", path=path, message=f"~ {text}")
 
 
 def _column_texts(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

@@ -22,11 +22,13 @@ def findings_of(
     problems: Sequence[Problem],
     columns: Columns,
     changes: Sequence[Change] | None = None,
+    *,
+    notes: Sequence[str] = (),
 ) -> str:
     """As JSON. What is too long for an answer goes without columns, then with fewer errors, and
     at last without `changes`: some of them are never told as all.
 
-    `changes`: None where there is nothing to compare with.
+    `changes`: None where there is nothing to compare with. `notes` are told as warnings.
     """
     assert command.manifest is not None
     try:
@@ -35,13 +37,14 @@ def findings_of(
         manifest, problems = None, problems or error.problems
     if WITHOUT_PLACES in command.options:
         problems = [replace(each, line=None, column=None) for each in problems]
-    told = _told(manifest, problems, columns, changes)
+    warnings = [] if manifest is None else [*manifest.warnings(), *notes]
+    told = _told(manifest, problems, columns, changes, warnings)
     if len(told) > RESULT_BYTES_MAX:
-        told = _told(manifest, problems, {}, changes)
+        told = _told(manifest, problems, {}, changes, warnings)
     while len(told) > RESULT_BYTES_MAX and len(problems) > 1:
         problems = problems[: len(problems) // 2]
-        told = _told(manifest, problems, {}, changes)
-    return told if len(told) <= RESULT_BYTES_MAX else _told(manifest, problems, {}, None)
+        told = _told(manifest, problems, {}, changes, warnings)
+    return told if len(told) <= RESULT_BYTES_MAX else _told(manifest, problems, {}, None, warnings)
 
 
 def _told(
@@ -49,12 +52,13 @@ def _told(
     problems: Sequence[Problem],
     columns: Columns,
     changes: Sequence[Change] | None,
+    warnings: Sequence[str],
 ) -> str:
     """In ASCII, so that its length is that in bytes."""
     return json.dumps(
         {
             "errors": [asdict(problem) for problem in problems],
-            "warnings": [] if manifest is None else manifest.warnings(),
+            "warnings": list(warnings),
             "graph": None if manifest is None else _graph(_planned(manifest), columns),
             "changes": None if changes is None else [asdict(each) for each in changes],
         },

@@ -11,6 +11,7 @@ TOPIC_PATTERN = rf"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{{0,{TOPIC_CHARACTERS_MAX - 1}}}$
 TABLE_PATTERN = r"^[a-z][a-z0-9_]{0,127}\.[a-z][a-z0-9_]{0,127}$"  # they become folders
 DATABASE_TABLE_PATTERN = r"^[^.\x00]{1,63}\.[^\x00]{1,63}$"
 DATABASE_COLUMN_PATTERN = r"^[^\x00]{1,63}$"
+COLUMN_PATTERN = r"^[^\x00]{1,255}$"
 IN_WORDS = {
     NAME_PATTERN: "lower-case letters, digits, - and _, a letter first, at most 63",
     TOPIC_PATTERN: "letters, digits, ., - and _, at most 249",
@@ -19,6 +20,7 @@ IN_WORDS = {
     DATABASE_TABLE_PATTERN: "schema.table, each of at most 63 characters; names are taken as they"
     " stand here, with capitals and spaces",
     DATABASE_COLUMN_PATTERN: "the name of a column, at most 63 characters",
+    COLUMN_PATTERN: "the name of a column, at most 255 characters",
 }
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -35,6 +37,7 @@ def _fits(name: str) -> str:
 
 
 DatabaseTable = Annotated[str, Field(pattern=DATABASE_TABLE_PATTERN), AfterValidator(_fits)]
+ColumnName = Annotated[str, Field(pattern=COLUMN_PATTERN)]
 DatabaseColumn = Annotated[str, Field(pattern=DATABASE_COLUMN_PATTERN)]
 Partitions = Annotated[int, Field(ge=1, le=1000)]
 

@@ -1,7 +1,7 @@
 """The model of a native manifest. Owns what a manifest may say, but for sinks: see `sinks`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -25,7 +25,8 @@ from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.columns import Column, parse_columns
 from waybill_shared.contract.manifest.connectors import CONNECTORS_MAX, FileConnector, with_names
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
-from waybill_shared.contract.manifest.sinks import KINDS, SinkSettings
+from waybill_shared.contract.manifest.sink_settings import SinkSettings
+from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
 
 SCHEMA_CHARACTERS_MAX = 20_000  # of the columns of an input
@@ -280,10 +281,23 @@ class Stage(Strict):
 class Manifest(Strict):
     version: Literal[1]
     name: Name
+    title: str | None = Field(default=None, min_length=1, max_length=200)
+    description: str | None = Field(default=None, min_length=1, max_length=4_000)
+    tags: tuple[Name, ...] = Field(default=(), max_length=32)
     state: Literal["running", "stopped"] = "running"
     inputs: tuple[Input, ...] = Field(min_length=1, max_length=64)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=64)
     dead_letter: DeadLetterSettings = DeadLetterSettings()
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What it says of itself, for people."""
+        said = {
+            "title": self.title,
+            "description": self.description,
+            "tags": ", ".join(self.tags) or None,
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
     def dead_letter_topic(self, topic: str) -> str:
         """Where what is read from `topic` goes if it cannot be processed."""
@@ -320,11 +334,24 @@ class Manifest(Strict):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        return tuple(
-            f"stage {stage.name}: a batch every {stage.trigger.processing_time}"
-            f" {KINDS[kind].when_shorter}"
-            for stage in self.stages
-            if stage.trigger is not None
-            for kind in dict.fromkeys(sink.kind for sink in stage.sinks)
-            if stage.trigger.interval_ms < KINDS[kind].interval_ms
-        )
+        return (*self._of_short_triggers(), *self._of_erasing_sinks())
+
+    def _of_short_triggers(self) -> Iterator[str]:
+        for stage in self.stages:
+            if stage.trigger is None:
+                continue
+            for kind in dict.fromkeys(sink.kind for sink in stage.sinks):
+                if stage.trigger.interval_ms < KINDS[kind].interval_ms:
+                    yield (
+                        f"stage {stage.name}: a batch every {stage.trigger.processing_time}"
+                        f" {KINDS[kind].when_shorter}"
+                    )
+
+    def _of_erasing_sinks(self) -> Iterator[str]:
+        for stage in self.stages:
+            for sink in stage.sinks:
+                if sink.settings.replaces:
+                    yield (
+                        f"sink {sink.name} of stage {stage.name}: every batch replaces"
+                        f" {sink.settings.replaces}, and so erases what the batches before it wrote"
+                    )

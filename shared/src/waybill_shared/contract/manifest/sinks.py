@@ -4,47 +4,22 @@ A new kind is a model here, a row in `KINDS`, and a folder beside Spark that its
 reads the table.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from waybill_shared.contract.manifest.fields import (
     DatabaseColumn,
     DatabaseTable,
     Name,
     Partitions,
-    Strict,
-    TableName,
     Topic,
 )
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
+from waybill_shared.contract.manifest.sink_settings import SinkSettings, TableSettings
 from waybill_shared.contract.words import Guarantee
-
-
-class SinkSettings(Strict):
-    """What a manifest says of a sink of one kind."""
-
-    @property
-    @abstractmethod
-    def target(self) -> str:
-        """What a person calls it: the topic or the table."""
-
-    @property
-    def feeds(self) -> "KafkaSinkSettings | None":
-        """The topic in which stages may read what was written."""
-        return None
-
-    @property
-    def columns_named(self) -> Mapping[str, str]:
-        """Columns that the view must have, by the key that names each."""
-        return {}
-
-    @property
-    def awaited(self) -> bool:
-        """Whether tokens wait for it though its stage has other sinks."""
-        return True
 
 
 class KafkaSinkSettings(SinkSettings):
@@ -66,49 +41,13 @@ class KafkaSinkSettings(SinkSettings):
         return {} if self.key is None else {"key": self.key}
 
 
-class IcebergSinkSettings(SinkSettings):
-    catalog: Literal["lakehouse"] = "lakehouse"
-    table: TableName
-    mode: Literal["append"] = "append"
-
-    @property
-    def target(self) -> str:
-        return f"{self.catalog}.{self.table}"
-
-
-class PostgresSinkSettings(SinkSettings):
+class PostgresSinkSettings(TableSettings):
     connection: Name
     table: DatabaseTable
     mode: Literal["append", "upsert"] = "append"
     keys: tuple[DatabaseColumn, ...] = Field(default=(), max_length=32)
     order_by: DatabaseColumn | None = None
     delete_where: DatabaseColumn | None = None
-    create: bool = True
-
-    @model_validator(mode="after")
-    def _keys_are_for_upsert(self) -> "PostgresSinkSettings":
-        for name, value in (("orderBy", self.order_by), ("deleteWhere", self.delete_where)):
-            if value is not None and self.mode == "append":
-                raise ValueError(f"{name} needs mode: upsert; append only adds rows")
-        if self.keys and self.mode == "append":
-            raise ValueError("keys need mode: upsert; append only adds rows")
-        if not self.keys and self.mode == "upsert":
-            raise ValueError("mode: upsert needs keys, for example keys: [order_id]")
-        if len({*self.keys}) < len(self.keys):
-            raise ValueError("keys has a column twice")
-        if self.delete_where is not None and self.delete_where in (*self.keys, self.order_by):
-            raise ValueError("deleteWhere is a boolean column of its own, no key and no orderBy")
-        return self
-
-    @property
-    def target(self) -> str:
-        return f"{self.connection}.{self.table}"
-
-    @property
-    def columns_named(self) -> Mapping[str, str]:
-        named = {f"keys.{number}": key for number, key in enumerate(self.keys)}
-        others = {"orderBy": self.order_by, "deleteWhere": self.delete_where}
-        return named | {name: column for name, column in others.items() if column is not None}
 
 
 class ConsoleSinkSettings(SinkSettings):
@@ -149,7 +88,7 @@ KINDS: Final[dict[str, SinkKind]] = {
         model=IcebergSinkSettings,
         writes="rows of a table, a snapshot per batch",
         guarantee=Guarantee.ONCE,
-        modes=("append",),
+        modes=("append", "overwrite", "upsert"),
         loader="waybill_spark.sinks.iceberg.loader",
         interval_ms=10_000,  # each batch is a snapshot with files of its own
         when_shorter="makes many small files; 10 seconds or more is kinder to Iceberg",

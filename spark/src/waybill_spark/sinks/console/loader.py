@@ -6,25 +6,25 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import ConsoleSinkSettings
 from waybill_spark.sinks.console.sink import ConsoleSink
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
+from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.rows import all_columns
 
 
 class ConsoleLoader:
     def open(self, opening: Opening) -> Sink:
-        settings = opening.sink.settings
+        settings = opening.wanted.sink.settings
         assert isinstance(settings, ConsoleSinkSettings)
         return ConsoleSink(opening.life, opening.fences, rows_max=settings.rows)
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
         """A log takes everything."""
+        return ()
 
 
 LOADER: Final[Loader] = ConsoleLoader()

@@ -4,41 +4,49 @@ from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import NoSuchTableError
 from pyspark.sql import DataFrame
-from sqlalchemy.exc import SQLAlchemyError
 
-from waybill_shared.contract.driver import SinkPlaces
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_shared.contract.manifest.sinks import IcebergSinkSettings
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
-from waybill_spark.sinks.iceberg.lakehouse import has_catalog, open_catalog
-from waybill_spark.sinks.iceberg.sink import IcebergSink, refuse_unfit, unreachable
+from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.iceberg.catalogs import is_yet_to_be_made, open_catalog
+from waybill_spark.sinks.iceberg.connection import Reached, told
+from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
 from waybill_spark.sinks.rows import all_columns
 
 
 class IcebergLoader:
     def open(self, opening: Opening) -> Sink:
-        settings = opening.sink.settings
-        assert isinstance(settings, IcebergSinkSettings)
-        catalog = open_catalog(opening.places.lakehouse_folder)
-        return IcebergSink(opening.life, catalog, settings.table, schema=opening.schema)
+        target = _target(opening.wanted)
+        catalog = open_catalog(
+            target.settings.connection, opening.wanted.places, what=f"sink {target.sink}"
+        )
+        return IcebergSink(opening.life, catalog, target, schema=opening.schema)
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
-        settings = sink.settings
-        assert isinstance(settings, IcebergSinkSettings)
-        if not has_catalog(places.lakehouse_folder):
-            return  # it is made with its first table, of the rows' own columns
-        catalog = open_catalog(places.lakehouse_folder)
-        try:
-            refuse_unfit(sink.name, catalog.load_table(settings.table), schema)
-        except NoSuchTableError:
-            pass
-        except (SQLAlchemyError, OSError) as error:
-            raise unreachable(catalog, sink.name, settings.table, error) from error
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+        target = _target(wanted)
+        table = None
+        if not is_yet_to_be_made(target.settings.connection, wanted.places):
+            what = f"sink {target.sink}"
+            catalog = open_catalog(target.settings.connection, wanted.places, what=what)
+            with told(Reached(f"{what}: table {target.name}", catalog.place)):
+                table = find_table(catalog.tables, target.name)
+        return tuple(fitting(target, table, schema).said())
 
 
+def _target(wanted: WantedSink) -> IcebergTarget:
+    settings = wanted.sink.settings
+    assert isinstance(settings, IcebergSinkSettings)
+    about = {ABOUT[name]: value for name, value in wanted.about.items()}
+    return IcebergTarget(
+        sink=wanted.sink.name, settings=settings, pipeline_uid=wanted.pipeline_uid, properties=about
+    )
+
+
+ABOUT: Final = {"title": "waybill.title", "description": "comment", "tags": "waybill.tags"}
 LOADER: Final[Loader] = IcebergLoader()

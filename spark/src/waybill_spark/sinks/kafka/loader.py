@@ -7,10 +7,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import KafkaSinkSettings
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
+from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import column_of
 
@@ -21,7 +20,7 @@ class KafkaLoader:
     def open(self, opening: Opening) -> Sink:
         assert opening.topic_id is not None
         target = KafkaSinkTarget(
-            topic=opening.sink.settings.target,
+            topic=opening.wanted.sink.settings.target,
             topic_id=opening.topic_id,
             absent_s=opening.topic_absent_s,
         )
@@ -35,8 +34,9 @@ class KafkaLoader:
         value = F.to_json(fields, {"timestampFormat": TIMESTAMP_TEXT})
         return {KEY: Taken(KEY + sink.name, key.cast("string")), VALUE: Taken(VALUE, value)}
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
         """JSON takes all that has a schema."""
+        return ()
 
 
 LOADER: Final[Loader] = KafkaLoader()

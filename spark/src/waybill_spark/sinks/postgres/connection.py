@@ -3,26 +3,16 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 import psycopg
-from pydantic import AfterValidator, Field
 
-from waybill_shared.connections import ConnectionSettings, Secret
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConnection
 from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 
-CONNECT_TIMEOUT_S: Final = 10
 IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that stands still may hold a lock
-SILENCE_S: Final = 30  # of the network, until a connection counts as lost
-
-
-def _no_url(part: str) -> str:
-    if any(sign in part for sign in ("://", "@", "=")):
-        raise ValueError("this is no name; an address with a password in it is not taken")
-    return part
 
 
 Session = psycopg.Connection[tuple[Any, ...]]
@@ -44,26 +34,6 @@ REFUSED: Final = re.compile(
     re.IGNORECASE,
 )
 """What a server that answers says to who may not come in: libpq hands on no SQL state of that."""
-
-
-Part = Annotated[str, Field(min_length=1), AfterValidator(_no_url)]
-
-
-class PostgresConnection(ConnectionSettings):
-    kind: Literal["postgres"]
-    host: Part
-    port: int = Field(default=5432, ge=1, le=65_535)
-    database: Part
-    user: str = Field(min_length=1)
-    password: Secret | None = None
-    sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
-    root_certificate: Path | None = Field(default=None, alias="rootCertificate")
-    fences: str = Field(default="public", alias="schema", min_length=1, max_length=63)
-    """The schema that has the fences."""
-
-    @property
-    def place(self) -> str:
-        return f"{self.host}:{self.port}/{self.database}"
 
 
 def connect(name: str, to: PostgresConnection) -> Session:

@@ -12,9 +12,9 @@ from waybill_shared.connections import read_connections
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken
+from waybill_shared.databases import PostgresConnection
+from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.postgres.connection import (
-    PostgresConnection,
     connect,
     told,
 )
@@ -29,22 +29,23 @@ JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNull
 
 class PostgresLoader:
     def open(self, opening: Opening) -> Sink:
-        target = _target(opening.sink)
-        connection = _connection(target, opening.places)
+        target = _target(opening.wanted.sink)
+        connection = _connection(target, opening.wanted.places)
         return PostgresSink(opening.life, target, connection, schema=opening.schema)
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return {field.name: _taken(field.name, field.dataType) for field in frame.schema}
 
-    def check(self, sink: SinkManifest, schema: pa.Schema, places: SinkPlaces) -> None:
-        target = _target(sink)
-        connection = _connection(target, places)
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+        target = _target(wanted.sink)
+        connection = _connection(target, wanted.places)
         with (
             connect(target.settings.connection, connection) as session,
-            told(f"sink {sink.name}", connection.place),
+            told(f"sink {target.sink}", connection.place),
         ):
             refuse_no_place(session, target.settings.connection, connection.fences)
             fitting_table(session, target, schema)
+        return ()
 
 
 def _target(sink: SinkManifest) -> PostgresTarget:

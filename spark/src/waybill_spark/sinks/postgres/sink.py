@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from waybill_shared.contract.events import Fence, FieldMap
 from waybill_shared.contract.words import StopReason
+from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import RowsRefused, SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.postgres.connection import (
-    PostgresConnection,
     Session,
     connect,
     is_conflict,

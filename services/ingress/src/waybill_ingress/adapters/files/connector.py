@@ -3,7 +3,7 @@
 from threading import Event
 from typing import Final
 
-from waybill_ingress.adapters.files.objects import S3Connection, signature_of, web_of
+from waybill_ingress.adapters.files.objects import signature_of, web_of
 from waybill_ingress.adapters.files.opened import Passing
 from waybill_ingress.adapters.files.patience import FetchPatience
 from waybill_ingress.adapters.files.web import WebFile
@@ -11,6 +11,7 @@ from waybill_ingress.app.connector_ports import FetchFailed
 from waybill_shared.connections import Connections, Connector
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.object_stores import S3Connection
 
 TIME_S: Final = 30.0
 NOT_THIS: Final = "403 AccessDenied"

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from waybill_ingress.adapters.files.folder import FolderFile
-from waybill_ingress.adapters.files.objects import S3Connection, object_place
+from waybill_ingress.adapters.files.objects import object_place
 from waybill_ingress.adapters.files.opened import FilePlace, Opened, Passing
 from waybill_ingress.adapters.files.patience import FetchPatience
 from waybill_ingress.adapters.files.web import Web, WebFile
@@ -22,6 +22,7 @@ from waybill_shared.connections import read_connections
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.connectors import FileConnector
+from waybill_shared.object_stores import S3Connection
 
 READ_BYTES: Final = 65_536
 TRIES_MAX: Final = 5  # without a byte more

@@ -5,64 +5,25 @@ import ssl
 from collections.abc import Mapping
 from functools import cache
 from html import unescape
-from pathlib import Path
-from typing import Annotated, Final, Literal
-from urllib.parse import quote, unquote, urlsplit
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from botocore.session import Session
-from pydantic import AfterValidator, Field, model_validator
 
 from waybill_ingress.adapters.files.patience import FetchPatience
 from waybill_ingress.adapters.files.web import Web, WebFile
 from waybill_ingress.app.connector_ports import FetchFailed
-from waybill_shared.connections import Connections, ConnectionSettings, Secret
+from waybill_shared.connections import Connections
 from waybill_shared.contract.addresses import AllowedAddresses
+from waybill_shared.object_stores import S3Connection
 
 SIGNED: Final = ("Host", "Range")
 """Of the headers that have a meaning for the answer; proxies change others."""
 REASON: Final = re.compile(r"<(Code|Message)>([^<]{1,300})")
-
-
-def _is_endpoint(text: str) -> str:
-    parts = urlsplit(text)
-    plain = parts.username is None and not (parts.query or parts.fragment)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not plain or parts.port == 0:
-        raise ValueError("write https://HOST or https://HOST:PORT")
-    if parts.path not in ("", "/"):
-        raise ValueError("write https://HOST or https://HOST:PORT, without a path")
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-class S3Connection(ConnectionSettings):
-    kind: Literal["s3"]
-    endpoint: Annotated[str, AfterValidator(_is_endpoint)] | None = None
-    """None: that of AWS in the region."""
-    region: str = Field(default="us-east-1", pattern=r"^[a-z0-9-]{1,63}$")
-    access_key: str | None = Field(default=None, alias="accessKey", min_length=1)
-    """None: what AWS's own tools find on this machine."""
-    secret_key: Secret | None = Field(default=None, alias="secretKey")
-    root_certificate: Path | None = Field(default=None, alias="rootCertificate")
-
-    @model_validator(mode="after")
-    def _has_both_keys(self) -> "S3Connection":
-        if (self.access_key is None) != (self.secret_key is None):
-            raise ValueError("accessKey and secretKey stand together, or neither does")
-        return self
-
-    @property
-    def place(self) -> str:
-        return self.endpoint or f"https://s3.{self.region}.amazonaws.com"
-
-    def address(self, bucket: str, key: str) -> str:
-        """A host of the bucket's own where AWS wants it, if a certificate can name that host."""
-        path = quote(key, safe="/~")
-        if self.endpoint is None and "." not in bucket:
-            return f"https://{bucket}.s3.{self.region}.amazonaws.com/{path}"
-        return f"{self.place}/{bucket}/{path}"
 
 
 class ObjectSignature:

@@ -1,0 +1,136 @@
+"""What a manifest says of an Iceberg table: how rows go in, and what the table is to be."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from waybill_shared.contract.manifest.fields import ColumnName, Name, Strict, TableName
+from waybill_shared.contract.manifest.sink_settings import TableSettings
+
+LOCAL: Final = "lakehouse"
+TRANSFORM: Final = re.compile(r"identity|year|month|day|hour|(?:bucket|truncate)\[[1-9]\d{0,8}\]")
+OURS: Final = ("waybill.", "commit.retry.")
+FIXED: Final[Mapping[str, tuple[str, ...]]] = {
+    "format-version": ("1", "2"),
+    "write.format.default": ("parquet",),
+    "write.delete.mode": ("copy-on-write",),
+    "write.update.mode": ("copy-on-write",),
+    "write.merge.mode": ("copy-on-write",),
+}
+"""Properties of which Waybill writes no other values."""
+
+
+class PartitionField(Strict):
+    """`as`: what the field is called; Iceberg has a name for each transform."""
+
+    column: ColumnName
+    transform: str = Field(
+        default="identity", json_schema_extra={"pattern": f"^({TRANSFORM.pattern})$"}
+    )
+    name: ColumnName | None = Field(default=None, alias="as")
+
+    @field_validator("transform")
+    @classmethod
+    def _is_known(cls, transform: str) -> str:
+        if not TRANSFORM.fullmatch(transform):
+            raise ValueError(
+                f"{transform!r} is no transform; there are identity, year, month, day, hour,"
+                " bucket[n] and truncate[n], for example bucket[16]"
+            )
+        return transform
+
+    @property
+    def field_name(self) -> str:
+        """In the table; as PyIceberg names them."""
+        if self.name is not None:
+            return self.name
+        kind, _, number = self.transform.rstrip("]").partition("[")
+        suffix = {"identity": "", "bucket": f"_bucket_{number}", "truncate": f"_trunc_{number}"}
+        return self.column + suffix.get(kind, f"_{kind}")
+
+    def __str__(self) -> str:
+        named = "" if self.name is None else f" as {self.name}"
+        return f"{self.transform}({self.column}){named}"
+
+
+class SortField(Strict):
+    column: ColumnName
+    order: Literal["asc", "desc"] = "asc"
+
+
+class IcebergSinkSettings(TableSettings):
+    connection: Name = LOCAL
+    """The local catalog, if the file of connections has none of that name."""
+    table: TableName
+    mode: Literal["append", "overwrite", "upsert"] = "append"
+    overwrite: Literal["table", "partitions"] | None = None
+    keys: tuple[ColumnName, ...] = Field(default=(), max_length=32)
+    order_by: ColumnName | None = None
+    delete_where: ColumnName | None = None
+    partition_by: tuple[PartitionField, ...] | None = Field(default=None, max_length=16)
+    """None: as the table has it."""
+    sort_by: tuple[SortField, ...] | None = Field(default=None, max_length=16)
+    properties: dict[str, str] = Field(default={}, max_length=64)
+    schema_evolution: Literal["none", "add", "widen"] = "none"
+
+    @field_validator("properties")
+    @classmethod
+    def _are_not_ours(cls, properties: dict[str, str]) -> dict[str, str]:
+        for name, value in properties.items():
+            if name.startswith(OURS):
+                raise ValueError(f"{name} is Waybill's own to set")
+            if value not in FIXED.get(name, (value,)):
+                raise ValueError(f"{name} is {' or '.join(FIXED[name])}; nothing else is written")
+        return properties
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> "IcebergSinkSettings":
+        if self.overwrite is not None and self.mode != "overwrite":
+            raise ValueError(f"overwrite needs mode: overwrite; it is {self.mode}")
+        if self.overwrite == "partitions" and self.partition_by == ():
+            raise ValueError("overwrite: partitions needs a table that has some: see partitionBy")
+        partitions, order = self.partition_by or (), self.sort_by or ()
+        _refuse_twice("partitionBy", [(p.column, p.transform) for p in partitions])
+        _refuse_twice("partitionBy", [p.name for p in partitions if p.name is not None])
+        _refuse_twice("sortBy", [field.column for field in order])
+        unwritten = self.delete_where
+        for name, columns in (
+            ("partitionBy", [field.column for field in partitions]),
+            ("sortBy", [field.column for field in order]),
+        ):
+            if unwritten is not None and unwritten in columns:
+                raise ValueError(f"{name}: {unwritten} is the deleteWhere, which is not written")
+        return self
+
+    @property
+    def columns_named(self) -> Mapping[str, str]:
+        partitions = {
+            f"partitionBy.{number}.column": field.column
+            for number, field in enumerate(self.partition_by or ())
+        }
+        order = {
+            f"sortBy.{number}.column": field.column
+            for number, field in enumerate(self.sort_by or ())
+        }
+        return {**super().columns_named, **partitions, **order}
+
+    @property
+    def replaces(self) -> str:
+        if self.mode != "overwrite":
+            return ""
+        return "the partitions that its rows lie in" if self.by_partition else "the table"
+
+    @property
+    def by_partition(self) -> bool:
+        return self.overwrite == "partitions"
+
+
+def _refuse_twice(key: str, values: Iterable[object]) -> None:
+    seen: set[object] = set()
+    for value in values:
+        if value in seen:
+            told = " by ".join(value) if isinstance(value, tuple) else value
+            raise ValueError(f"{key} has {told} twice")
+        seen.add(value)

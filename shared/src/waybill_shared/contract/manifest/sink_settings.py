@@ -1,0 +1,85 @@
+"""What the settings of all kinds of sinks have in common, and those of kinds that write by keys."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Protocol
+
+from pydantic import Field, model_validator
+
+from waybill_shared.contract.manifest.fields import Name, Strict
+
+
+class FedTopic(Protocol):
+    """A topic that a sink writes, and stages may read."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partitions(self) -> int: ...
+
+
+class SinkSettings(Strict):
+    """What a manifest says of a sink of one kind."""
+
+    @property
+    @abstractmethod
+    def target(self) -> str:
+        """What a person calls it: the topic or the table."""
+
+    @property
+    def feeds(self) -> FedTopic | None:
+        """The topic in which stages may read what was written."""
+        return None
+
+    @property
+    def columns_named(self) -> Mapping[str, str]:
+        """Columns that the view must have, by the key that names each."""
+        return {}
+
+    @property
+    def awaited(self) -> bool:
+        """Whether tokens wait for it though its stage has other sinks."""
+        return True
+
+    @property
+    def replaces(self) -> str:
+        """What each batch erases of those before it; empty: nothing."""
+        return ""
+
+
+class TableSettings(SinkSettings):
+    """Of a table in which a row may take the place of the one with its keys."""
+
+    connection: Name
+    table: str
+    mode: str
+    keys: tuple[str, ...] = Field(default=(), max_length=32)
+    order_by: str | None = None
+    delete_where: str | None = None
+    create: bool = True
+
+    @model_validator(mode="after")
+    def _keys_are_for_upsert(self) -> "TableSettings":
+        upsert = self.mode == "upsert"
+        given = {"keys": self.keys, "orderBy": self.order_by, "deleteWhere": self.delete_where}
+        for name, value in given.items():
+            if value and not upsert:
+                raise ValueError(f"{name} needs mode: upsert; {self.mode} looks at no keys")
+        if not self.keys and upsert:
+            raise ValueError("mode: upsert needs keys, for example keys: [order_id]")
+        if len({*self.keys}) < len(self.keys):
+            raise ValueError("keys has a column twice")
+        if self.delete_where is not None and self.delete_where in (*self.keys, self.order_by):
+            raise ValueError("deleteWhere is a boolean column of its own, no key and no orderBy")
+        return self
+
+    @property
+    def target(self) -> str:
+        return f"{self.connection}.{self.table}"
+
+    @property
+    def columns_named(self) -> Mapping[str, str]:
+        named = {f"keys.{number}": key for number, key in enumerate(self.keys)}
+        others = {"orderBy": self.order_by, "deleteWhere": self.delete_where}
+        return named | {name: column for name, column in others.items() if column is not None}

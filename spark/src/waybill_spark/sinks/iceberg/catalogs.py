@@ -1,0 +1,167 @@
+"""Opens catalogs of Iceberg tables: the local one, JDBC on SQLite, which PyIceberg and Spark open
+alike, and those of connections."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.glue import GlueCatalog
+from pyiceberg.catalog.hive import HiveCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
+from sqlalchemy import URL
+
+from waybill_shared.connections import Connections, read_connections
+from waybill_shared.contract.driver import SinkPlaces
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.iceberg import LOCAL
+from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConnection
+from waybill_shared.object_stores import S3Connection
+from waybill_spark.sinks.iceberg.connection import IcebergConnection, Reached, told
+
+DATABASE: Final = "catalog.db"
+Properties = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCatalog:
+    tables: Catalog
+    place: str
+    """Where a person looks when it does not answer."""
+
+
+def open_catalog(connection: str, places: SinkPlaces, *, what: str) -> OpenCatalog:
+    """`what`: who wants it, in messages."""
+    known = read_connections(places.connections_file)
+    if connection == LOCAL and LOCAL not in known.names():
+        return open_local(places.lakehouse_folder, what)
+    return open_connection(connection, known, what=what)
+
+
+def open_connection(connection: str, known: Connections, *, what: str) -> OpenCatalog:
+    to = known.find(connection, IcebergConnection)
+    place = to.uri or to.warehouse or f"Glue in {_region(known, to)}"
+    with told(Reached(f"{what}: {place}", place)):
+        return OpenCatalog(_OPENERS[to.catalog](connection, to, known), place)
+
+
+def open_local(folder: Path, what: str) -> OpenCatalog:
+    warehouse = folder / "warehouse"
+    with told(Reached(f"{what}: the lakehouse in {folder}", str(folder))):
+        warehouse.mkdir(parents=True, exist_ok=True)
+        uri = f"sqlite:///{folder / DATABASE}"
+        catalog = SqlCatalog(LOCAL, uri=uri, warehouse=f"file://{warehouse}")
+        return OpenCatalog(catalog, str(warehouse))
+
+
+def is_yet_to_be_made(connection: str, places: SinkPlaces) -> bool:
+    """Whether it is the local one, and nothing was ever written there."""
+    if connection != LOCAL or (places.lakehouse_folder / DATABASE).exists():
+        return False
+    return LOCAL not in read_connections(places.connections_file).names()
+
+
+def _rest(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
+    secrets = {"token": to.token, "credential": to.credential}
+    properties: dict[str, Any] = {
+        **_files(connection, to, known),
+        **{key: each.read(connection) for key, each in secrets.items() if each is not None},
+        "uri": to.uri or "",
+        **({"scope": to.scope} if to.scope else {}),
+        **({"ssl": {"cabundle": str(to.root_certificate)}} if to.root_certificate else {}),
+    }
+    catalog = RestCatalog(connection, **properties)
+    for scheme in ("http://", "https://"):
+        catalog._session.mount(scheme, _Patience())
+    return catalog
+
+
+def _sql(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
+    assert to.database is not None
+    base = known.find(to.database, PostgresConnection)
+    url = URL.create(
+        "postgresql+psycopg",
+        username=base.user,
+        password=None if base.password is None else base.password.read(to.database),
+        host=base.host,
+        port=base.port,
+        database=base.database,
+        query={
+            "sslmode": base.sslmode,
+            **({"sslrootcert": str(base.root_certificate)} if base.root_certificate else {}),
+            "connect_timeout": str(CONNECT_TIMEOUT_S),
+            "tcp_user_timeout": str(SILENCE_S * 1000),
+            "application_name": "waybill",
+        },
+    )
+    uri = url.render_as_string(hide_password=False)
+    files = _files(connection, to, known)
+    return SqlCatalog(to.name or connection, uri=uri, pool_pre_ping="true", **files)
+
+
+def _hive(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
+    return HiveCatalog(connection, uri=to.uri or "", **_files(connection, to, known))
+
+
+def _glue(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
+    own: Properties = {}
+    if to.objects is not None:
+        store = known.find(to.objects, S3Connection)
+        own = {"glue.region": store.region}
+        if store.access_key is not None and store.secret_key is not None:
+            own["glue.access-key-id"] = store.access_key
+            own["glue.secret-access-key"] = store.secret_key.read(to.objects)
+        if store.endpoint is not None:
+            own["glue.endpoint"] = store.endpoint
+    return GlueCatalog(connection, **own, **_files(connection, to, known))
+
+
+_OPENERS: Final[Mapping[str, Callable[[str, IcebergConnection, Connections], Catalog]]] = {
+    "rest": _rest,
+    "sql": _sql,
+    "hive": _hive,
+    "glue": _glue,
+}
+
+
+def _region(known: Connections, to: IcebergConnection) -> str:
+    return "AWS" if to.objects is None else known.find(to.objects, S3Connection).region
+
+
+def _files(connection: str, to: IcebergConnection, known: Connections) -> Properties:
+    """How PyIceberg reaches data and metadata."""
+    found: Properties = {}
+    if to.warehouse is not None:
+        folder = to.warehouse.startswith("/")
+        found["warehouse"] = f"file://{to.warehouse}" if folder else to.warehouse
+    if to.objects is None:
+        return found
+    store = known.find(to.objects, S3Connection)
+    if store.root_certificate is not None:
+        message = f"connection {connection}: tables cannot be read with {to.objects}'s certificate"
+        hint = "leave out its rootCertificate, and let the machine trust that authority"
+        raise UserError([Problem(message=message, hint=hint)])
+    found |= {
+        "s3.region": store.region,
+        "s3.connect-timeout": str(CONNECT_TIMEOUT_S),
+        "s3.request-timeout": str(SILENCE_S),
+    }
+    if store.endpoint is not None:
+        found |= {"s3.endpoint": store.endpoint, "s3.force-virtual-addressing": "false"}
+    if store.access_key is not None and store.secret_key is not None:
+        found["s3.access-key-id"] = store.access_key
+        found["s3.secret-access-key"] = store.secret_key.read(to.objects)
+    return found
+
+
+class _Patience(HTTPAdapter):
+    """A catalog that stands still is one that is away; PyIceberg would wait for ever."""
+
+    def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401
+        kwargs["timeout"] = kwargs.get("timeout") or (CONNECT_TIMEOUT_S, SILENCE_S)
+        return super().send(request, *args, **kwargs)

@@ -1,0 +1,260 @@
+"""Whether a table takes the rows of a query, and what of it must change so that it does."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible, schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.sorting import SortDirection
+from pyiceberg.transforms import IdentityTransform, parse_transform
+from pyiceberg.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+)
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
+from waybill_spark.sinks.iceberg.tables import (
+    MADE_BY,
+    NOTHING,
+    NULL_ORDERS,
+    Alteration,
+    IcebergTarget,
+    iceberg_schema,
+    problem,
+)
+
+Types = Mapping[str, IcebergType]
+CREATED: str = "format-version"  # a property that only counts when a table is made
+
+
+def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Alteration:
+    """What must change so that the table takes rows of this schema, as the manifest allows.
+
+    UserError if they can never go in, with what would mend it.
+    """
+    problems = [*_wrong_columns(target.settings, iceberg_schema(schema), target)]
+    if table is None and not target.settings.create:
+        hint = "write create: true, or make it with an Iceberg client"
+        problems.append(problem(target, "there is no such table", hint))
+    if problems:
+        raise UserError(problems)
+    if table is None:
+        return NOTHING
+    columns = _Columns(target, table, iceberg_schema(target.written(schema)))
+    columns.judge()
+    partitions = _new_partitions(target, table)
+    problems = [
+        *columns.problems,
+        *_other_partitions(target, table, partitions),
+        *_unfit_for_mode(target, table),
+    ]
+    if problems:
+        raise UserError(problems)
+    mine = _is_mine(target, table)
+    return Alteration(
+        added=columns.added,
+        widened=columns.widened,
+        partitions=partitions if mine else None,
+        sorted_anew=mine and not _is_sorted_so(target.settings, table),
+        properties={
+            name: value
+            for name, value in target.wanted_properties().items()
+            if table.properties.get(name) != value and name != CREATED
+        },
+    )
+
+
+@dataclass
+class _Columns:
+    """The columns of a table beside those of a query."""
+
+    target: IcebergTarget
+    table: Table
+    given: Schema
+    added: dict[str, IcebergType] = field(default_factory=dict)
+    widened: dict[str, tuple[IcebergType, IcebergType]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def judge(self) -> None:
+        present = {column.name: column for column in self.table.schema().fields}
+        given = {column.name: column for column in self.given.fields}
+        self._add({name: each for name, each in given.items() if name not in present}, present)
+        for name, column in present.items():
+            if name in given:
+                self._compare(column, given[name])
+            elif column.required:
+                said = f"its column {name} requires a value, and the query gives none"
+                self._refuse(said, f"add it to the query, or {self._alter(name)} DROP NOT NULL")
+
+    def _add(self, new: Mapping[str, NestedField], present: Iterable[str]) -> None:
+        if new and self.target.settings.schema_evolution == "none":
+            names, known = ", ".join(new), ", ".join(present)
+            hint = (
+                f"add {names} to the table with an Iceberg client, write schemaEvolution: add, or"
+                f" leave it out of the query; columns of the table: {known}"
+            )
+            self._refuse(f"it has no column {names}", hint)
+            return
+        spelled = {name.lower(): name for name in present}
+        for name, column in new.items():
+            other = spelled.get(name.lower())
+            if other is not None:
+                said = f"it has a column {other}, and the query gives {name}"
+                self._refuse(said, "Spark takes them for one: spell it alike")
+            self.added[name] = column.field_type
+
+    def _compare(self, column: NestedField, given: NestedField) -> None:
+        name, before, after = column.name, column.field_type, given.field_type
+        if not _takes(before, after):
+            wider, evolution = _is_wider(after, before), self.target.settings.schema_evolution
+            if wider and evolution == "widen":
+                self.widened[name] = (before, after)
+                return
+            hint = f"cast it in the query: CAST({name} AS {before}), or give it another name"
+            if wider:
+                hint = f"write schemaEvolution: widen, or {self._alter(name)} TYPE {after}"
+            self._refuse(f"its column {name} is {before}, the query gives {after}", hint)
+        elif column.required and not given.required:
+            said = f"its column {name} requires a value, and the query's may be null"
+            self._refuse(said, f"{self._alter(name)} DROP NOT NULL")
+
+    def _alter(self, column: str) -> str:
+        return f"ALTER TABLE {self.target.name} ALTER COLUMN {column}"
+
+    def _refuse(self, said: str, hint: str) -> None:
+        self.problems.append(problem(self.target, said, hint))
+
+
+def _takes(column: IcebergType, given: IcebergType) -> bool:
+    """More strictly than PyIceberg, which lets bytes pass for text, and decimals lose digits."""
+    if given.is_primitive:
+        return column == given or _is_wider(column, given)
+    wanted, rows = (Schema(NestedField(1, "value", each)) for each in (column, given))
+    try:
+        _check_pyarrow_schema_compatible(wanted, schema_to_pyarrow(rows, include_field_ids=False))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_wider(kind: IcebergType, than: IcebergType) -> bool:
+    """Whether what was written as `than` can be read as this."""
+    match than, kind:
+        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
+            return True
+        case DecimalType(), DecimalType():
+            return than.scale == kind.scale and than.precision < kind.precision
+        case _:
+            return False
+
+
+def _is_mine(target: IcebergTarget, table: Table) -> bool:
+    return table.properties.get(MADE_BY) == target.pipeline_uid
+
+
+def _new_partitions(target: IcebergTarget, table: Table) -> tuple[PartitionField, ...] | None:
+    wanted = target.settings.partition_by
+    if wanted is None:
+        return None
+    present = [
+        (table.schema().find_column_name(each.source_id), str(each.transform), each.name)
+        for each in table.spec().fields
+    ]
+    asked = [(each.column, each.transform, each.name) for each in wanted]
+    same = len(present) == len(asked) and all(
+        one[:2] == other[:2] and other[2] in (None, one[2])
+        for one, other in zip(present, asked, strict=True)
+    )
+    return None if same else wanted
+
+
+def _other_partitions(
+    target: IcebergTarget, table: Table, wanted: tuple[PartitionField, ...] | None
+) -> Iterator[Problem]:
+    """Only who made a table says how it is partitioned."""
+    if wanted is None or _is_mine(target, table):
+        return
+    names = table.schema()
+    present = [
+        f"{each.transform}({names.find_column_name(each.source_id)}) as {each.name}"
+        for each in table.spec().fields
+    ]
+    now, said = (", ".join(each) or "nothing" for each in (present, map(str, wanted)))
+    hint = "leave partitionBy out, or change the table with an Iceberg client"
+    message = f"it is partitioned by {now}, the manifest says {said}"
+    yield problem(target, message, hint, "partitionBy")
+
+
+def _is_sorted_so(settings: IcebergSinkSettings, table: Table) -> bool:
+    if settings.sort_by is None:
+        return True
+    wanted = [
+        (each.column, SortDirection(each.order), NULL_ORDERS[each.order])
+        for each in settings.sort_by
+    ]
+    present = [
+        (table.schema().find_column_name(each.source_id), each.direction, each.null_order)
+        for each in table.sort_order().fields
+        if isinstance(each.transform, IdentityTransform)
+    ]
+    return wanted == present
+
+
+def _unfit_for_mode(target: IcebergTarget, table: Table) -> Iterator[Problem]:
+    settings = target.settings
+    if settings.mode == "append":
+        return
+    if table.format_version < 2:
+        alter = f"ALTER TABLE {target.name} SET TBLPROPERTIES ('format-version'='2')"
+        message = f"it is of format version 1, and mode: {settings.mode} needs 2"
+        yield problem(target, message, f"make it so: {alter}", "mode")
+    if settings.by_partition and table.spec().is_unpartitioned() and not settings.partition_by:
+        hint = "write partitionBy, or overwrite: table"
+        yield problem(target, "it has no partitions to overwrite", hint, "overwrite")
+
+
+def _wrong_columns(
+    settings: IcebergSinkSettings, columns: Schema, target: IcebergTarget
+) -> Iterator[Problem]:
+    """What the manifest asks of columns that they cannot be asked."""
+    kinds = {each.name: each.field_type for each in columns.fields}
+    yield from _wrong_keys(target, kinds)
+    for number, part in enumerate(settings.partition_by or ()):
+        kind = kinds[part.column]
+        if _is_float(kind) or not parse_transform(part.transform).can_transform(kind):
+            message = f"{part.column} is {kind}, which cannot be partitioned by {part.transform}"
+            hint = "year to hour need a date or a time, bucket and truncate a whole number or text"
+            yield problem(target, message, hint, f"partitionBy.{number}.transform")
+    ordered = {f"sortBy.{n}.column": each.column for n, each in enumerate(settings.sort_by or ())}
+    if settings.order_by is not None:
+        ordered["orderBy"] = settings.order_by
+    for path, column in ordered.items():
+        if not kinds[column].is_primitive:
+            message = f"{column} is {kinds[column]}: it has no order"
+            yield problem(target, message, "name another", path)
+
+
+def _wrong_keys(target: IcebergTarget, kinds: Types) -> Iterator[Problem]:
+    for number, key in enumerate(target.settings.keys):
+        if not kinds[key].is_primitive or _is_float(kinds[key]):
+            hint = "name columns whose values are equal or not: whole numbers, texts, times"
+            yield problem(target, f"key {key} is {kinds[key]}", hint, f"keys.{number}")
+    flag = target.settings.delete_where
+    if flag is not None and str(kinds[flag]) != "boolean":
+        hint = "make it one in the query: … = 'd' AS deleted"
+        said = f"deleteWhere {flag} is {kinds[flag]}, not boolean"
+        yield problem(target, said, hint, "deleteWhere")
+
+
+def _is_float(kind: IcebergType) -> bool:
+    """What is not a number equals nothing, not even itself."""
+    return isinstance(kind, (FloatType, DoubleType))

@@ -1,0 +1,131 @@
+"""The rows of an upsert by their keys, and which rows of a table they take the place of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+    Reference,
+)
+from pyiceberg.expressions.literals import literal
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
+
+AT: Final = "at"
+THERE: Final = "there"
+ORDER: Final = "order"
+NAMED_MAX: Final = 10_000  # keys that are looked for one by one in partitions; else by their range
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows of an upsert by their numbers, and rows of a file."""
+
+    losers: pa.Array
+    """Of the upsert: the file has a greater one."""
+    replaced: pa.Array
+    """Of the file."""
+
+
+class KeyedRows:
+    """At most one row of each key."""
+
+    def __init__(self, rows: pa.Table, settings: IcebergSinkSettings, schema: Schema) -> None:
+        self._settings = settings
+        named = schema.select(*settings.keys)
+        self._types = [schema_to_pyarrow(named.find_field(key).field_type) for key in settings.keys]
+        self.rows = _last_of_each(rows, settings)
+        self._keys = self._keys_of(self.rows)
+
+    def where(self) -> BooleanExpression:
+        """True of every row that has one of the keys, and of few others."""
+        if not self.rows.num_rows:
+            return AlwaysTrue()
+        found: BooleanExpression = AlwaysTrue()
+        for name, given in zip(self._settings.keys, self._keys.columns, strict=True):
+            if pa.types.is_boolean(given.type):
+                continue
+            limits = pc.min_max(given).as_py()
+            least, greatest = literal(limits["min"]), literal(limits["max"])
+            found = And(found, GreaterThanOrEqual(term=Reference(name), value=least))
+            found = And(found, LessThanOrEqual(term=Reference(name), value=greatest))
+            distinct = pc.unique(given)
+            if len(distinct) <= NAMED_MAX:
+                values = {literal(each) for each in distinct.to_pylist()}
+                found = And(found, In(term=Reference(name), values=values))
+        return found
+
+    def are_in(self, keys: pa.Table) -> bool:
+        """`keys`: of a file, without its other columns."""
+        return bool(self._pairs(keys).num_rows)
+
+    def matches(self, old: pa.Table) -> Matches:
+        pairs = self._pairs(old)
+        at, there = pairs.column(AT), pairs.column(THERE)
+        by = self._settings.order_by
+        if by is None:
+            return Matches(losers=at.slice(0, 0), replaced=there)
+        before = old.column(by).take(there)
+        after = self.rows.column(by).take(at).cast(before.type)
+        # one without a value is the smallest
+        takes = pc.or_kleene(pc.is_null(before), pc.less_equal(before, after))
+        takes = pc.fill_null(takes, fill_value=False)
+        return Matches(losers=at.filter(pc.invert(takes)), replaced=there.filter(takes))
+
+    def _pairs(self, old: pa.Table) -> pa.Table:
+        keys = self._keys_of(old)
+        new = self._keys.append_column(AT, _numbers(self._keys))
+        return new.join(
+            keys.append_column(THERE, _numbers(keys)), keys.column_names, join_type="inner"
+        ).select([AT, THERE])
+
+    def _keys_of(self, rows: pa.Table) -> pa.Table:
+        """With the types of the table, and under names of their own."""
+        return pa.table(
+            {
+                f"key{number}": rows.column(name).cast(kind)
+                for number, (name, kind) in enumerate(
+                    zip(self._settings.keys, self._types, strict=True)
+                )
+            }
+        )
+
+
+def without(rows: pa.Table, numbers: pa.Array) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(_numbers(rows), value_set=numbers)))
+
+
+def keyless(rows: pa.Table, keys: Sequence[str]) -> str | None:
+    """The key that has no value in one of the rows, and so names none."""
+    return next((key for key in keys if rows.column(key).null_count), None)
+
+
+def _last_of_each(rows: pa.Table, settings: IcebergSinkSettings) -> pa.Table:
+    """The greatest by `orderBy`, or the last one of the batch."""
+    names = [f"key{number}" for number in range(len(settings.keys))]
+    columns: dict[str, Any] = dict(
+        zip(names, rows.select(list(settings.keys)).columns, strict=True)
+    )
+    columns[AT] = _numbers(rows)
+    order = [(AT, "ascending", "at_end")]
+    if settings.order_by is not None:
+        columns[ORDER] = rows.column(settings.order_by)
+        order = [(ORDER, "ascending", "at_start"), *order]
+    table = pa.table(columns)
+    inorder = table.take(pc.sort_indices(table, sort_keys=order))
+    last = inorder.group_by(names, use_threads=False).aggregate([(AT, "last")]).column(f"{AT}_last")
+    return rows.take(last.take(pc.sort_indices(last)))
+
+
+def _numbers(rows: pa.Table) -> pa.Array:
+    return pa.array(range(rows.num_rows), pa.int64())

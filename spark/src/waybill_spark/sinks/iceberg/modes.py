@@ -1,0 +1,71 @@
+"""How the rows of a batch change a table: one function for each mode, which decides about files."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
+from waybill_spark.sinks.iceberg.files import CommitFiles
+from waybill_spark.sinks.iceberg.keyed import KeyedRows, without
+
+
+def change_files(files: CommitFiles, rows: pa.Table, settings: IcebergSinkSettings) -> None:
+    _MODES["partitions" if settings.by_partition else settings.mode](files, rows, settings)
+
+
+def _append(files: CommitFiles, rows: pa.Table, _: IcebergSinkSettings) -> None:
+    files.add(rows)
+
+
+def _overwrite(files: CommitFiles, rows: pa.Table, _: IcebergSinkSettings) -> None:
+    for task in files.present():
+        files.remove(task.file)
+    files.add(rows)
+
+
+def _overwrite_partitions(files: CommitFiles, rows: pa.Table, _: IcebergSinkSettings) -> None:
+    """A file that is partitioned in another way may have rows of these partitions and of others."""
+    present = [*files.present()]
+    replaced = {file.partition for file in files.add(rows)}
+    for task in present if replaced else ():
+        if task.file.spec_id == files.metadata.default_spec_id:
+            if task.file.partition in replaced:
+                files.remove(task.file)
+            continue
+        old = files.read(task)
+        kept = [part for partition, part in files.partitions(old) if partition not in replaced]
+        rest = pa.concat_tables([old.schema.empty_table(), *kept])
+        if rest.num_rows < old.num_rows:
+            files.replace(task.file, rest)
+
+
+def _upsert(files: CommitFiles, rows: pa.Table, settings: IcebergSinkSettings) -> None:
+    """Copy on write: of each file that has one of the keys, the other rows are written again."""
+    if not rows.num_rows:
+        return
+    new = KeyedRows(rows, settings, files.metadata.schema())
+    losers = []
+    for task in [*files.present(new.where())]:
+        if not new.are_in(files.read(task, settings.keys)):
+            continue
+        old = files.read(task)
+        found = new.matches(old)
+        losers += found.losers.to_pylist()
+        if len(found.replaced):
+            files.replace(task.file, without(old, found.replaced))
+    taken = without(new.rows, pa.array(losers, pa.int64()))
+    flag = settings.delete_where
+    if flag is not None:
+        deleted = pc.fill_null(taken.column(flag), fill_value=False)
+        taken = taken.filter(pc.invert(deleted)).drop_columns([flag])
+    files.add(taken)
+
+
+_MODES: Final[Mapping[str, Callable[[CommitFiles, pa.Table, IcebergSinkSettings], None]]] = {
+    "append": _append,
+    "overwrite": _overwrite,
+    "partitions": _overwrite_partitions,
+    "upsert": _upsert,
+}

@@ -1,0 +1,171 @@
+"""What an Iceberg table is to be as a manifest says: how it is made, and how it is altered."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
+from pyiceberg.partitioning import PartitionField as SpecField
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
+from pyiceberg.table.sorting import SortField as OrderField
+from pyiceberg.transforms import IdentityTransform, parse_transform
+from pyiceberg.types import IcebergType
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
+
+MADE_BY: Final = "waybill.made-by"
+NULL_ORDERS: Final = {"asc": NullOrder.NULLS_FIRST, "desc": NullOrder.NULLS_LAST}  # as Spark's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergTarget:
+    """A sink's table, in the words of its manifest."""
+
+    sink: str
+    settings: IcebergSinkSettings
+    pipeline_uid: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """What the manifest says of itself, beside those of the sink."""
+
+    @property
+    def name(self) -> str:
+        return self.settings.table
+
+    def wanted_properties(self) -> dict[str, str]:
+        return {**self.properties, **self.settings.properties}
+
+    def written(self, schema: pa.Schema) -> pa.Schema:
+        """Those of the rows' columns that are the table's."""
+        flag = self.settings.delete_where
+        return pa.schema([field for field in schema if field.name != flag])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """What the next commit changes beside rows."""
+
+    added: Mapping[str, IcebergType] = field(default_factory=dict)
+    widened: Mapping[str, tuple[IcebergType, IcebergType]] = field(default_factory=dict)
+    partitions: tuple[PartitionField, ...] | None = None
+    sorted_anew: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def said(self) -> Iterator[str]:
+        """Of what a person would want to know beforehand."""
+        for name, kind in self.added.items():
+            yield f"gets a column {name}, {kind}"
+        for name, (before, after) in self.widened.items():
+            yield f"gets a wider column {name}: {after}, was {before}"
+        if self.partitions is not None:
+            said = ", ".join(map(str, self.partitions)) or "nothing"
+            yield f"gets new partitions: {said}; files that are there stay as they are"
+
+    def stage(self, transaction: Transaction, settings: IcebergSinkSettings) -> None:
+        if self.added or self.widened:
+            with transaction.update_schema() as update:
+                for name, kind in self.added.items():
+                    update.add_column((name,), kind)
+                for name, (_, after) in self.widened.items():
+                    update.update_column((name,), after)
+        if self.partitions is not None:
+            with transaction.update_spec() as spec:
+                for each in transaction.table_metadata.spec().fields:
+                    spec.remove_field(each.name)
+                for wanted in self.partitions:
+                    spec.add_field(wanted.column, wanted.transform, wanted.field_name)
+        if self.sorted_anew:
+            _stage_order(transaction, settings)
+        if self.properties:
+            transaction.set_properties(dict(self.properties))
+
+
+NOTHING: Final = Alteration()
+
+
+def find_table(catalog: Catalog, name: str) -> Table | None:
+    try:
+        return catalog.load_table(name)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+
+
+def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Table:
+    """Of the rows' own columns. Another driver may be faster: then it is the other one's."""
+    try:
+        catalog.create_namespace(target.name.rsplit(".", 1)[0])
+    except NamespaceAlreadyExistsError:
+        pass
+    columns = iceberg_schema(target.written(schema))
+    try:
+        return catalog.create_table(
+            target.name,
+            columns,
+            partition_spec=_spec(target.settings, columns),
+            sort_order=_order(target.settings, columns),
+            properties={**target.wanted_properties(), MADE_BY: target.pipeline_uid},
+        )
+    except TableAlreadyExistsError:
+        table = find_table(catalog, target.name)
+        if table is not None:
+            return table
+    except ValueError as error:
+        raise UserError([problem(target, f"it cannot be made: {error}", "")]) from error
+    hint = "take another name; a view or the like has this one"
+    raise UserError([problem(target, "it is no table", hint)])
+
+
+def iceberg_schema(schema: pa.Schema) -> Schema:
+    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
+
+
+def problem(target: IcebergTarget, what: str, hint: str, path: str = "table") -> Problem:
+    message = f"sink {target.sink}: table {target.name}: {what}"
+    return Problem(message=message, path=path, hint=hint)
+
+
+def _spec(settings: IcebergSinkSettings, columns: Schema) -> PartitionSpec:
+    return PartitionSpec(
+        *(
+            SpecField(
+                source_id=columns.find_field(each.column).field_id,
+                field_id=PARTITION_FIELD_ID_START + number,
+                transform=parse_transform(each.transform),
+                name=each.field_name,
+            )
+            for number, each in enumerate(settings.partition_by or ())
+        )
+    )
+
+
+def _order(settings: IcebergSinkSettings, columns: Schema) -> SortOrder:
+    return SortOrder(
+        *(
+            OrderField(
+                source_id=columns.find_field(each.column).field_id,
+                transform=IdentityTransform(),
+                direction=SortDirection(each.order),
+                null_order=NULL_ORDERS[each.order],
+            )
+            for each in settings.sort_by or ()
+        )
+    )
+
+
+def _stage_order(transaction: Transaction, settings: IcebergSinkSettings) -> None:
+    with transaction.update_sort_order() as order:
+        for each in settings.sort_by or ():
+            add = order.asc if each.order == "asc" else order.desc
+            add(each.column, IdentityTransform(), NULL_ORDERS[each.order])

@@ -1,0 +1,254 @@
+"""The modes of the Iceberg sink: each is held to the contract of sinks, and does what it says."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from builders import make_fence
+from contracts.sink import SinkContract
+from integration.stage_runner.iceberg_sinks import (
+    FLAGGED,
+    SCHEMA,
+    ErasingPlace,
+    TablePlace,
+    as_rows,
+    loaded,
+    local,
+    numbers_in,
+    opened,
+    target,
+)
+from waybill_shared.contract.errors import UserError
+from waybill_spark.sinks.contract import RowsRefused
+from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
+from waybill_spark.sinks.iceberg.sink import IcebergSink
+
+BY_CUSTOMER = [{"column": "customer"}]
+UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"]}
+PARTITIONED = pytest.mark.parametrize(
+    "partitions", [None, BY_CUSTOMER, [{"column": "order_id", "transform": "bucket[3]"}]],
+    ids=["whole", "identity", "bucket"],
+)  # fmt: skip
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> OpenCatalog:
+    return local(tmp_path)
+
+
+@PARTITIONED
+class TestAppend(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
+        return TablePlace(catalog, {"partitionBy": partitions})
+
+
+@PARTITIONED
+class TestUpsert(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
+        return TablePlace(catalog, {**UPSERT, "partitionBy": partitions})
+
+
+@PARTITIONED
+class TestUpsertWithDeletes(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
+        settings = {**UPSERT, "deleteWhere": "void", "partitionBy": partitions}
+        return TablePlace(catalog, settings, FLAGGED)
+
+
+@PARTITIONED
+class TestOverwriteOfTheTable(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
+        return ErasingPlace(catalog, {"mode": "overwrite", "partitionBy": partitions})
+
+
+class TestOverwriteOfPartitions(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog) -> TablePlace:
+        settings = {"mode": "overwrite", "overwrite": "partitions", "partitionBy": BY_CUSTOMER}
+        return ErasingPlace(catalog, settings)
+
+
+class Writer:
+    """Batch after batch into one table."""
+
+    def __init__(self, sink: IcebergSink, schema: pa.Schema) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._sequence = -1
+
+    def write(self, *rows: dict[str, Any]) -> str:
+        self._sequence += 1
+        table = pa.Table.from_pylist(list(rows), schema=self._schema)
+        written = self._sink.write(table.to_batches(), make_fence(sequence=self._sequence))
+        return written.version["iceberg_snapshot_id"]
+
+
+def found(catalog: OpenCatalog, *columns: str) -> list[tuple[Any, ...]]:
+    rows = loaded(catalog).scan().to_arrow().to_pylist()
+    return sorted(tuple(row[column] for column in columns) for row in rows)
+
+
+ORDERED = pa.schema([*SCHEMA, ("at", pa.int64()), ("void", pa.bool_())])
+
+
+def order(order_id: int, customer: str, at: int | None = None, *, void: bool = False) -> Any:  # noqa: ANN401
+    return {"order_id": order_id, "customer": customer, "at": at, "void": void}
+
+
+def test_the_last_row_of_a_key_stays(catalog: OpenCatalog) -> None:
+    writer = Writer(opened(catalog, target(**UPSERT)), SCHEMA)
+    writer.write(*(order(1, name) for name in ("ada", "eva")), order(2, "bob"))
+    writer.write(order(2, "zoe"), order(3, "kim"))
+    assert found(catalog, "order_id", "customer") == [(1, "eva"), (2, "zoe"), (3, "kim")]
+
+
+def test_the_greatest_row_of_a_key_stays_whenever_it_comes(catalog: OpenCatalog) -> None:
+    wanted = target(**UPSERT, orderBy="at", deleteWhere="void")
+    writer = Writer(opened(catalog, wanted, ORDERED), ORDERED)
+    writer.write(order(1, "old", 5), order(1, "older", 3), order(2, "bob", 5), order(3, "x"))
+    writer.write(order(1, "late", 4), order(2, "gone", 4, void=True), order(3, "y", 1))
+    assert found(catalog, "order_id", "customer") == [(1, "old"), (2, "bob"), (3, "y")]
+    writer.write(order(1, "same", 5), order(2, "gone", 6, void=True), order(3, "z"))
+    assert found(catalog, "order_id", "customer") == [(1, "same"), (3, "y")]
+    assert "void" not in loaded(catalog).schema().column_names
+
+
+def test_keys_of_several_columns_and_kinds(catalog: OpenCatalog) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    schema = pa.schema([("a", pa.string()), ("b", pa.timestamp("us", "UTC")), ("n", pa.int64())])
+    wanted = target(mode="upsert", keys=["a", "b"])
+    writer = Writer(opened(catalog, wanted, schema), schema)
+    writer.write({"a": "x", "b": noon, "n": 1}, {"a": "y", "b": noon, "n": 2})
+    writer.write({"a": "x", "b": noon, "n": 3}, {"a": "x", "b": noon.replace(hour=13), "n": 4})
+    assert found(catalog, "a", "n") == [("x", 3), ("x", 4), ("y", 2)]
+
+
+def test_an_upsert_moves_a_row_to_another_partition(catalog: OpenCatalog) -> None:
+    writer = Writer(opened(catalog, target(**UPSERT, partitionBy=BY_CUSTOMER)), SCHEMA)
+    writer.write(order(1, "ada"), order(2, "ada"))
+    writer.write(order(1, "bob"))
+    assert found(catalog, "order_id", "customer") == [(1, "bob"), (2, "ada")]
+
+
+def test_files_without_one_of_the_keys_stay(catalog: OpenCatalog) -> None:
+    writer = Writer(opened(catalog, target(**UPSERT)), SCHEMA)
+    writer.write(order(1, "ada"), order(5, "ada"))
+    writer.write(order(2, "bob"))
+    before = {task.file.file_path for task in loaded(catalog).scan().plan_files()}
+    writer.write(order(3, "kim"))
+    after = {task.file.file_path for task in loaded(catalog).scan().plan_files()}
+    assert before < after
+
+
+def test_a_row_without_its_key_is_refused_alone(catalog: OpenCatalog) -> None:
+    sink = opened(catalog, target(**UPSERT))
+    nameless = pa.table({"order_id": [1, None], "customer": ["a", "b"]}, schema=SCHEMA).to_batches()
+    with pytest.raises(RowsRefused, match="key order_id is null"):
+        sink.write(nameless, make_fence(sequence=0))
+    assert sink.refused(nameless) == "sink lake: table raw.orders: key order_id is null"
+    assert sink.refused(as_rows(1)) is None
+    assert sink.last() is None
+
+
+def test_each_batch_replaces_the_table(catalog: OpenCatalog) -> None:
+    writer = Writer(opened(catalog, target(mode="overwrite")), SCHEMA)
+    first = writer.write(order(1, "ada"), order(2, "bob"))
+    writer.write(order(3, "kim"))
+    assert numbers_in(catalog) == [3]
+    assert numbers_in(catalog, int(first)) == [1, 2]
+    writer.write()
+    assert numbers_in(catalog) == []
+
+
+DATED = pa.schema([("order_id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+
+
+def on(order_id: int, day: int) -> Any:  # noqa: ANN401
+    return {"order_id": order_id, "at": datetime(2026, 1, day, order_id % 24, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize("transform", ["day", "month"])
+def test_each_batch_replaces_the_partitions_that_its_rows_lie_in(
+    catalog: OpenCatalog, transform: str
+) -> None:
+    parts = [{"column": "at", "transform": transform}]
+    wanted = target(mode="overwrite", overwrite="partitions", partitionBy=parts)
+    writer = Writer(opened(catalog, wanted, DATED), DATED)
+    writer.write(on(1, 1), on(2, 1), on(3, 2))
+    writer.write(on(4, 2))
+    assert numbers_in(catalog) == ([1, 2, 4] if transform == "day" else [4])
+    writer.write()
+    assert numbers_in(catalog) == ([1, 2, 4] if transform == "day" else [4])
+
+
+def test_files_of_an_older_partitioning_lose_only_rows_of_these_partitions(
+    catalog: OpenCatalog,
+) -> None:
+    Writer(opened(catalog, target(), DATED), DATED).write(on(1, 1), on(2, 2), on(3, 3))
+    with loaded(catalog).update_spec() as spec:
+        spec.add_field("at", "day")
+    wanted = target(mode="overwrite", overwrite="partitions")
+    sink = opened(catalog, wanted, DATED)
+    rows = pa.Table.from_pylist([on(4, 2)], schema=DATED).to_batches()
+    sink.write(rows, make_fence(sequence=1))
+    assert numbers_in(catalog) == [1, 3, 4]
+
+
+def test_a_table_without_partitions_has_none_to_overwrite(catalog: OpenCatalog) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    with pytest.raises(UserError, match="no partitions to overwrite"):
+        opened(catalog, target(mode="overwrite", overwrite="partitions"))
+
+
+def test_rows_are_sorted_within_files(catalog: OpenCatalog) -> None:
+    wanted = target(sortBy=[{"column": "customer"}, {"column": "order_id", "order": "desc"}])
+    Writer(opened(catalog, wanted), SCHEMA).write(
+        order(1, "zoe"), order(2, "ada"), order(3, "zoe"), {"order_id": 4, "customer": None}
+    )
+    (file,) = loaded(catalog).inspect.files().column("file_path").to_pylist()
+    rows = pa.parquet.read_table(file.removeprefix("file://")).to_pylist()
+    assert [row["order_id"] for row in rows] == [4, 2, 3, 1]
+    assert [str(field) for field in loaded(catalog).sort_order().fields] == [
+        "2 ASC NULLS FIRST", "1 DESC NULLS LAST",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", [{"mode": "append"}, UPSERT, {"mode": "overwrite"}])
+def test_what_a_stranger_did_in_between_is_looked_at_again(
+    catalog: OpenCatalog, mode: dict[str, Any]
+) -> None:
+    writer = Writer(opened(catalog, target(**mode)), SCHEMA)
+    writer.write(order(1, "ada"))
+    stranger = loaded(catalog)
+    stranger.append(pa.Table.from_pylist([order(2, "old"), order(7, "own")], schema=SCHEMA))
+    stranger.delete("order_id = 1")
+    writer.write(order(1, "new"), order(2, "new"))
+    expected = {
+        "append": [(1, "new"), (2, "new"), (2, "old"), (7, "own")],
+        "upsert": [(1, "new"), (2, "new"), (7, "own")],
+        "overwrite": [(1, "new"), (2, "new")],
+    }
+    assert found(catalog, "order_id", "customer") == expected[mode["mode"]]
+
+
+def test_what_was_written_for_nothing_is_taken_away(catalog: OpenCatalog, tmp_path: Path) -> None:
+    writer = Writer(opened(catalog), SCHEMA)
+    writer.write(order(1, "ada"))
+    loaded(catalog).append(pa.Table.from_pylist([order(2, "bob")], schema=SCHEMA))
+    writer.write(order(3, "kim"))
+    files = {*tmp_path.glob("warehouse/raw/orders/data/**/*.parquet")}
+    known = loaded(catalog).inspect.all_files().column("file_path").to_pylist()
+    assert {f"file://{file}" for file in files} == {*known}
+
+
+def test_one_snapshot_for_each_batch(catalog: OpenCatalog) -> None:
+    writer = Writer(opened(catalog, target(**UPSERT)), SCHEMA)
+    versions = [writer.write(order(1, "a")), writer.write(order(1, "b")), writer.write()]
+    assert [str(each.snapshot_id) for each in loaded(catalog).snapshots()] == versions

@@ -1,0 +1,313 @@
+"""What an Iceberg table is made like, what of it changes with a manifest, and what is refused."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
+
+from builders import make_fence
+from integration.stage_runner.iceberg_sinks import (
+    NAME,
+    SCHEMA,
+    as_rows,
+    as_table,
+    loaded,
+    local,
+    numbers_in,
+    opened,
+    target,
+)
+from waybill_shared.contract.errors import UserError
+from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
+from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.tables import NOTHING, IcebergTarget, find_table
+
+KINDS = pa.schema(
+    [
+        ("n", pa.int64()),
+        ("x", pa.float64()),
+        ("day", pa.date32()),
+        ("name", pa.string()),
+        ("list", pa.list_(pa.int64())),
+        ("flag", pa.bool_()),
+    ]
+)
+WIDER_DECIMAL = "decimal(9, 2), was decimal(4, 2)"
+WIDER = pa.schema([*SCHEMA, ("tax", pa.float64())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> OpenCatalog:
+    return local(tmp_path)
+
+
+def made(catalog: OpenCatalog, *columns: NestedField, **properties: str) -> None:
+    catalog.tables.create_namespace("raw")
+    catalog.tables.create_table(NAME, Schema(*columns), properties=properties)
+
+
+def refusals(wanted: IcebergTarget, catalog: OpenCatalog, schema: pa.Schema) -> list[str]:
+    with pytest.raises(UserError) as refused:
+        fitting(wanted, find_table(catalog.tables, NAME), schema)
+    prefix = f"sink lake: table {NAME}: "
+    return [f"{p.message.removeprefix(prefix)}: {p.hint}" for p in refused.value.problems]
+
+
+def test_what_a_table_does_not_take_is_told_by_column(catalog: OpenCatalog) -> None:
+    made(
+        catalog,
+        NestedField(1, "n", IntegerType()),
+        NestedField(2, "note", StringType()),
+        NestedField(3, "day", DateType(), required=True),
+        NestedField(4, "city", StringType(), required=True),
+    )
+    rows = {"n": pa.int64(), "note": pa.binary(), "day": pa.date32(), "more": pa.int64()}
+    missing, number, note, day, city = refusals(target(), catalog, pa.schema([*rows.items()]))
+    assert missing == (
+        "it has no column more: add more to the table with an Iceberg client, write"
+        " schemaEvolution: add, or leave it out of the query; columns of the table: n, note, day,"
+        " city"
+    )
+    assert number == (
+        "its column n is int, the query gives long: write schemaEvolution: widen, or"
+        " ALTER TABLE raw.orders ALTER COLUMN n TYPE long"
+    )
+    assert note == (
+        "its column note is string, the query gives binary: cast it in the query:"
+        " CAST(note AS string), or give it another name"
+    )
+    assert day == (
+        "its column day requires a value, and the query's may be null:"
+        " ALTER TABLE raw.orders ALTER COLUMN day DROP NOT NULL"
+    )
+    assert city == (
+        "its column city requires a value, and the query gives none: add it to the query, or"
+        " ALTER TABLE raw.orders ALTER COLUMN city DROP NOT NULL"
+    )
+
+
+def test_a_narrower_type_is_taken(catalog: OpenCatalog) -> None:
+    made(catalog, NestedField(1, "n", LongType()))
+    fitting(target(), loaded(catalog), pa.schema([("n", pa.int32())]))
+
+
+def test_a_column_that_came_is_added_with_the_first_rows(catalog: OpenCatalog) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    wanted = target(schemaEvolution="add")
+    assert [*fitting(wanted, loaded(catalog), WIDER).said()] == ["gets a column tax, double"]
+    sink = opened(catalog, wanted, WIDER)
+    sink.write(None, make_fence(sequence=1))
+    assert "tax" not in loaded(catalog).schema().column_names
+    rows = as_table(2).append_column("tax", pa.array([0.5]))
+    sink.write(rows.to_batches(), make_fence(sequence=2))
+    sink.write(rows.to_batches(), make_fence(sequence=3))
+    table = loaded(catalog)
+    assert table.scan().to_arrow().column("tax").to_pylist().count(None) == 1
+    assert len(table.schemas()) == 2
+    assert not table.schema().find_field("tax").required
+
+
+def test_two_drivers_one_of_which_adds_a_column(catalog: OpenCatalog) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    paused = opened(catalog)
+    newer = opened(catalog, target(schemaEvolution="add"), WIDER)
+    rows = as_table(2).append_column("tax", pa.array([0.5]))
+    newer.write(rows.to_batches(), make_fence(sequence=1))
+    with pytest.raises(SinkSuperseded):
+        paused.write(as_rows(2), make_fence(sequence=1))
+    assert numbers_in(catalog) == [1, 2]
+
+
+def test_a_column_that_the_query_lost_stays_null(catalog: OpenCatalog) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    fewer = pa.schema([SCHEMA.field("order_id")])
+    rows = as_table(2).select(["order_id"]).to_batches()
+    opened(catalog, target(), fewer).write(rows, make_fence(sequence=1))
+    customers = loaded(catalog).scan().to_arrow().column("customer").to_pylist()
+    assert sorted(customers, key=str) == [None, "ada"]
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "value", "said"),
+    [
+        (IntegerType(), pa.int64(), 2**40, "long, was int"),
+        (FloatType(), pa.float64(), 0.1, "double, was float"),
+        (DecimalType(4, 2), pa.decimal128(9, 2), Decimal("1234.56"), WIDER_DECIMAL),
+    ],
+)  # fmt: skip
+def test_a_type_is_widened_with_the_first_rows(
+    catalog: OpenCatalog,
+    before: IcebergType,
+    given: pa.DataType,
+    value: object,
+    said: str,
+) -> None:
+    made(catalog, NestedField(1, "n", before))
+    schema, wanted = pa.schema([("n", given)]), target(schemaEvolution="widen")
+    assert [*fitting(wanted, loaded(catalog), schema).said()] == [f"gets a wider column n: {said}"]
+    rows = pa.table({"n": [value]}, schema=schema).to_batches()
+    opened(catalog, wanted, schema).write(rows, make_fence(sequence=0))
+    assert loaded(catalog).scan().to_arrow().column("n").to_pylist() == [value]
+
+
+@pytest.mark.parametrize(
+    ("before", "given"),
+    [
+        (StringType(), pa.binary()),
+        (BinaryType(), pa.string()),
+        (IntegerType(), pa.float64()),
+        (DecimalType(9, 2), pa.decimal128(9, 3)),
+    ],
+)
+def test_other_types_are_refused_whatever_may_change(
+    catalog: OpenCatalog,
+    before: IcebergType,
+    given: pa.DataType,
+) -> None:
+    made(catalog, NestedField(1, "n", before))
+    (said,) = refusals(target(schemaEvolution="widen"), catalog, pa.schema([("n", given)]))
+    assert "give it another name" in said
+
+
+def test_a_column_of_another_spelling_is_not_added(catalog: OpenCatalog) -> None:
+    made(catalog, NestedField(1, "Tax", LongType()))
+    (said,) = refusals(target(schemaEvolution="add"), catalog, pa.schema([("tax", pa.int64())]))
+    assert (
+        said
+        == "it has a column Tax, and the query gives tax: Spark takes them for one: spell it alike"
+    )
+
+
+def test_a_table_is_made_as_the_manifest_says(catalog: OpenCatalog) -> None:
+    wanted = target(
+        partitionBy=[
+            {"column": "day", "transform": "month"},
+            {"column": "n", "transform": "bucket[8]", "as": "shard"},
+        ],
+        sortBy=[{"column": "n"}],
+        properties={"write.target-file-size-bytes": "1000000", "format-version": "2"},
+    )  # fmt: skip
+    opened(catalog, wanted, KINDS)
+    table = loaded(catalog)
+    assert [(field.name, str(field.transform)) for field in table.spec().fields] == [
+        ("day_month", "month"), ("shard", "bucket[8]"),
+    ]  # fmt: skip
+    assert table.properties["write.target-file-size-bytes"] == "1000000"
+    assert fitting(wanted, table, KINDS) == NOTHING
+
+
+def test_what_a_manifest_says_of_itself_and_its_table_is_set_when_it_changes(
+    catalog: OpenCatalog,
+) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    told = {"comment": "Orders, taxed.", "waybill.tags": "shop, pii"}
+    settings = target(properties={"owner": "shop"}).settings
+    wanted = IcebergTarget(sink="lake", settings=settings, pipeline_uid="uid", properties=told)
+    opened(catalog, wanted).write(as_rows(2), make_fence(sequence=1))
+    properties = loaded(catalog).properties
+    assert {**told, "owner": "shop"}.items() <= properties.items()
+
+
+def test_a_table_that_exists_keeps_its_partitions(catalog: OpenCatalog) -> None:
+    opened(catalog, target(uid="another", partitionBy=[{"column": "customer"}]))
+    (said,) = refusals(target(partitionBy=[{"column": "order_id"}]), catalog, SCHEMA)
+    assert said == (
+        "it is partitioned by identity(customer) as customer, the manifest says"
+        " identity(order_id): leave partitionBy out, or change the table with an Iceberg client"
+    )
+    for same in ([{"column": "customer", "as": "customer"}], None):
+        fitting(target(partitionBy=same), loaded(catalog), SCHEMA)
+
+
+def test_who_made_a_table_partitions_it_anew_and_old_files_stay(catalog: OpenCatalog) -> None:
+    opened(catalog, target(partitionBy=[{"column": "customer"}])).write(
+        as_rows(1, 2), make_fence(sequence=0)
+    )
+    wanted = target(partitionBy=[{"column": "order_id", "transform": "bucket[2]"}])
+    (said,) = fitting(wanted, loaded(catalog), SCHEMA).said()
+    assert said == "gets new partitions: bucket[2](order_id); files that are there stay as they are"
+    opened(catalog, wanted).write(as_rows(3), make_fence(sequence=1))
+    table = loaded(catalog)
+    assert [field.name for field in table.spec().fields] == ["order_id_bucket_2"]
+    assert numbers_in(catalog) == [1, 2, 3]
+    assert {task.file.spec_id for task in table.scan().plan_files()} == {0, 1}
+    back = target(partitionBy=[{"column": "customer"}])
+    opened(catalog, back).write(as_rows(4), make_fence(sequence=2))
+    assert [field.name for field in loaded(catalog).spec().fields] == ["customer"]
+    assert table.scan(row_filter="customer = 'bob'").to_arrow().num_rows == 1
+
+
+def by(column: str, transform: str) -> dict[str, Any]:
+    return {"partitionBy": [{"column": column, "transform": transform}]}
+
+
+UNPARTITIONED = "which cannot be partitioned by"
+UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (by("x", "bucket[4]"), f"x is double, {UNPARTITIONED} bucket[4]"),
+        (by("name", "day"), f"name is string, {UNPARTITIONED} day"),
+        (by("x", "identity"), f"x is double, {UNPARTITIONED} identity"),
+        (by("list", "identity"), f"{UNPARTITIONED} identity"),
+        ({"sortBy": [{"column": "list"}]}, "it has no order"),
+        ({"mode": "upsert", "keys": ["list"]}, "key list is list<long>"),
+        ({"mode": "upsert", "keys": ["x"]}, "key x is double"),
+        ({**UPSERT, "orderBy": "list"}, "it has no order"),
+        ({**UPSERT, "deleteWhere": "name"}, "deleteWhere name is string, not boolean"),
+        ({"create": False}, "there is no such table"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_column_is_refused(
+    catalog: OpenCatalog, settings: dict[str, Any], said: str
+) -> None:
+    (told,) = refusals(target(**settings), catalog, KINDS)
+    assert said in told
+
+
+def test_deletes_need_format_version_2(catalog: OpenCatalog) -> None:
+    made(catalog, NestedField(1, "n", LongType()), **{"format-version": "1"})
+    schema = pa.schema([("n", pa.int64())])
+    fitting(target(), loaded(catalog), schema)
+    (said,) = refusals(target(mode="upsert", keys=["n"]), catalog, schema)
+    assert "ALTER TABLE raw.orders SET TBLPROPERTIES ('format-version'='2')" in said
+
+
+def test_a_column_that_a_stranger_drops_stops_the_stage_with_a_way_out(
+    catalog: OpenCatalog,
+) -> None:
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+    with loaded(catalog).update_schema() as update:
+        update.delete_column("customer")
+    loaded(catalog).append(as_table(5).select(["order_id"]))
+    with pytest.raises(UserError, match="it has no column customer"):
+        sink.write(as_rows(2), make_fence(sequence=1))
+    assert numbers_in(catalog) == [1, 5]
+
+
+def test_a_partitioning_that_a_stranger_changed_is_taken_on(catalog: OpenCatalog) -> None:
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+    with loaded(catalog).update_spec() as spec:
+        spec.add_field("customer", "identity")
+    loaded(catalog).append(as_table(5))
+    sink.write(as_rows(2), make_fence(sequence=1))
+    assert numbers_in(catalog) == [1, 2, 5]
