@@ -22,8 +22,8 @@ from waybill_local.ports import HOST, pick
 from waybill_local.processes import start, stop, wait_ready
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
+from waybill_shared.databases import PostgresConnection
 from waybill_spark.sinks.contract import SinkLife
-from waybill_spark.sinks.postgres.connection import PostgresConnection
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 

@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 
 REGION: Final = "eu-west-1"
 BUCKET: Final = "archive"
-MAY_READ: Final = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+MAY_READ: Final = {"Effect": "Allow", "Action": ["s3:*", "glue:*"], "Resource": "*"}
 
 
 class ObjectStore:

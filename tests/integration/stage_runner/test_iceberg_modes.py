@@ -11,6 +11,7 @@ from builders import make_fence
 from contracts.sink import SinkContract
 from integration.stage_runner.iceberg_sinks import (
     FLAGGED,
+    NAME,
     SCHEMA,
     ErasingPlace,
     TablePlace,
@@ -22,7 +23,7 @@ from integration.stage_runner.iceberg_sinks import (
     target,
 )
 from waybill_shared.contract.errors import UserError
-from waybill_spark.sinks.contract import RowsRefused
+from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 
@@ -252,3 +253,96 @@ def test_one_snapshot_for_each_batch(catalog: OpenCatalog) -> None:
     writer = Writer(opened(catalog, target(**UPSERT)), SCHEMA)
     versions = [writer.write(order(1, "a")), writer.write(order(1, "b")), writer.write()]
     assert [str(each.snapshot_id) for each in loaded(catalog).snapshots()] == versions
+
+
+def test_what_is_no_number_is_the_greatest(catalog: OpenCatalog) -> None:
+    """As in Postgres and in Spark, within a batch and beside what is there."""
+    schema = pa.schema([("n", pa.int64()), ("at", pa.float64()), ("x", pa.string())])
+    wanted = target(mode="upsert", keys=["n"], orderBy="at")
+    writer = Writer(opened(catalog, wanted, schema), schema)
+    nan = float("nan")
+    writer.write({"n": 1, "at": nan, "x": "a"}, {"n": 1, "at": 5.0, "x": "b"}, {"n": 2, "at": 5.0})
+    writer.write({"n": 1, "at": 9.0, "x": "c"}, {"n": 2, "at": nan, "x": "d"})
+    assert found(catalog, "n", "x") == [(1, "a"), (2, "d")]
+    writer.write({"n": 1, "at": nan, "x": "e"})
+    assert found(catalog, "n", "x") == [(1, "e"), (2, "d")]
+
+
+STRUCTS = pa.list_(pa.struct([("x", pa.int64())]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (STRUCTS, [{"x": 1}]),
+        (pa.map_(pa.string(), pa.struct([("x", pa.int64())])), [("k", {"x": 1})]),
+        (pa.struct([("list", STRUCTS)]), {"list": None}),
+    ],
+    ids=["list", "map", "in a struct"],
+)
+def test_a_list_that_is_null_stays_null(
+    catalog: OpenCatalog, kind: pa.DataType, value: object
+) -> None:
+    schema = pa.schema([("n", pa.int64()), ("v", kind)])
+    writer = Writer(opened(catalog, target(mode="upsert", keys=["n"]), schema), schema)
+    rows: list[Any] = [{"n": 1, "v": None}, {"n": 2, "v": value}, {"n": 3, "v": None}]
+    writer.write(*rows)
+    writer.write({"n": 3, "v": value})
+    seen = loaded(catalog).scan().to_arrow().sort_by("n").column("v").to_pylist()
+    assert seen == [None, value, value]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()])
+def test_a_time_far_away_is_refused_alone(catalog: OpenCatalog, kind: pa.DataType) -> None:
+    numbers = pa.int32() if pa.types.is_date(kind) else pa.int64()
+    schema = pa.schema([("n", pa.int64()), ("at", kind)])
+    sink = opened(catalog, target(), schema)
+    for far, refused in ((2**30 if numbers == pa.int32() else 2**59, True), (0, False)):
+        rows = pa.table({"n": [1], "at": pa.array([far], numbers).cast(kind)}, schema=schema)
+        why = sink.refused(rows.to_batches())
+        assert why == (
+            f"sink lake: table {NAME}: at is not in the years 1 to 9999" if refused else None
+        )
+
+
+def test_partitions_that_a_stranger_takes_away_do_not_take_the_table(
+    catalog: OpenCatalog,
+) -> None:
+    wanted = target(mode="overwrite", overwrite="partitions", partitionBy=BY_CUSTOMER)
+    writer = Writer(opened(catalog, wanted), SCHEMA)
+    writer.write(order(1, "ada"))
+    made_by = {"waybill.made-by": "somebody"}
+    with loaded(catalog).transaction() as transaction:
+        transaction.set_properties(made_by)
+        with transaction.update_spec() as spec:
+            spec.remove_field("customer")
+    with pytest.raises(UserError, match="it is partitioned by nothing"):
+        writer.write(order(2, "bob"))
+    assert numbers_in(catalog) == [1]
+
+
+def test_a_branch_of_a_stranger_is_in_nobodys_way(catalog: OpenCatalog) -> None:
+    writer = Writer(opened(catalog), SCHEMA)
+    writer.write(order(1, "ada"))
+    table = loaded(catalog)
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    table.manage_snapshots().create_branch(snapshot.snapshot_id, "try").commit()
+    loaded(catalog).append(pa.Table.from_pylist([order(7, "own")], schema=SCHEMA), branch="try")
+    writer.write(order(2, "bob"))
+    assert numbers_in(catalog) == [1, 2]
+
+
+def test_a_batch_that_cannot_be_written_leaves_no_files(
+    catalog: OpenCatalog, tmp_path: Path
+) -> None:
+    wanted = target(**UPSERT, partitionBy=BY_CUSTOMER)
+    writer = Writer(opened(catalog, wanted), SCHEMA)
+    writer.write(order(1, "ada"), order(2, "bob"))
+    files = {*tmp_path.glob("warehouse/raw/orders/data/**/*.parquet")}
+    aside = [path.rename(path.with_suffix(".aside")) for path in sorted(files)[1:]]
+    with pytest.raises(SinkUnreachable):
+        writer.write(order(1, "eva"), order(2, "eva"))
+    for path in aside:
+        path.rename(path.with_suffix(".parquet"))
+    assert {*tmp_path.glob("warehouse/raw/orders/data/**/*.parquet")} == files

@@ -11,6 +11,7 @@ from pyiceberg.types import (
     BinaryType,
     DateType,
     DecimalType,
+    DoubleType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -36,6 +37,7 @@ from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.tables import NOTHING, IcebergTarget, find_table
+from waybill_spark.stopping import StageStopped
 
 KINDS = pa.schema(
     [
@@ -311,3 +313,102 @@ def test_a_partitioning_that_a_stranger_changed_is_taken_on(catalog: OpenCatalog
     loaded(catalog).append(as_table(5))
     sink.write(as_rows(2), make_fence(sequence=1))
     assert numbers_in(catalog) == [1, 2, 5]
+
+
+def test_a_column_that_a_stranger_drops_without_a_snapshot_is_noticed_at_once(
+    catalog: OpenCatalog,
+) -> None:
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+    with loaded(catalog).update_schema() as update:
+        update.delete_column("customer")
+    with pytest.raises(UserError, match="it has no column customer"):
+        sink.write(as_rows(2), make_fence(sequence=1))
+    assert numbers_in(catalog) == [1]
+
+
+def test_a_column_that_a_stranger_adds_first_is_taken(catalog: OpenCatalog) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    sink = opened(catalog, target(schemaEvolution="add"), WIDER)
+    with loaded(catalog).update_schema() as update:
+        update.add_column("tax", DoubleType())
+    sink.write(None, make_fence(sequence=1))
+    rows = as_table(2).append_column("tax", pa.array([0.5])).to_batches()
+    sink.write(rows, make_fence(sequence=2))
+    assert numbers_in(catalog) == [1, 2]
+
+
+def test_a_key_is_not_added_to_rows_that_have_none(catalog: OpenCatalog) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    wanted = target(mode="upsert", keys=["number"], schemaEvolution="add")
+    (said,) = refusals(wanted, catalog, pa.schema([*SCHEMA, ("number", pa.int64())]))
+    assert said.startswith("it has no column number, which is a key: no row has one")
+
+
+def test_a_lost_column_by_which_the_table_is_partitioned_is_null(catalog: OpenCatalog) -> None:
+    opened(catalog, target(partitionBy=[{"column": "customer"}])).write(
+        as_rows(1), make_fence(sequence=0)
+    )
+    fewer = pa.schema([SCHEMA.field("order_id")])
+    rows = as_table(2).select(["order_id"]).to_batches()
+    opened(catalog, target(), fewer).write(rows, make_fence(sequence=1))
+    assert numbers_in(catalog) == [1, 2]
+
+
+def test_one_more_partition_field_beside_those_that_stay(catalog: OpenCatalog) -> None:
+    customer = {"column": "customer"}
+    opened(catalog, target(partitionBy=[customer])).write(as_rows(1), make_fence(sequence=0))
+    bucket = {"column": "order_id", "transform": "bucket[2]"}
+    opened(catalog, target(partitionBy=[customer, bucket])).write(
+        as_rows(2), make_fence(sequence=1)
+    )
+    names = [field.name for field in loaded(catalog).spec().fields]
+    assert names == ["customer", "order_id_bucket_2"]
+    again = target(partitionBy=[{**bucket, "transform": "bucket[3]", "as": "order_id_bucket_2"}])
+    (said,) = refusals(again, catalog, SCHEMA)
+    assert "a partition order_id_bucket_2 is bucket[2](order_id) in older files" in said
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (pa.schema([("d", pa.duration("us"))]), "Iceberg has no type for d, duration[us]"),
+        (
+            pa.schema([("a", pa.struct([("b", pa.int64())])), ("a.b", pa.int64())]),
+            "column a.b has the name of a field of a",
+        ),
+    ],
+)
+def test_what_no_table_can_have_is_refused(
+    catalog: OpenCatalog, schema: pa.Schema, said: str
+) -> None:
+    (told,) = refusals(target(), catalog, schema)
+    assert told.startswith(said)
+
+
+@pytest.mark.parametrize("wrap", [pa.list_, lambda kind: pa.struct([("f", kind)])])
+def test_nested_types_are_taken_as_strictly(catalog: OpenCatalog, wrap: Any) -> None:  # noqa: ANN401
+    catalog.tables.create_namespace("raw")
+    schema = pa.schema([("n", wrap(pa.decimal128(10, 2)))])
+    catalog.tables.create_table(NAME, schema=schema)
+    fitting(target(), loaded(catalog), pa.schema([("n", wrap(pa.decimal128(9, 2)))]))
+    (said,) = refusals(target(), catalog, pa.schema([("n", wrap(pa.decimal128(10, 4)))]))
+    assert said.startswith("its column n is ")
+
+
+def test_a_table_that_was_made_anew_is_not_the_one_before(catalog: OpenCatalog) -> None:
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+    catalog.tables.drop_table(NAME)
+    catalog.tables.create_table(NAME, schema=SCHEMA)
+    with pytest.raises(StageStopped, match="was made anew"):
+        sink.write(as_rows(2), make_fence(sequence=1))
+
+
+def test_a_table_partitioned_by_numbers_with_fractions_is_refused(catalog: OpenCatalog) -> None:
+    catalog.tables.create_namespace("raw")
+    catalog.tables.create_table(NAME, schema=pa.schema([("x", pa.float64())]))
+    with loaded(catalog).update_spec() as spec:
+        spec.add_identity("x")
+    (said,) = refusals(target(), catalog, pa.schema([("x", pa.float64())]))
+    assert said.startswith("it is partitioned by x, double")

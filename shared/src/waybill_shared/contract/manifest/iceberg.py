@@ -13,7 +13,7 @@ LOCAL: Final = "lakehouse"
 TRANSFORM: Final = re.compile(r"identity|year|month|day|hour|(?:bucket|truncate)\[[1-9]\d{0,8}\]")
 OURS: Final = ("waybill.", "commit.retry.")
 FIXED: Final[Mapping[str, tuple[str, ...]]] = {
-    "format-version": ("1", "2"),
+    "format-version": ("2",),
     "write.format.default": ("parquet",),
     "write.delete.mode": ("copy-on-write",),
     "write.update.mode": ("copy-on-write",),
@@ -40,6 +40,10 @@ class PartitionField(Strict):
                 " bucket[n] and truncate[n], for example bucket[16]"
             )
         return transform
+
+    @property
+    def is_of_time(self) -> bool:
+        return self.transform in ("year", "month", "day", "hour")
 
     @property
     def field_name(self) -> str:
@@ -93,7 +97,8 @@ class IcebergSinkSettings(TableSettings):
             raise ValueError("overwrite: partitions needs a table that has some: see partitionBy")
         partitions, order = self.partition_by or (), self.sort_by or ()
         _refuse_twice("partitionBy", [(p.column, p.transform) for p in partitions])
-        _refuse_twice("partitionBy", [p.name for p in partitions if p.name is not None])
+        _refuse_twice("partitionBy", [p.field_name for p in partitions])
+        _refuse_twice("partitionBy: of a time", [p.column for p in partitions if p.is_of_time])
         _refuse_twice("sortBy", [field.column for field in order])
         unwritten = self.delete_where
         for name, columns in (

@@ -11,11 +11,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import AfterValidator, Field, model_validator
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
-    BadRequestError,
     ForbiddenError,
     OAuthError,
     RESTError,
     UnauthorizedError,
+    WaitingForLockException,
 )
 from sqlalchemy.exc import SQLAlchemyError
 from thrift.Thrift import TException
@@ -26,14 +26,21 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.fields import Name
 from waybill_spark.sinks.contract import SinkUnreachable
 
-AWAY: Final = (SQLAlchemyError, RESTError, BotoCoreError, ClientError, TException, OSError)
+AWAY: Final = (
+    SQLAlchemyError,
+    RESTError,
+    BotoCoreError,
+    ClientError,
+    TException,
+    WaitingForLockException,
+    OSError,
+)
 """What catalogs and stores raise of themselves; OSError is also that of `requests`."""
 DENIED: Final = (
     UnauthorizedError,
     ForbiddenError,
     AuthorizationExpiredError,
     OAuthError,
-    BadRequestError,
 )
 REFUSED: Final = re.compile(
     r"password authentication failed|no pg_hba\.conf entry|database .* does not exist"

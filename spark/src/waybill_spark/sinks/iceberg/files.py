@@ -12,39 +12,63 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import (
     ArrowScan,
     _check_pyarrow_schema_compatible,
     _dataframe_to_data_files,
     _determine_partitions,
+    schema_to_pyarrow,
 )
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import DataScan, FileScanTask, TableProperties, Transaction
+from pyiceberg.table import DataScan, FileScanTask, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import NullOrder, SortDirection
+from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
 from pyiceberg.table.update.snapshot import UpdateSnapshot
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
+
+from waybill_spark.sinks.iceberg.nulls import keep_nulls
 
 DIRECTIONS: Final = {SortDirection.ASC: "ascending", SortDirection.DESC: "descending"}
 NULLS: Final = {NullOrder.NULLS_FIRST: "at_start", NullOrder.NULLS_LAST: "at_end"}
 
 
+keep_nulls()
+
+
 class CommitFiles:
-    def __init__(self, transaction: Transaction, io: FileIO) -> None:
-        """As the table will be when what the transaction has staged is done."""
-        self._transaction = transaction
-        self._io = io
-        self._metadata: TableMetadata = transaction.table_metadata
+    """A transaction, and the files that are its one snapshot."""
+
+    def __init__(self, table: Table) -> None:
+        self.transaction, now = table.transaction(), table.metadata
+        # Whoever changes columns or partitions makes no snapshot, by which it would be noticed.
+        self.transaction._stage(
+            (),
+            (
+                AssertCurrentSchemaId.model_validate({"current-schema-id": now.current_schema_id}),
+                AssertDefaultSpecId.model_validate({"default-spec-id": now.default_spec_id}),
+            ),
+        )
+        self._io = table.io
+        self._metadata: TableMetadata = now
         self._uuid = uuid.uuid4()
         self._counter = itertools.count()
         self._added: list[DataFile] = []
         self._removed: list[DataFile] = []
+        self._snapshot: Any = None
 
     @property
     def metadata(self) -> TableMetadata:
         return self._metadata
+
+    @property
+    def snapshot_id(self) -> int:
+        return int(self._snapshot.snapshot_id)
+
+    def begin(self) -> None:
+        """From here on all is as the table will be when what was staged is done."""
+        self._metadata = self.transaction.table_metadata
 
     def add(self, rows: pa.Table, *, in_order: bool = True) -> list[DataFile]:
         """In the order of the table, if they are not in any."""
@@ -53,13 +77,10 @@ class CommitFiles:
         _check_pyarrow_schema_compatible(
             self._metadata.schema(), rows.schema, format_version=self._metadata.format_version
         )
+        whole = self._with_sources(self._sorted(rows) if in_order else rows)
         files = [
             *_dataframe_to_data_files(
-                self._metadata,
-                self._sorted(rows) if in_order else rows,
-                self._io,
-                write_uuid=self._uuid,
-                counter=self._counter,
+                self._metadata, whole, self._io, write_uuid=self._uuid, counter=self._counter
             )
         ]
         self._added += files
@@ -88,15 +109,31 @@ class CommitFiles:
         for each in _determine_partitions(self._metadata.spec(), self._metadata.schema(), rows):
             yield each.partition_key.partition, each.arrow_table_partition
 
-    def commit(self, summary: dict[str, str]) -> int:
-        """Always one snapshot, though there may be nothing to do: its id."""
-        update = self._transaction.update_snapshot(snapshot_properties=summary)
-        with self._producer(update) as snapshot:
+    def stage(self, summary: dict[str, str]) -> None:
+        """Always a snapshot, though there may be nothing to do."""
+        update = self.transaction.update_snapshot(snapshot_properties=summary)
+        with self._producer(update) as self._snapshot:
             for file in self._removed:
-                snapshot.delete_data_file(file)
+                self._snapshot.delete_data_file(file)
             for file in self._added:
-                snapshot.append_data_file(file)
-        return int(snapshot.snapshot_id)
+                self._snapshot.append_data_file(file)
+
+    def send(self) -> None:
+        """When the catalog says no, PyIceberg would take all manifests away; but a proxy that asked
+        twice may have got a yes before."""
+        self.transaction._snapshot_producers.clear()
+        self.transaction.commit_transaction()
+
+    def discard(self) -> None:
+        """What was written for a commit that surely was not taken."""
+        paths = [file.file_path for file in self._added]
+        if self._snapshot is not None:
+            paths += [*self._snapshot._written_manifests, *self._snapshot._written_manifest_lists]
+        for path in paths:
+            try:
+                self._io.delete(path)
+            except OSError:
+                continue  # it is in nobody's way, and maintenance finds it
 
     def _producer(self, update: UpdateSnapshot) -> Any:  # noqa: ANN401 - of three classes
         if self._removed:
@@ -106,13 +143,16 @@ class CommitFiles:
         merged = self._metadata.properties.get(TableProperties.MANIFEST_MERGE_ENABLED, "")
         return update.merge_append() if merged.lower() == "true" else update.fast_append()
 
-    def discard(self) -> None:
-        """After a commit that surely was not taken."""
-        for file in self._added:
-            try:
-                self._io.delete(file.file_path)
-            except OSError:
-                continue  # it is in nobody's way, and maintenance finds it
+    def _with_sources(self, rows: pa.Table) -> pa.Table:
+        """A column that the query has lost is null, also where the table is partitioned by it."""
+        schema = self._metadata.schema()
+        for source in self._metadata.spec().fields:
+            name = schema.find_column_name(source.source_id) or ""
+            column = schema.find_field(name.split(".")[0])
+            if column.name not in rows.column_names:
+                kind = schema_to_pyarrow(column.field_type)
+                rows = rows.append_column(column.name, pa.nulls(rows.num_rows, kind))
+        return rows
 
     def _sorted(self, rows: pa.Table) -> pa.Table:
         keys = []

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible, schema_to_pyarrow
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.sorting import SortDirection
@@ -15,8 +15,11 @@ from pyiceberg.types import (
     FloatType,
     IcebergType,
     IntegerType,
+    ListType,
     LongType,
+    MapType,
     NestedField,
+    StructType,
 )
 
 from waybill_shared.contract.errors import UserError
@@ -28,6 +31,7 @@ from waybill_spark.sinks.iceberg.tables import (
     NULL_ORDERS,
     Alteration,
     IcebergTarget,
+    fields_of,
     iceberg_schema,
     problem,
 )
@@ -41,6 +45,9 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
 
     UserError if they can never go in, with what would mend it.
     """
+    untyped = [*_untyped(target, schema)]
+    if untyped:
+        raise UserError(untyped)
     problems = [*_wrong_columns(target.settings, iceberg_schema(schema), target)]
     if table is None and not target.settings.create:
         hint = "write create: true, or make it with an Iceberg client"
@@ -107,7 +114,10 @@ class _Columns:
         spelled = {name.lower(): name for name in present}
         for name, column in new.items():
             other = spelled.get(name.lower())
-            if other is not None:
+            if name in self.target.settings.keys:
+                hint = "add it with an Iceberg client, or give a column that has it that name"
+                self._refuse(f"it has no column {name}, which is a key: no row has one", hint)
+            elif other is not None:
                 said = f"it has a column {other}, and the query gives {name}"
                 self._refuse(said, "Spark takes them for one: spell it alike")
             self.added[name] = column.field_type
@@ -136,14 +146,30 @@ class _Columns:
 
 def _takes(column: IcebergType, given: IcebergType) -> bool:
     """More strictly than PyIceberg, which lets bytes pass for text, and decimals lose digits."""
-    if given.is_primitive:
-        return column == given or _is_wider(column, given)
-    wanted, rows = (Schema(NestedField(1, "value", each)) for each in (column, given))
-    try:
-        _check_pyarrow_schema_compatible(wanted, schema_to_pyarrow(rows, include_field_ids=False))
-    except ValueError:
-        return False
-    return True
+    match column, given:
+        case StructType(), StructType():
+            return _takes_struct(column, given)
+        case ListType(), ListType():
+            return _takes_field(column.element_field, given.element_field)
+        case MapType(), MapType():
+            return _takes(column.key_type, given.key_type) and _takes_field(
+                column.value_field, given.value_field
+            )
+        case _:
+            return column == given or _is_wider(column, given)
+
+
+def _takes_struct(column: StructType, given: StructType) -> bool:
+    wanted = {each.name: each for each in column.fields}
+    names = {each.name for each in given.fields}
+    return all(
+        each.name in wanted and _takes_field(wanted[each.name], each) for each in given.fields
+    ) and not any(each.required and each.name not in names for each in column.fields)
+
+
+def _takes_field(column: NestedField, given: NestedField) -> bool:
+    optional = given.required or not column.required
+    return optional and _takes(column.field_type, given.field_type)
 
 
 def _is_wider(kind: IcebergType, than: IcebergType) -> bool:
@@ -167,7 +193,7 @@ def _new_partitions(target: IcebergTarget, table: Table) -> tuple[PartitionField
         return None
     present = [
         (table.schema().find_column_name(each.source_id), str(each.transform), each.name)
-        for each in table.spec().fields
+        for each in fields_of(table.spec())
     ]
     asked = [(each.column, each.transform, each.name) for each in wanted]
     same = len(present) == len(asked) and all(
@@ -181,17 +207,43 @@ def _other_partitions(
     target: IcebergTarget, table: Table, wanted: tuple[PartitionField, ...] | None
 ) -> Iterator[Problem]:
     """Only who made a table says how it is partitioned."""
-    if wanted is None or _is_mine(target, table):
-        return
     names = table.schema()
+    for each in fields_of(table.spec()):
+        column = names.find_field(each.source_id)
+        if _is_float(column.field_type):
+            message = f"it is partitioned by {column.name}, {column.field_type}"
+            hint = "partition it by another column: what is not a number has no partition"
+            yield problem(target, message, hint)
+    if wanted is None:
+        return
+    if _is_mine(target, table):
+        yield from _names_taken(target, table, wanted)
+        return
     present = [
         f"{each.transform}({names.find_column_name(each.source_id)}) as {each.name}"
-        for each in table.spec().fields
+        for each in fields_of(table.spec())
     ]
     now, said = (", ".join(each) or "nothing" for each in (present, map(str, wanted)))
     hint = "leave partitionBy out, or change the table with an Iceberg client"
     message = f"it is partitioned by {now}, the manifest says {said}"
     yield problem(target, message, hint, "partitionBy")
+
+
+def _names_taken(
+    target: IcebergTarget, table: Table, wanted: Iterable[PartitionField]
+) -> Iterator[Problem]:
+    columns = table.schema()
+    had = {
+        each.name: (columns.find_column_name(each.source_id), str(each.transform))
+        for spec in table.specs().values()
+        for each in spec.fields
+    }
+    for number, each in enumerate(wanted):
+        before = had.get(each.field_name)
+        if before is not None and before != (each.column, each.transform):
+            message = f"a partition {each.field_name} is {before[1]}({before[0]}) in older files"
+            hint = "give the new one another name: as: …"
+            yield problem(target, message, hint, f"partitionBy.{number}.as")
 
 
 def _is_sorted_so(settings: IcebergSinkSettings, table: Table) -> bool:
@@ -211,15 +263,32 @@ def _is_sorted_so(settings: IcebergSinkSettings, table: Table) -> bool:
 
 def _unfit_for_mode(target: IcebergTarget, table: Table) -> Iterator[Problem]:
     settings = target.settings
+    if table.format_version > 2:
+        message = f"it is of format version {table.format_version}, and PyIceberg writes 1 and 2"
+        yield problem(target, message, "take a table of format version 2")
     if settings.mode == "append":
         return
     if table.format_version < 2:
         alter = f"ALTER TABLE {target.name} SET TBLPROPERTIES ('format-version'='2')"
         message = f"it is of format version 1, and mode: {settings.mode} needs 2"
         yield problem(target, message, f"make it so: {alter}", "mode")
-    if settings.by_partition and table.spec().is_unpartitioned() and not settings.partition_by:
+    if settings.by_partition and not (fields_of(table.spec()) or settings.partition_by):
         hint = "write partitionBy, or overwrite: table"
         yield problem(target, "it has no partitions to overwrite", hint, "overwrite")
+
+
+def _untyped(target: IcebergTarget, schema: pa.Schema) -> Iterator[Problem]:
+    """Columns that no table can have."""
+    for each in schema:
+        try:
+            iceberg_schema(pa.schema([each]))
+        except (UnsupportedPyArrowTypeException, TypeError, ValueError):
+            said = f"Iceberg has no type for {each.name}, {each.type}"
+            yield problem(target, said, f"cast it: CAST({each.name} AS STRING)")
+    for name in schema.names:
+        if "." in name and name.split(".")[0] in schema.names:
+            said = f"column {name} has the name of a field of {name.split('.')[0]}"
+            yield problem(target, said, f"rename it: `{name}` AS …")
 
 
 def _wrong_columns(
@@ -234,6 +303,9 @@ def _wrong_columns(
             message = f"{part.column} is {kind}, which cannot be partitioned by {part.transform}"
             hint = "year to hour need a date or a time, bucket and truncate a whole number or text"
             yield problem(target, message, hint, f"partitionBy.{number}.transform")
+        if part.field_name in kinds and part.field_name != part.column:
+            message = f"a partition cannot be called {part.field_name}, as a column is"
+            yield problem(target, message, "name it: as: …", f"partitionBy.{number}")
     ordered = {f"sortBy.{n}.column": each.column for n, each in enumerate(settings.sort_by or ())}
     if settings.order_by is not None:
         ordered["orderBy"] = settings.order_by

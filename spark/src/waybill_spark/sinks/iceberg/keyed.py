@@ -24,6 +24,13 @@ from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 AT: Final = "at"
 THERE: Final = "there"
 ORDER: Final = "order"
+NO_NUMBER: Final = "no_number"
+DAY_US: Final = 86_400_000_000
+DAYS: Final = (-719_162, 2_932_896)  # 0001-01-01 to 9999-12-31
+YEARS: Final = (
+    (pa.types.is_date32, pa.int32(), DAYS),
+    (pa.types.is_timestamp, pa.int64(), (DAYS[0] * DAY_US, (DAYS[1] + 1) * DAY_US - 1)),
+)
 NAMED_MAX: Final = 10_000  # keys that are looked for one by one in partitions; else by their range
 
 
@@ -77,8 +84,10 @@ class KeyedRows:
             return Matches(losers=at.slice(0, 0), replaced=there)
         before = old.column(by).take(there)
         after = self.rows.column(by).take(at).cast(before.type)
-        # one without a value is the smallest
+        # one without a value is the smallest, and what is not a number the greatest
         takes = pc.or_kleene(pc.is_null(before), pc.less_equal(before, after))
+        if pa.types.is_floating(after.type):
+            takes = pc.or_kleene(takes, pc.is_nan(after))
         takes = pc.fill_null(takes, fill_value=False)
         return Matches(losers=at.filter(pc.invert(takes)), replaced=there.filter(takes))
 
@@ -105,6 +114,19 @@ def without(rows: pa.Table, numbers: pa.Array) -> pa.Table:
     return rows.filter(pc.invert(pc.is_in(_numbers(rows), value_set=numbers)))
 
 
+def far_away(rows: pa.Table) -> str | None:
+    """A column with a time that Python has not, and so no statistics of PyIceberg."""
+    for field in rows.schema:
+        for is_kind, number, (least, greatest) in YEARS:
+            if is_kind(field.type):
+                found = pc.min_max(rows.column(field.name).cast(number)).as_py()
+                if found["min"] is not None and not (
+                    least <= found["min"] <= found["max"] <= greatest
+                ):
+                    return str(field.name)
+    return None
+
+
 def keyless(rows: pa.Table, keys: Sequence[str]) -> str | None:
     """The key that has no value in one of the rows, and so names none."""
     return next((key for key in keys if rows.column(key).null_count), None)
@@ -119,8 +141,11 @@ def _last_of_each(rows: pa.Table, settings: IcebergSinkSettings) -> pa.Table:
     columns[AT] = _numbers(rows)
     order = [(AT, "ascending", "at_end")]
     if settings.order_by is not None:
-        columns[ORDER] = rows.column(settings.order_by)
+        by = columns[ORDER] = rows.column(settings.order_by)
         order = [(ORDER, "ascending", "at_start"), *order]
+        if pa.types.is_floating(by.type):
+            columns[NO_NUMBER] = pc.fill_null(pc.is_nan(by), fill_value=False)
+            order = [(NO_NUMBER, "ascending", "at_start"), *order]
     table = pa.table(columns)
     inorder = table.take(pc.sort_indices(table, sort_keys=order))
     last = inorder.group_by(names, use_threads=False).aggregate([(AT, "last")]).column(f"{AT}_last")

@@ -1,6 +1,7 @@
 """Opens Iceberg sinks. They are given the rows as they are."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Final
 
 import pyarrow as pa
@@ -34,7 +35,10 @@ class IcebergLoader:
         if not is_yet_to_be_made(target.settings.connection, wanted.places):
             what = f"sink {target.sink}"
             catalog = open_catalog(target.settings.connection, wanted.places, what=what)
-            with told(Reached(f"{what}: table {target.name}", catalog.place)):
+            with (
+                closing(catalog.tables),
+                told(Reached(f"{what}: table {target.name}", catalog.place)),
+            ):
                 table = find_table(catalog.tables, target.name)
         return tuple(fitting(target, table, schema).said())
 

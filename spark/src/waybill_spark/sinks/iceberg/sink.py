@@ -12,7 +12,12 @@ from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    NoSuchTableError,
+    ResolveError,
+)
 from pyiceberg.table import Table
 
 from waybill_shared.contract import codec
@@ -32,7 +37,7 @@ from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.files import CommitFiles
 from waybill_spark.sinks.iceberg.fitting import fitting
-from waybill_spark.sinks.iceberg.keyed import keyless
+from waybill_spark.sinks.iceberg.keyed import far_away, keyless
 from waybill_spark.sinks.iceberg.modes import change_files
 from waybill_spark.sinks.iceberg.tables import (
     NOTHING,
@@ -45,13 +50,22 @@ from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
-NO_KEY_HINT: Final = "leave such rows out in the query: WHERE … IS NOT NULL; or coalesce the key"
+ROWS_HINT: Final = "leave such rows out in the query with a WHERE, or give them another value"
 FENCE_PROPERTY: Final = "waybill.fence."
 SEQUENCE_PROPERTY: Final = "waybill.sequence."
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
 CONFLICTS_MS: Final = 60_000  # so long others may come in between
 PAUSE_S: Final = 0.05  # before the first new try; up to twice as long each time
 PAUSE_MAX_S: Final = 2.0
+UNABLE: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    NotImplementedError,
+    ResolveError,
+    pa.ArrowException,
+)
+"""Of PyIceberg, when it cannot write the rows, or read what it must write again."""
 
 
 class IcebergSink:
@@ -103,7 +117,7 @@ class IcebergSink:
         table = None if rows is None else self._as_table(rows)
         why = None if table is None else self._why_refused(table)
         if why is not None:
-            raise RowsRefused(why, hint=NO_KEY_HINT)
+            raise RowsRefused(why, hint=ROWS_HINT)
         return self._write(table, fence)
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
@@ -115,6 +129,7 @@ class IcebergSink:
 
     def close(self) -> None:
         self._table = None
+        self._catalog.close()
 
     def _as_table(self, rows: Iterable[pa.RecordBatch]) -> pa.Table:
         assert self._schema is not None, "a sink without a schema is only read"
@@ -123,7 +138,10 @@ class IcebergSink:
 
     def _why_refused(self, rows: pa.Table) -> str | None:
         key = keyless(rows, self._target.settings.keys)
-        return None if key is None else f"{self._reached.what}: key {key} is null"
+        if key is not None:
+            return f"{self._reached.what}: key {key} is null"
+        far = far_away(rows)
+        return None if far is None else f"{self._reached.what}: {far} is not in the years 1 to 9999"
 
     def _write(self, rows: pa.Table | None, fence: Fence) -> Written:
         before = self._fence(self._current())
@@ -149,36 +167,54 @@ class IcebergSink:
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the commit
         # on whatever came in between, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"
-        transaction = table.transaction()
-        try:
-            with told(self._reached):
-                if rows is not None:
-                    self._alteration.stage(transaction, self._target.settings)
-                transaction.set_properties({FENCE_PROPERTY + self._fence_key: codec.to_json(fence)})
-                files = CommitFiles(transaction, table.io)
-                if rows is not None:
-                    change_files(files, rows, self._target.settings)
-                summary = {SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)}
-                snapshot_id = files.commit(summary)
-                reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
-                transaction.commit_transaction()
-        except CommitFailedException as error:
-            logger.info("others came in between", extra={"sink": self.name, "reason": str(error)})
-            self._look_again()
-            if self._current().snapshot_by_id(snapshot_id) is not None:
-                return True  # it was taken, and the answer said otherwise
-            files.discard()
-            return False
-        except ValueError as error:
-            raise _does_not_take(self._reached, error) from error
+        files = CommitFiles(table)
+        with told(self._reached):
+            self._fill(files, rows, fence)
+            reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
+            try:
+                files.send()
+            except (CommitFailedException, NoSuchTableError, BadRequestError, ValueError) as error:
+                logger.info("not committed", extra={"sink": self.name, "reason": str(error)})
+                return self._is_taken_after_all(files, table, fence, error)
         return True
 
-    def _look_again(self) -> None:
-        with told(self._reached):
-            self._table = find_table(self._catalog, self._target.name)
-        if self._table is None:
-            detail = f"{self._reached.what} is gone"
-            raise StageStopped(StopReason.TABLE_MISSING, detail, "put it back with its fence")
+    def _fill(self, files: CommitFiles, rows: pa.Table | None, fence: Fence) -> None:
+        try:
+            if rows is not None:
+                self._alteration.stage(files.transaction, self._target.settings)
+            files.begin()
+            if rows is not None:
+                change_files(files, rows, self._target.settings)
+            key = FENCE_PROPERTY + self._fence_key
+            files.transaction.set_properties({key: codec.to_json(fence)})
+            files.stage({SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)})
+        except Exception as error:
+            files.discard()
+            if isinstance(error, UNABLE):
+                raise _does_not_take(self._reached, error) from error
+            raise
+
+    def _is_taken_after_all(
+        self, files: CommitFiles, before: Table, fence: Fence, error: Exception
+    ) -> bool:
+        self._look_again(before)
+        now = self._current()
+        if now.snapshot_by_id(files.snapshot_id) is not None:
+            return True
+        if self._fence(now) != fence:
+            files.discard()
+        conflict = isinstance(error, CommitFailedException)
+        if not conflict and now.metadata_location == before.metadata_location:
+            raise _does_not_take(self._reached, error) from error
+        return False
+
+    def _look_again(self, before: Table) -> None:
+        self._table = find_table(self._catalog, self._target.name)
+        if self._table is None or self._table.metadata.table_uuid != before.metadata.table_uuid:
+            what = "is gone" if self._table is None else "was made anew"
+            self._table = None
+            hint = "put back the table that had the fence of the pipeline"
+            raise StageStopped(StopReason.TABLE_MISSING, f"{self._reached.what} {what}", hint)
 
     def _current(self) -> Table:
         assert self._table is not None, "claim comes first"
@@ -200,8 +236,12 @@ class IcebergSink:
         return Written(fence=fence, version={})
 
 
-def _does_not_take(reached: Reached, error: ValueError) -> UserError:
-    hint = "give the stage a table whose columns have the types of its query"
+def _does_not_take(reached: Reached, error: Exception) -> UserError:
+    said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    hint = (
+        "give the stage a table whose columns have the types of its query; if old files are at"
+        " fault, rewrite them: CALL system.rewrite_data_files(…) in Spark"
+    )
     return UserError(
-        [Problem(message=f"{reached.what} does not take these rows: {error}", hint=hint)]
+        [Problem(message=f"{reached.what} does not take these rows: {said}", hint=hint)]
     )

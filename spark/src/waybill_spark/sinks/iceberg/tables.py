@@ -19,7 +19,7 @@ from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 from pyiceberg.table.sorting import SortField as OrderField
-from pyiceberg.transforms import IdentityTransform, parse_transform
+from pyiceberg.transforms import IdentityTransform, VoidTransform, parse_transform
 from pyiceberg.types import IcebergType
 
 from waybill_shared.contract.errors import UserError
@@ -82,7 +82,7 @@ class Alteration:
                     update.update_column((name,), after)
         if self.partitions is not None:
             with transaction.update_spec() as spec:
-                for each in transaction.table_metadata.spec().fields:
+                for each in fields_of(transaction.table_metadata.spec()):
                     spec.remove_field(each.name)
                 for wanted in self.partitions:
                     spec.add_field(wanted.column, wanted.transform, wanted.field_name)
@@ -104,8 +104,10 @@ def find_table(catalog: Catalog, name: str) -> Table | None:
 
 def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Table:
     """Of the rows' own columns. Another driver may be faster: then it is the other one's."""
+    namespace = target.name.rsplit(".", 1)[0]
     try:
-        catalog.create_namespace(target.name.rsplit(".", 1)[0])
+        if not catalog.namespace_exists(namespace):
+            catalog.create_namespace(namespace)
     except NamespaceAlreadyExistsError:
         pass
     columns = iceberg_schema(target.written(schema))
@@ -134,6 +136,11 @@ def iceberg_schema(schema: pa.Schema) -> Schema:
 def problem(target: IcebergTarget, what: str, hint: str, path: str = "table") -> Problem:
     message = f"sink {target.sink}: table {target.name}: {what}"
     return Problem(message=message, path=path, hint=hint)
+
+
+def fields_of(spec: PartitionSpec) -> list[SpecField]:
+    """Without what a table of format version 1 keeps of fields that were removed."""
+    return [each for each in spec.fields if not isinstance(each.transform, VoidTransform)]
 
 
 def _spec(settings: IcebergSinkSettings, columns: Schema) -> PartitionSpec:

@@ -1,0 +1,47 @@
+"""Mends PyIceberg 0.12: a list of structs, or a map to them, that is null stays null.
+
+It builds such arrays anew from their parts, when rows are written and when they are read, and
+forgets which were null: they became empty ones, also in rows that are only copied from one file to
+another.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io.pyarrow import ArrowProjectionVisitor
+from pyiceberg.types import ListType, MapType
+
+
+class NullsKept(ArrowProjectionVisitor):
+    """Its two methods take the place of the library's own, which makes its visitors itself."""
+
+    def list(
+        self, list_type: ListType, list_array: pa.Array | None, value_array: pa.Array | None
+    ) -> pa.Array | None:
+        return _with_nulls_of(list_array, _list(self, list_type, list_array, value_array))
+
+    def map(
+        self,
+        map_type: MapType,
+        map_array: pa.Array | None,
+        key_result: pa.Array | None,
+        value_result: pa.Array | None,
+    ) -> pa.Array | None:
+        made = _map(self, map_type, map_array, key_result, value_result)
+        return _with_nulls_of(map_array, made)
+
+
+_list, _map = ArrowProjectionVisitor.list, ArrowProjectionVisitor.map
+
+
+def keep_nulls() -> None:
+    visitor: Any = ArrowProjectionVisitor
+    visitor.list, visitor.map = NullsKept.list, NullsKept.map
+
+
+def _with_nulls_of(given: pa.Array | None, made: pa.Array | None) -> pa.Array | None:
+    if given is None or made is None or given.null_count == made.null_count:
+        return made
+    masked = pc.if_else(given.is_valid(), made, pa.scalar(None, made.type))
+    return masked.cast(made.type)  # with the ids of its fields

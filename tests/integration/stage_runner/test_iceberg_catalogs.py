@@ -1,0 +1,227 @@
+"""Catalogs and stores that connections name, each held to the contract of sinks; and what is told
+of those that are away, or let nobody in."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from builders import make_fence
+from contracts.sink import SinkContract
+from integration.ingress.objects import BUCKET, REGION, ObjectStore, serving_objects
+from integration.stage_runner.iceberg_sinks import (
+    SCHEMA,
+    TablePlace,
+    as_rows,
+    as_table,
+    loaded,
+    numbers_in,
+    opened,
+    target,
+)
+from integration.stage_runner.rest_catalog import TOKEN, RestServer, serving_catalog
+from postgres import Database
+from waybill_shared.connections import main as check
+from waybill_shared.contract.driver import SinkPlaces
+from waybill_shared.contract.errors import UserError
+from waybill_spark.sinks.contract import SinkUnreachable
+from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
+
+UPSERT = {
+    "mode": "upsert",
+    "keys": ["order_id"],
+    "partitionBy": [{"column": "order_id", "transform": "bucket[3]"}],
+}
+Told = dict[str, dict[str, Any]]
+Opened = Callable[[Told, str], OpenCatalog]
+SECRET, BEARER = "WAYBILL_TEST_OBJECTS_SECRET", "WAYBILL_TEST_CATALOG_TOKEN"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with serving_objects() as server:
+        yield server
+
+
+@pytest.fixture
+def rest(tmp_path: Path) -> Iterator[RestServer]:
+    with serving_catalog(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def told(tmp_path: Path, store: ObjectStore, postgres: Database, rest: RestServer) -> Told:
+    """The file of connections, as what stands in it."""
+    os.environ[SECRET], os.environ[BEARER] = store.secret_key, TOKEN
+    objects = {"endpoint": store.endpoint, "region": REGION, "accessKey": store.access_key}
+    place = f"s3://{BUCKET}/{tmp_path.name}"
+    return {
+        "objects": {"kind": "s3", **objects, "secretKey": {"env": SECRET}},
+        "base": postgres.settings(),
+        "sql": {
+            "kind": "iceberg",
+            "catalog": "sql",
+            "database": "base",
+            "name": tmp_path.name,
+            "warehouse": place,
+            "objects": "objects",
+        },
+        "rest": {
+            "kind": "iceberg",
+            "catalog": "rest",
+            "uri": rest.uri,
+            "token": {"env": BEARER},
+        },
+        "glue": {
+            "kind": "iceberg", "catalog": "glue", "warehouse": place, "objects": "objects",
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture
+def open_told(tmp_path: Path) -> Iterator[Opened]:
+    with ExitStack() as stack:
+
+        def opens(told: Told, name: str) -> OpenCatalog:
+            file = tmp_path / "connections.yaml"
+            file.write_text(json.dumps(told))
+            places = SinkPlaces(lakehouse_folder=tmp_path, connections_file=file)
+            catalog = open_catalog(name, places, what="sink lake")
+            stack.callback(catalog.tables.close)
+            return catalog
+
+        yield opens
+
+
+@pytest.fixture(params=["sql", "rest", "glue"])
+def catalog(request: pytest.FixtureRequest, told: Told, open_told: Opened) -> Iterator[OpenCatalog]:
+    opened = open_told(told, request.param)
+    yield opened
+    for namespace in opened.tables.list_namespaces() if request.param == "glue" else ():
+        for table in opened.tables.list_tables(namespace):
+            opened.tables.drop_table(table)
+
+
+class TestEachCatalog(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog) -> TablePlace:
+        return TablePlace(catalog, UPSERT)
+
+
+def test_a_stranger_and_a_wider_table(catalog: OpenCatalog) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    wider = pa.schema([*SCHEMA, ("tax", pa.float64())])
+    sink = opened(catalog, target(schemaEvolution="add"), wider)
+    loaded(catalog).append(as_table(7))
+    rows = as_table(2).append_column("tax", pa.array([0.5])).to_batches()
+    written = sink.write(rows, make_fence(sequence=1))
+    assert numbers_in(catalog, int(written.version["iceberg_snapshot_id"])) == [1, 2, 7]
+
+
+def test_a_catalog_of_that_name_takes_the_place_of_the_local_one(
+    told: Told, open_told: Opened
+) -> None:
+    catalog = open_told({**told, "lakehouse": told["rest"]}, "lakehouse")
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    assert numbers_in(open_told(told, "rest")) == [1]
+
+
+def test_an_answer_that_is_lost_is_no_batch_that_is_lost_or_doubled(
+    told: Told, open_told: Opened, rest: RestServer
+) -> None:
+    catalog = open_told(told, "rest")
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+    rest.trouble = "lose_the_answer"
+    with pytest.raises(SinkUnreachable, match="cannot be reached"):
+        sink.write(as_rows(2), make_fence(sequence=1))
+    last = opened(catalog).last()
+    assert last is not None
+    assert last.fence == make_fence(sequence=1)
+    assert numbers_in(catalog, int(last.version["iceberg_snapshot_id"])) == [1, 2]
+
+
+def test_a_commit_that_was_taken_and_denied_is_one(
+    told: Told, open_told: Opened, rest: RestServer
+) -> None:
+    """As by a proxy that asks again when the answer is late: PyIceberg takes the files away."""
+    catalog = open_told(told, "rest")
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+    rest.trouble = "deny_what_is_done"
+    written = sink.write(as_rows(2), make_fence(sequence=1))
+    assert numbers_in(catalog) == [1, 2]
+    assert numbers_in(catalog, int(written.version["iceberg_snapshot_id"])) == [1, 2]
+    assert len(rest.commits) == 2
+
+
+def test_a_server_that_is_not_there_now_is_waited_for(
+    told: Told, open_told: Opened, rest: RestServer
+) -> None:
+    sink = opened(open_told(told, "rest"))
+    rest.trouble = "unavailable"
+    with pytest.raises(SinkUnreachable) as raised:
+        sink.write(as_rows(1), make_fence(sequence=0))
+    assert rest.uri in raised.value.hint
+    sink.claim()
+    sink.write(as_rows(1), make_fence(sequence=0))
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "wrong"),
+    [
+        ("sql", "objects", {"secretKey": {"env": "WAYBILL_TEST_WRONG"}}),
+        ("sql", "base", {"password": {"env": "WAYBILL_TEST_WRONG"}}),
+        ("rest", "rest", {"token": {"env": "WAYBILL_TEST_WRONG"}}),
+        ("glue", "objects", {"secretKey": {"env": "WAYBILL_TEST_WRONG"}}),
+    ],
+)
+def test_who_is_not_let_in_must_mend_the_file(
+    told: Told, open_told: Opened, name: str, of: str, wrong: dict[str, Any]
+) -> None:
+    os.environ["WAYBILL_TEST_WRONG"] = "guessed"
+    told = {**told, of: {**told[of], **wrong}}
+    with pytest.raises(UserError) as refused:
+        opened(open_told(told, name)).write(as_rows(1), make_fence(sequence=0))
+    (problem,) = refused.value.problems
+    assert "guessed" not in problem.message
+    assert "mend the connection's file" in problem.hint
+
+
+def test_each_connection_can_be_tried(
+    told: Told,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "connections.yaml"
+    file.write_text(json.dumps({**told, "away": {**told["rest"], "uri": "http://127.0.0.1:9"}}))
+    monkeypatch.setattr("sys.argv", ["connections", "check", "--file", str(file)])
+    assert check() == 1
+    out, err = capsys.readouterr()
+    assert f"rest: Iceberg catalog at {told['rest']['uri']}, 0 namespaces\n" in out
+    assert "connection away: http://127.0.0.1:9 cannot be reached" in err
+    assert TOKEN not in out + err
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"catalog": "rest"}, "needs uri"),
+        ({"catalog": "sql", "database": "base"}, "needs a warehouse"),
+        ({"catalog": "glue", "uri": "http://h"}, "uri is for rest and hive, not glue"),
+        ({"catalog": "rest", "uri": "http://me:secret@h"}, "an address with a password in it"),
+        ({"catalog": "rest", "uri": "http://h", "warehouse": "lake"}, "write s3://BUCKET/PATH"),
+    ],
+)
+def test_a_connection_that_says_too_little_or_too_much(
+    told: dict[str, Any], said: str, open_told: Opened
+) -> None:
+    with pytest.raises(UserError, match=said) as refused:
+        open_told({"lake": {"kind": "iceberg", **told}}, "lake")
+    assert "secret@" not in str(refused.value)
