@@ -52,6 +52,7 @@ def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
         *_rule_problems(manifest),
         *_connector_problems(manifest),
         *_topic_problems(manifest, reserved),
+        *_target_problems(manifest),
     ]
     if not names:  # else what reads that name may be wrong for that alone
         found += _source_problems(manifest)
@@ -213,6 +214,19 @@ def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
             found.append((path, Problem(message=message, hint="give each its own topic")))
         owner.setdefault(topic, user)
     return [*found, *_dead_letter_problems(manifest, reserved, owner)]
+
+
+def _target_problems(manifest: Manifest) -> Iterator[Located]:
+    """Sinks of one stage take their batches at the same time, and would wait for each other."""
+    owner: dict[tuple[str, str], str] = {}
+    for s, stage in enumerate(manifest.stages):
+        for k, sink in enumerate(stage.sinks):
+            target = (sink.kind, sink.settings.target)
+            if target in owner and not sink.settings.is_shared:
+                message = f"{sink.settings.target} is already that of sink {owner[target]!r}"
+                problem = Problem(message=message, hint="give each its own table")
+                yield ("stages", s, "sinks", k, sink.kind, "table"), problem
+            owner.setdefault(target, sink.name)
 
 
 def _topics(manifest: Manifest) -> Iterator[tuple[str, str, Path]]:

@@ -98,7 +98,7 @@ class IcebergSinkSettings(TableSettings):
         partitions, order = self.partition_by or (), self.sort_by or ()
         _refuse_twice("partitionBy", [(p.column, p.transform) for p in partitions])
         _refuse_twice("partitionBy", [p.field_name for p in partitions])
-        _refuse_twice("partitionBy: of a time", [p.column for p in partitions if p.is_of_time])
+        _refuse_two_times(partitions)
         _refuse_twice("sortBy", [field.column for field in order])
         unwritten = self.delete_where
         for name, columns in (
@@ -122,6 +122,10 @@ class IcebergSinkSettings(TableSettings):
         return {**super().columns_named, **partitions, **order}
 
     @property
+    def is_shared(self) -> bool:
+        return False
+
+    @property
     def replaces(self) -> str:
         if self.mode != "overwrite":
             return ""
@@ -130,6 +134,16 @@ class IcebergSinkSettings(TableSettings):
     @property
     def by_partition(self) -> bool:
         return self.overwrite == "partitions"
+
+
+def _refuse_two_times(partitions: Iterable[PartitionField]) -> None:
+    seen: dict[str, str] = {}
+    for field in partitions:
+        if field.is_of_time:
+            other = seen.setdefault(field.column, field.transform)
+            if other != field.transform:
+                both = f"{field.column} by {other} and by {field.transform}"
+                raise ValueError(f"partitionBy has {both}: the finer one is enough")
 
 
 def _refuse_twice(key: str, values: Iterable[object]) -> None:

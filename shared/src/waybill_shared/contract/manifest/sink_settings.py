@@ -43,6 +43,11 @@ class SinkSettings(Strict):
         return True
 
     @property
+    def is_shared(self) -> bool:
+        """Whether two sinks of one pipeline may have the same target."""
+        return True
+
+    @property
     def replaces(self) -> str:
         """What each batch erases of those before it; empty: nothing."""
         return ""
@@ -65,7 +70,8 @@ class TableSettings(SinkSettings):
         given = {"keys": self.keys, "orderBy": self.order_by, "deleteWhere": self.delete_where}
         for name, value in given.items():
             if value and not upsert:
-                raise ValueError(f"{name} needs mode: upsert; {self.mode} looks at no keys")
+                needs = "need" if name == "keys" else "needs"
+                raise ValueError(f"{name} {needs} mode: upsert; {self.mode} looks at no keys")
         if not self.keys and upsert:
             raise ValueError("mode: upsert needs keys, for example keys: [order_id]")
         if len({*self.keys}) < len(self.keys):

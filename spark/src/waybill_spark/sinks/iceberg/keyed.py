@@ -92,11 +92,12 @@ class KeyedRows:
         return Matches(losers=at.filter(pc.invert(takes)), replaced=there.filter(takes))
 
     def _pairs(self, old: pa.Table) -> pa.Table:
+        """The numbers of rows that have one key, here and there."""
         keys = self._keys_of(old)
+        likely = pc.is_in(keys.column(0), value_set=self._keys.column(0).combine_chunks())
+        there = keys.append_column(THERE, _numbers(keys)).filter(likely)  # of few rows it is quick
         new = self._keys.append_column(AT, _numbers(self._keys))
-        return new.join(
-            keys.append_column(THERE, _numbers(keys)), keys.column_names, join_type="inner"
-        ).select([AT, THERE])
+        return new.join(there, keys.column_names, join_type="inner").select([AT, THERE])
 
     def _keys_of(self, rows: pa.Table) -> pa.Table:
         """With the types of the table, and under names of their own."""
@@ -153,4 +154,4 @@ def _last_of_each(rows: pa.Table, settings: IcebergSinkSettings) -> pa.Table:
 
 
 def _numbers(rows: pa.Table) -> pa.Array:
-    return pa.array(range(rows.num_rows), pa.int64())
+    return pa.arange(0, rows.num_rows)
