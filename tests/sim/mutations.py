@@ -238,7 +238,7 @@ MUTATIONS: Final = (
         rates=Rates(pause=0.05, takeover=0.7),
     ),
     Mutation(
-        name="a table takes commits from whoever comes",
+        name="a table is written again without a look at its fence",
         invariant="I5",
         instead={"sim.sinks.TableSink._check_fence": stand_ins.nothing},
         only=("driver",),

@@ -55,6 +55,8 @@ class Table:
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     fences: dict[str, Fence] = field(default_factory=dict)
+    version: int = 0
+    """Grows with each commit, whoever's it is."""
 
 
 @dataclass(slots=True)
@@ -109,8 +111,10 @@ class TableSink:
         self._key = life.fence_key
         self._edge = edge
         self._seen: Fence | None = None
+        self._version = 0
 
     def claim(self) -> None:
+        self._version = self._table.version
         self._seen = self._table.fences.get(self._key)
 
     def last(self) -> Written | None:
@@ -118,8 +122,10 @@ class TableSink:
 
     def write(self, rows: Iterable[Batch] | None, fence: Fence) -> Written:
         self._edge(f"{self.name}.before_commit")
-        held = self._table.fences.get(self._key)
-        self._check_fence(held)
+        held = self._seen
+        if self._version != self._table.version:  # somebody came in between: all of it again
+            held = self._table.fences.get(self._key)
+            self._check_fence(held)
         batch = _whole(rows)
         self._storage.refuse(self.name, batch)
         self._commit(batch, fence)
@@ -139,6 +145,8 @@ class TableSink:
         if rows is not None:
             self._table.rows.setdefault(self._key, []).extend(rows.rows)
         self._table.fences[self._key] = fence
+        self._table.version += 1
+        self._version = self._table.version
 
     def refused(self, rows: Iterable[Batch]) -> str | None:
         return self._storage.refusal(self.name, _whole(rows))
