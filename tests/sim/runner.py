@@ -304,6 +304,7 @@ class RunnerProcess:
         *,
         for_run: bool = True,
         before: str | None = None,
+        compared_with: str | None = None,
     ) -> None:
         self._checks.append(check_id)
 

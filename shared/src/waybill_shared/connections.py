@@ -59,7 +59,7 @@ class Secret(BaseModel):
             value = os.environ.get(self.env)
             if value is None:
                 raise _no_secret(connection, f"the variable {self.env} is not set")
-            return _as_text(value, connection, f"the variable {self.env}")
+            return _as_text(value.rstrip("\r\n"), connection, f"the variable {self.env}")
         assert self.file is not None
         try:
             value = self.file.read_text(encoding="utf-8", errors="surrogateescape")
@@ -164,6 +164,8 @@ def _as_text(secret: str, connection: str, where: str) -> str:
         secret.encode("utf-8")
     except UnicodeEncodeError:
         raise _no_secret(connection, f"{where}: it is not text") from None
+    if any(ord(character) < ord(" ") for character in secret):
+        raise _no_secret(connection, f"{where}: it has a line end or the like in it")
     return secret
 
 

@@ -3,6 +3,7 @@ of those that are away, or let nobody in."""
 
 import json
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,7 @@ from builders import make_fence
 from contracts.sink import SinkContract
 from integration.ingress.objects import BUCKET, REGION, ObjectStore, serving_objects
 from integration.stage_runner.iceberg_sinks import (
+    NAME,
     SCHEMA,
     TablePlace,
     as_rows,
@@ -29,8 +31,10 @@ from postgres import Database
 from waybill_shared.connections import main as check
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
-from waybill_spark.sinks.contract import SinkUnreachable
+from waybill_shared.contract.manifest.model import Sink
+from waybill_spark.sinks.contract import SinkUnreachable, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
+from waybill_spark.sinks.iceberg.loader import LOADER
 
 UPSERT = {
     "mode": "upsert",
@@ -78,7 +82,8 @@ def told(tmp_path: Path, store: ObjectStore, postgres: Database, rest: RestServe
             "token": {"env": BEARER},
         },
         "glue": {
-            "kind": "iceberg", "catalog": "glue", "warehouse": place, "objects": "objects",
+            "kind": "iceberg", "catalog": "glue",
+            "uri": store.endpoint, "warehouse": place, "objects": "objects",
         },
     }  # fmt: skip
 
@@ -204,7 +209,7 @@ def test_each_connection_can_be_tried(
     monkeypatch.setattr("sys.argv", ["connections", "check", "--file", str(file)])
     assert check() == 1
     out, err = capsys.readouterr()
-    assert f"rest: Iceberg catalog at {told['rest']['uri']}, 0 namespaces\n" in out
+    assert f"rest: Iceberg catalog at {told['rest']['uri']}, namespaces: 0\n" in out
     assert "connection away: http://127.0.0.1:9 cannot be reached" in err
     assert TOKEN not in out + err
 
@@ -214,9 +219,13 @@ def test_each_connection_can_be_tried(
     [
         ({"catalog": "rest"}, "needs uri"),
         ({"catalog": "sql", "database": "base"}, "needs a warehouse"),
-        ({"catalog": "glue", "uri": "http://h"}, "uri is for rest and hive, not glue"),
+        (
+            {"catalog": "sql", "uri": "http://h", "database": "b"},
+            "uri is for rest and hive and glue",
+        ),
+        ({"catalog": "rest", "uri": "h:80"}, "uri: write https://HOST:PORT"),
         ({"catalog": "rest", "uri": "http://me:secret@h"}, "an address with a password in it"),
-        ({"catalog": "rest", "uri": "http://h", "warehouse": "lake"}, "write s3://BUCKET/PATH"),
+        ({"catalog": "sql", "database": "b", "warehouse": "lake"}, "write s3://BUCKET/PATH"),
     ],
 )
 def test_a_connection_that_says_too_little_or_too_much(
@@ -225,3 +234,47 @@ def test_a_connection_that_says_too_little_or_too_much(
     with pytest.raises(UserError, match=said) as refused:
         open_told({"lake": {"kind": "iceberg", **told}}, "lake")
     assert "secret@" not in str(refused.value)
+
+
+def test_a_catalog_that_stands_still_is_one_that_is_away(
+    told: Told, open_told: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waybill_spark.sinks.iceberg.rest.SILENCE_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(SinkUnreachable, match="timed out"):
+            open_told({**told, "rest": {**told["rest"], "uri": uri}}, "rest")
+
+
+def test_what_is_no_catalog_must_be_mended_and_its_answer_is_not_told(
+    told: Told, open_told: Opened, rest: RestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = {"page": "hidden"}
+    monkeypatch.setattr(rest, "answer", lambda *_: (200, page))
+    with pytest.raises(UserError, match="cannot be read") as refused:
+        opened(open_told(told, "rest"))
+    assert "hidden" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_secret_with_a_line_end_in_it_is_refused_without_it(
+    told: Told, open_told: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BEARER, "guess\nme")
+    with pytest.raises(UserError, match="it has a line end or the like in it") as refused:
+        open_told(told, "rest")
+    assert "guess" not in str(refused.value)
+    monkeypatch.setenv(BEARER, f"{TOKEN}\n")
+    open_told(told, "rest")
+
+
+def test_a_check_makes_no_catalog(
+    told: Told, open_told: Opened, tmp_path: Path, postgres: Database
+) -> None:
+    open_told(told, "rest")  # writes the file
+    postgres.ask("DROP TABLE IF EXISTS iceberg_tables, iceberg_namespace_properties")
+    places = SinkPlaces(lakehouse_folder=tmp_path, connections_file=tmp_path / "connections.yaml")
+    raw = {"name": "lake", "iceberg": {"connection": "sql", "table": NAME}}
+    wanted = WantedSink(sink=Sink.model_validate(raw), pipeline_uid="uid", places=places)
+    assert LOADER.check(wanted, SCHEMA) == ()
+    assert postgres.ask("SELECT to_regclass('iceberg_tables')") == [(None,)]

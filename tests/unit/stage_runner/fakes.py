@@ -140,6 +140,7 @@ class World:
         *,
         for_run: bool = True,
         before: str | None = None,
+        compared_with: str | None = None,
     ) -> None:
         self.checks.append(check_id)
         self.compared.append(before)

@@ -76,6 +76,7 @@ class StrictWorld(World):
         *,
         for_run: bool = True,
         before: str | None = None,
+        compared_with: str | None = None,
     ) -> None:
         checked = self.log[int(check_id.removeprefix("c"))]
         assert (checked.pipeline_uid, checked.manifest) == (pipeline_uid, manifest)

@@ -8,6 +8,7 @@ from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Sink
+from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.sinks.contract import WantedSink
 from waybill_spark.sinks.opening import loader_of
@@ -42,7 +43,21 @@ def ask_sinks(
                 logger.warning(
                     "sink cannot be asked", extra={"sink": sink.name, "reason": str(error)}
                 )
+            except Exception:  # whatever it was, it is no reason to end the driver
+                logger.exception("sink cannot be asked", extra={"sink": sink.name})
     return problems, found
+
+
+def at_sink(
+    problems: Iterable[Problem], text: str, stage: str | None, name: str | None
+) -> list[Problem]:
+    """As a check would have placed what a sink has refused in a run."""
+    for s, each in enumerate(parse_manifest(text).stages):
+        for k, sink in enumerate(each.sinks):
+            if (each.name, sink.name) == (stage, name):
+                at = f"stages.{s}.sinks"
+                return [replace(p, path=_path(at, k, sink, p)) for p in problems]
+    return [*problems]
 
 
 def _path(stage: str, number: int, sink: Sink, problem: Problem) -> str:

@@ -23,7 +23,7 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.kafka.cluster import Kafka
-from waybill_spark.driver.checking import ask_sinks
+from waybill_spark.driver.checking import ask_sinks, at_sink
 from waybill_spark.driver.cluster import is_cluster
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline, compile_stages
 from waybill_spark.driver.failures import StageFailed, cause_of, describe, for_the_log
@@ -188,7 +188,8 @@ class Host:
         stage = error.stage if isinstance(error, StageFailed) else None
         cause = cause_of(error)
         if isinstance(cause, UserError):
-            cause = UserError(place(cause.problems, spec.manifest))
+            problems_there = at_sink(cause.problems, spec.manifest, stage, cause.sink)
+            cause = UserError(place(problems_there, spec.manifest))
         problems = tuple(cause.problems) if isinstance(cause, UserError) else ()
         said = describe(cause, stage)
         self._tell(DriverEvent(kind="failed", run_id=spec.run_id, problems=problems, error=said))

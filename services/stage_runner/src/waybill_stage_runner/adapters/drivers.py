@@ -142,9 +142,13 @@ class DriverPool:
         *,
         for_run: bool = True,
         before: str | None = None,
+        compared_with: str | None = None,
     ) -> None:
         self._checks[check_id] = CheckOrder(
-            check_id=check_id, pipeline_uid=pipeline_uid, manifest=manifest, before=before
+            check_id=check_id,
+            pipeline_uid=compared_with or pipeline_uid,
+            manifest=manifest,
+            before=before,
         )
         self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
 

@@ -9,7 +9,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Checked, Drivers
-from waybill_stage_runner.core.changes import alteration_texts
+from waybill_stage_runner.core.changes import notes_of
 from waybill_stage_runner.core.findings import findings_of
 from waybill_stage_runner.core.lines import Lines, Waiting
 from waybill_stage_runner.core.moves import Answer
@@ -89,8 +89,14 @@ class Checks:
         if not for_run and not self._admission.enter(command.id):
             return _no_room(command)
         self._lines.check(command, offset)
-        uid = command.pipeline_uid
-        self._drivers.check(command.id, uid, command.manifest, for_run=for_run, before=before)
+        self._drivers.check(
+            command.id,
+            command.pipeline_uid,
+            command.manifest,
+            for_run=for_run,
+            before=before,
+            compared_with=command.options.get(COMPARED_WITH),
+        )
         return None
 
     def end(self, found: Checked) -> Answer | None:
@@ -137,7 +143,7 @@ class Checks:
         if found.failed is not None:
             return _not_checked(command, NOT_CHECKED[found.failed])
         if command.action is Action.VALIDATE:
-            notes = [text for _, text in alteration_texts(found.alterations)]
+            notes = notes_of(found.alterations)
             result = findings_of(command, found.problems, found.columns, notes=notes)
             return Answer(command=command, state=OperationState.DONE, result=result)
         return failed(command, found.problems, Slug.INVALID) if found.problems else None

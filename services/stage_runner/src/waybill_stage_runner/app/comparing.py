@@ -5,7 +5,7 @@ from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_stage_runner.app.ports import Checked, Topics
-from waybill_stage_runner.core.changes import Change, changes_of, only_text
+from waybill_stage_runner.core.changes import Change, changes_of, notes_of, only_text
 from waybill_stage_runner.core.compatibility import refuse_incompatible
 from waybill_stage_runner.core.findings import findings_of
 from waybill_stage_runner.core.planning import as_planned, define, topics_of
@@ -19,7 +19,8 @@ def compare(command: Command, found: Checked, before: PipelineRecord | None, top
             changes = _changes(command, found, before, topics)
         except UserError as error:
             problems = (*problems, *error.problems)
-    return findings_of(command, problems, found.columns, changes)
+    notes = notes_of(found.alterations)
+    return findings_of(command, problems, found.columns, changes, notes=notes)
 
 
 def _changes(

@@ -109,10 +109,12 @@ class Drivers(Protocol):
         *,
         for_run: bool = True,
         before: str | None = None,
+        compared_with: str | None = None,
     ) -> None:
         """Compile it without effect; what is found comes as `Checked`.
 
         `for_run`: a run of it is likely to follow. `before`: tell the columns of this one, too.
+        `compared_with`: the pipeline whose tables it would write, if that is another.
         """
 
     def forget_check(self, check_id: str) -> None:

@@ -259,9 +259,13 @@ def _changed(old: Stage, now: Stage) -> Iterator[Change]:
 
 
 def _sink(stage: str, old: Sink, now: Sink) -> Iterator[Change]:
-    keys = old.settings.model_dump(), now.settings.model_dump()
-    names = [name for name, value in keys[1].items() if keys[0].get(name) != value]
+    keys = old.settings.model_dump(by_alias=True), now.settings.model_dump(by_alias=True)
+    names = [
+        name for name, value in keys[1].items() if value is not None and keys[0].get(name) != value
+    ]
     said = [f"{name} changed" for name in names]
+    if now.settings.replaces and now.settings.replaces != old.settings.replaces:
+        said.append(f"every batch replaces {now.settings.replaces}")
     if old.source != now.source:
         said.append(f"from is {now.source or 'the last step'}")
     if said:
@@ -321,6 +325,11 @@ def alteration_texts(found: Alterations) -> Iterator[tuple[str, str]]:
         for sink, said in sinks.items():
             for text in said:
                 yield _sink_path(stage, sink), f"sink {sink} of stage {stage}: its table {text}"
+
+
+def notes_of(found: Alterations) -> list[str]:
+    """For who has nothing to compare them with."""
+    return [text for _, text in alteration_texts(found)]
 
 
 def _alterations(found: Alterations) -> Iterator[Change]:

@@ -37,7 +37,7 @@ class PartitionField(Strict):
         if not TRANSFORM.fullmatch(transform):
             raise ValueError(
                 f"{transform!r} is no transform; there are identity, year, month, day, hour,"
-                " bucket[n] and truncate[n], for example bucket[16]"
+                " bucket[n] and truncate[n] with a number from 1, for example bucket[16]"
             )
         return transform
 
@@ -75,7 +75,7 @@ class IcebergSinkSettings(TableSettings):
     delete_where: ColumnName | None = None
     partition_by: tuple[PartitionField, ...] | None = Field(default=None, max_length=16)
     """None: as the table has it."""
-    sort_by: tuple[SortField, ...] | None = Field(default=None, max_length=16)
+    sort_by: tuple[SortField, ...] | None = Field(default=None, min_length=1, max_length=16)
     properties: dict[str, str] = Field(default={}, max_length=64)
     schema_evolution: Literal["none", "add", "widen"] = "none"
 

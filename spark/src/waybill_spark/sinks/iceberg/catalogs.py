@@ -3,16 +3,12 @@ alike, and those of connections."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.glue import GlueCatalog
-from pyiceberg.catalog.hive import HiveCatalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
-from requests import PreparedRequest, Response
-from requests.adapters import HTTPAdapter
 from sqlalchemy import URL
 
 from waybill_shared.connections import Connections, read_connections
@@ -25,7 +21,7 @@ from waybill_shared.object_stores import S3Connection
 from waybill_spark.sinks.iceberg.connection import IcebergConnection, Reached, told
 
 DATABASE: Final = "catalog.db"
-Properties = dict[str, str]
+Properties = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +31,25 @@ class OpenCatalog:
     """Where a person looks when it does not answer."""
 
 
-def open_catalog(connection: str, places: SinkPlaces, *, what: str) -> OpenCatalog:
-    """`what`: who wants it, in messages."""
+def open_catalog(
+    connection: str, places: SinkPlaces, *, what: str, make: bool = True
+) -> OpenCatalog:
+    """`what`: who wants it, in messages. `make`: a database that is no catalog yet becomes one."""
     known = read_connections(places.connections_file)
     if connection == LOCAL and LOCAL not in known.names():
         return open_local(places.lakehouse_folder, what)
-    return open_connection(connection, known, what=what)
+    return open_connection(connection, known, what=what, make=make)
 
 
-def open_connection(connection: str, known: Connections, *, what: str) -> OpenCatalog:
+def open_connection(
+    connection: str, known: Connections, *, what: str, make: bool = True
+) -> OpenCatalog:
     to = known.find(connection, IcebergConnection)
-    place = to.uri or to.warehouse or f"Glue in {_region(known, to)}"
+    place = _place(to, known)
     with told(Reached(f"{what}: {place}", place)):
-        return OpenCatalog(_OPENERS[to.catalog](connection, to, known), place)
+        opener = _OPENERS[to.catalog]
+        more = {} if make else {"init_catalog_tables": "false"}
+        return OpenCatalog(opener(connection, to, known, more), place)
 
 
 def open_local(folder: Path, what: str) -> OpenCatalog:
@@ -66,7 +68,7 @@ def is_yet_to_be_made(connection: str, places: SinkPlaces) -> bool:
     return LOCAL not in read_connections(places.connections_file).names()
 
 
-def _rest(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
+def _rest(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:
     secrets = {"token": to.token, "credential": to.credential}
     properties: dict[str, Any] = {
         **_files(connection, to, known),
@@ -75,13 +77,12 @@ def _rest(connection: str, to: IcebergConnection, known: Connections) -> Catalog
         **({"scope": to.scope} if to.scope else {}),
         **({"ssl": {"cabundle": str(to.root_certificate)}} if to.root_certificate else {}),
     }
-    catalog = RestCatalog(connection, **properties)
-    for scheme in ("http://", "https://"):
-        catalog._session.mount(scheme, _Patience())
-    return catalog
+    return _class("waybill_spark.sinks.iceberg.rest", "PatientRestCatalog")(
+        connection, **properties
+    )
 
 
-def _sql(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
+def _sql(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:
     assert to.database is not None
     base = known.find(to.database, PostgresConnection)
     url = URL.create(
@@ -95,20 +96,25 @@ def _sql(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
             "sslmode": base.sslmode,
             **({"sslrootcert": str(base.root_certificate)} if base.root_certificate else {}),
             "connect_timeout": str(CONNECT_TIMEOUT_S),
+            "keepalives_idle": str(SILENCE_S // 3),
+            "keepalives_interval": str(SILENCE_S // 3),
+            "keepalives_count": "2",
             "tcp_user_timeout": str(SILENCE_S * 1000),
+            "options": f"-c lock_timeout={SILENCE_S}s -c statement_timeout={2 * SILENCE_S}s",
             "application_name": "waybill",
         },
     )
     uri = url.render_as_string(hide_password=False)
     files = _files(connection, to, known)
-    return SqlCatalog(to.name or connection, uri=uri, pool_pre_ping="true", **files)
+    return SqlCatalog(to.name or connection, uri=uri, pool_pre_ping="true", **files, **more)
 
 
-def _hive(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
-    return HiveCatalog(connection, uri=to.uri or "", **_files(connection, to, known))
+def _hive(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:
+    catalog = _class("pyiceberg.catalog.hive", "HiveCatalog")
+    return catalog(connection, uri=to.uri or "", **_files(connection, to, known))
 
 
-def _glue(connection: str, to: IcebergConnection, known: Connections) -> Catalog:
+def _glue(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:
     own: Properties = {}
     if to.objects is not None:
         store = known.find(to.objects, S3Connection)
@@ -116,17 +122,33 @@ def _glue(connection: str, to: IcebergConnection, known: Connections) -> Catalog
         if store.access_key is not None and store.secret_key is not None:
             own["glue.access-key-id"] = store.access_key
             own["glue.secret-access-key"] = store.secret_key.read(to.objects)
-        if store.endpoint is not None:
-            own["glue.endpoint"] = store.endpoint
-    return GlueCatalog(connection, **own, **_files(connection, to, known))
+    own |= {"glue.max-retries": 3}
+    if to.uri is not None:
+        own["glue.endpoint"] = to.uri
+    catalog = _class("pyiceberg.catalog.glue", "GlueCatalog")
+    return catalog(connection, **own, **_files(connection, to, known))
 
 
-_OPENERS: Final[Mapping[str, Callable[[str, IcebergConnection, Connections], Catalog]]] = {
+_OPENERS: Final[
+    Mapping[str, Callable[[str, IcebergConnection, Connections, Properties], Catalog]]
+] = {
     "rest": _rest,
     "sql": _sql,
     "hive": _hive,
     "glue": _glue,
 }
+
+
+def _place(to: IcebergConnection, known: Connections) -> str:
+    if to.database is not None:
+        return known.find(to.database, PostgresConnection).place
+    return to.uri or f"Glue in {_region(known, to)}"
+
+
+def _class(module: str, name: str) -> type[Catalog]:
+    """Of libraries that few drivers need."""
+    found: type[Catalog] = getattr(import_module(module), name)
+    return found
 
 
 def _region(known: Connections, to: IcebergConnection) -> str:
@@ -137,8 +159,8 @@ def _files(connection: str, to: IcebergConnection, known: Connections) -> Proper
     """How PyIceberg reaches data and metadata."""
     found: Properties = {}
     if to.warehouse is not None:
-        folder = to.warehouse.startswith("/")
-        found["warehouse"] = f"file://{to.warehouse}" if folder else to.warehouse
+        place = to.warehouse.rstrip("/")
+        found["warehouse"] = f"file://{place}" if place.startswith("/") else place
     if to.objects is None:
         return found
     store = known.find(to.objects, S3Connection)
@@ -157,11 +179,3 @@ def _files(connection: str, to: IcebergConnection, known: Connections) -> Proper
         found["s3.access-key-id"] = store.access_key
         found["s3.secret-access-key"] = store.secret_key.read(to.objects)
     return found
-
-
-class _Patience(HTTPAdapter):
-    """A catalog that stands still is one that is away; PyIceberg would wait for ever."""
-
-    def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401
-        kwargs["timeout"] = kwargs.get("timeout") or (CONNECT_TIMEOUT_S, SILENCE_S)
-        return super().send(request, *args, **kwargs)

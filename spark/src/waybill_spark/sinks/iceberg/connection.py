@@ -5,42 +5,49 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
+    BadRequestError,
+    CommitFailedException,
     ForbiddenError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotInstalledError,
     OAuthError,
     RESTError,
     UnauthorizedError,
     WaitingForLockException,
 )
 from sqlalchemy.exc import SQLAlchemyError
-from thrift.Thrift import TException
 
 from waybill_shared.connections import ConnectionSettings, Secret
-from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.errors import ContractError, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.fields import Name
 from waybill_spark.sinks.contract import SinkUnreachable
 
-AWAY: Final = (
-    SQLAlchemyError,
-    RESTError,
-    BotoCoreError,
-    ClientError,
-    TException,
-    WaitingForLockException,
-    OSError,
-)
+AWAY: Final = (SQLAlchemyError, RESTError, WaitingForLockException, OSError)
 """What catalogs and stores raise of themselves; OSError is also that of `requests`."""
+LAZY: Final = ("botocore.", "thrift.")  # which only a driver loads that needs them
+ODD: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    NotImplementedError,
+    NotInstalledError,
+    NoSuchNamespaceError,
+)
+"""Of PyIceberg, when what answers is no catalog, or has what it cannot read."""
+EXPIRED: Final = (UnauthorizedError, AuthorizationExpiredError)
 DENIED: Final = (
     UnauthorizedError,
     ForbiddenError,
     AuthorizationExpiredError,
     OAuthError,
+    BadRequestError,
 )
 REFUSED: Final = re.compile(
     r"password authentication failed|no pg_hba\.conf entry|database .* does not exist"
@@ -53,26 +60,20 @@ REFUSED: Final = re.compile(
 SAID_MAX: Final = 300
 
 
-def _is_place(text: str) -> str:
-    if not re.match(r"(s3|file)://|/", text):
-        raise ValueError("write s3://BUCKET/PATH or a folder that begins with /")
-    return text.rstrip("/")
-
-
-Place = Annotated[str, AfterValidator(_is_place)]
+SCHEMES: Final = {"rest": "https?://", "hive": "thrift://", "glue": "https?://"}
 
 
 class IcebergConnection(ConnectionSettings):
     kind: Literal["iceberg"]
     catalog: Literal["rest", "sql", "hive", "glue"]
     uri: str | None = Field(default=None, min_length=1)
-    """Of REST and Hive."""
+    """Of REST and Hive; of a Glue that is not AWS's."""
     database: Name | None = None
     """Of SQL: a connection to a Postgres."""
     name: str | None = Field(default=None, min_length=1, max_length=255)
     """What the catalog is called in a database that has several."""
-    warehouse: Place | None = None
-    """Where tables are made; None: as the catalog says."""
+    warehouse: str | None = Field(default=None, min_length=1)
+    """Where tables are made, or what a REST catalog calls it; None: as the catalog says."""
     objects: Name | None = None
     """The connection to the store that has the files, and the keys for Glue."""
     token: Secret | None = None
@@ -85,7 +86,7 @@ class IcebergConnection(ConnectionSettings):
         needs = {"rest": "uri", "hive": "uri", "sql": "database"}.get(self.catalog)
         if needs is not None and getattr(self, needs) is None:
             raise ValueError(f"a catalog of kind {self.catalog} needs {needs}")
-        only = {"uri": ("rest", "hive"), "database": ("sql",), "name": ("sql",)}
+        only = {"uri": tuple(SCHEMES), "database": ("sql",), "name": ("sql",)}
         only |= dict.fromkeys(("token", "credential", "scope", "root_certificate"), ("rest",))
         for key, catalogs in only.items():
             if getattr(self, key) is not None and self.catalog not in catalogs:
@@ -93,9 +94,18 @@ class IcebergConnection(ConnectionSettings):
                 raise ValueError(f"{said} is for {' and '.join(catalogs)}, not {self.catalog}")
         if self.catalog == "sql" and self.warehouse is None:
             raise ValueError("a catalog of kind sql needs a warehouse: where tables are made")
+        self._refuse_places()
+        return self
+
+    def _refuse_places(self) -> None:
         if self.uri is not None and "@" in self.uri:
             raise ValueError("an address with a password in it is not taken: see token, credential")
-        return self
+        scheme = SCHEMES.get(self.catalog)
+        if self.uri is not None and scheme is not None and not re.match(scheme, self.uri):
+            raise ValueError(f"uri: write {scheme.replace('s?', 's')}HOST:PORT")
+        named = self.catalog == "rest" or self.warehouse is None
+        if not named and not re.match(r"(s3|file)://|/", self.warehouse or ""):
+            raise ValueError("warehouse: write s3://BUCKET/PATH or a folder that begins with /")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,8 @@ class Reached:
     what: str
     """The sink, or the connection."""
     place: str
+    was_open: bool = False
+    """Whether it has let us in before: then a key that it refuses has expired, perhaps."""
 
 
 @contextmanager
@@ -112,14 +124,23 @@ def told(reached: Reached) -> Iterator[None]:
     """Errors of catalog and store as what they mean: a person is needed, or only time."""
     try:
         yield
-    except AWAY as error:
-        raise meaning(error, reached) from error
+    except (ContractError, CommitFailedException, NoSuchTableError):
+        raise
+    except Exception as error:
+        if isinstance(error, AWAY) or type(error).__module__.startswith(LAZY):
+            raise meaning(error, reached) from error
+        if isinstance(error, ODD):  # its text may have parts of an answer, and keys in it
+            message = f"{reached.what}: what {reached.place} answers cannot be read"
+            hint = f"see that it is a catalog of Iceberg tables ({type(error).__name__})"
+            raise UserError([Problem(message=message, hint=hint)]) from None
+        raise
 
 
 def meaning(error: Exception, reached: Reached) -> Exception:
     said = why(error)
     message = f"{reached.what} cannot be reached: {said}"
-    if isinstance(error, DENIED) or REFUSED.search(str(error)):
+    again = reached.was_open and isinstance(error, EXPIRED)
+    if not again and (isinstance(error, DENIED) or REFUSED.search(str(error))):
         hint = f"mend the connection's file, or the rights at {reached.place}; then start again"
         return UserError([Problem(message=message, hint=hint)])
     hint = f"see that {reached.place} answers, has room and may be written to; it is tried again"

@@ -28,7 +28,9 @@ from pyiceberg.table.update.snapshot import UpdateSnapshot
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
+from waybill_shared.contract.manifest.iceberg import SortField
 from waybill_spark.sinks.iceberg.nulls import keep_nulls
+from waybill_spark.sinks.iceberg.tables import NULL_ORDERS
 
 DIRECTIONS: Final = {SortDirection.ASC: "ascending", SortDirection.DESC: "descending"}
 NULLS: Final = {NullOrder.NULLS_FIRST: "at_start", NullOrder.NULLS_LAST: "at_end"}
@@ -40,7 +42,9 @@ keep_nulls()
 class CommitFiles:
     """A transaction, and the files that are its one snapshot."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, sort_by: Sequence[SortField] | None = None) -> None:
+        """`sort_by`: the order of rows in a file, if it is not the table's."""
+        self._sort_by = sort_by
         self.transaction, now = table.transaction(), table.metadata
         # Whoever changes columns or partitions makes no snapshot, by which it would be noticed.
         self.transaction._stage(
@@ -155,11 +159,20 @@ class CommitFiles:
         return rows
 
     def _sorted(self, rows: pa.Table) -> pa.Table:
+        keys = [
+            (each.column, f"{each.order}ending", NULLS[NULL_ORDERS[each.order]])
+            for each in self._sort_by or ()
+        ] or self._order_of_table(rows)
+        return rows.take(pc.sort_indices(rows, sort_keys=keys)) if keys else rows
+
+    def _order_of_table(self, rows: pa.Table) -> list[tuple[str, str, str]]:
         keys = []
         order = self._metadata.sort_order_by_id(self._metadata.default_sort_order_id)
         for field in () if order is None else order.fields:
             name = self._metadata.schema().find_column_name(field.source_id)
-            if not isinstance(field.transform, IdentityTransform) or name not in rows.column_names:
+            if not isinstance(field.transform, IdentityTransform):
+                break
+            if name is None or name not in rows.column_names:
                 break
             keys.append((name, DIRECTIONS[field.direction], NULLS[field.null_order]))
-        return rows.take(pc.sort_indices(rows, sort_keys=keys)) if keys else rows
+        return keys

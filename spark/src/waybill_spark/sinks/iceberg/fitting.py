@@ -10,6 +10,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.sorting import SortDirection
 from pyiceberg.transforms import IdentityTransform, parse_transform
 from pyiceberg.types import (
+    BinaryType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -19,6 +20,7 @@ from pyiceberg.types import (
     LongType,
     MapType,
     NestedField,
+    StringType,
     StructType,
 )
 
@@ -52,6 +54,8 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
     if table is None and not target.settings.create:
         hint = "write create: true, or make it with an Iceberg client"
         problems.append(problem(target, "there is no such table", hint))
+    if table is None and target.settings.by_partition and not target.settings.partition_by:
+        problems.append(_no_partitions(target))
     if problems:
         raise UserError(problems)
     if table is None:
@@ -74,7 +78,7 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
         sorted_anew=mine and not _is_sorted_so(target.settings, table),
         properties={
             name: value
-            for name, value in target.wanted_properties().items()
+            for name, value in target.wanted_properties(mine=mine).items()
             if table.properties.get(name) != value and name != CREATED
         },
     )
@@ -124,18 +128,20 @@ class _Columns:
 
     def _compare(self, column: NestedField, given: NestedField) -> None:
         name, before, after = column.name, column.field_type, given.field_type
-        if not _takes(before, after):
-            wider, evolution = _is_wider(after, before), self.target.settings.schema_evolution
-            if wider and evolution == "widen":
-                self.widened[name] = (before, after)
-                return
-            hint = f"cast it in the query: CAST({name} AS {before}), or give it another name"
-            if wider:
-                hint = f"write schemaEvolution: widen, or {self._alter(name)} TYPE {after}"
-            self._refuse(f"its column {name} is {before}, the query gives {after}", hint)
-        elif column.required and not given.required:
+        if column.required and not given.required:
             said = f"its column {name} requires a value, and the query's may be null"
             self._refuse(said, f"{self._alter(name)} DROP NOT NULL")
+        if _takes(before, after):
+            return
+        wider = _is_wider(after, before)
+        if wider and self.target.settings.schema_evolution == "widen":
+            self.widened[name] = (before, after)
+            return
+        hint = f"cast it in the query: CAST({name} AS {before}), or give it another name"
+        if wider:
+            sql = "bigint" if isinstance(after, LongType) else after
+            hint = f"write schemaEvolution: widen, or {self._alter(name)} TYPE {sql}"
+        self._refuse(f"its column {name} is {before}, the query gives {after}", hint)
 
     def _alter(self, column: str) -> str:
         return f"ALTER TABLE {self.target.name} ALTER COLUMN {column}"
@@ -155,6 +161,8 @@ def _takes(column: IcebergType, given: IcebergType) -> bool:
             return _takes(column.key_type, given.key_type) and _takes_field(
                 column.value_field, given.value_field
             )
+        case BinaryType(), StringType():
+            return True
         case _:
             return column == given or _is_wider(column, given)
 
@@ -273,8 +281,12 @@ def _unfit_for_mode(target: IcebergTarget, table: Table) -> Iterator[Problem]:
         message = f"it is of format version 1, and mode: {settings.mode} needs 2"
         yield problem(target, message, f"make it so: {alter}", "mode")
     if settings.by_partition and not (fields_of(table.spec()) or settings.partition_by):
-        hint = "write partitionBy, or overwrite: table"
-        yield problem(target, "it has no partitions to overwrite", hint, "overwrite")
+        yield _no_partitions(target)
+
+
+def _no_partitions(target: IcebergTarget) -> Problem:
+    hint = "write partitionBy, or overwrite: table"
+    return problem(target, "it has no partitions to overwrite", hint, "overwrite")
 
 
 def _untyped(target: IcebergTarget, schema: pa.Schema) -> Iterator[Problem]:
@@ -318,7 +330,7 @@ def _wrong_columns(
 def _wrong_keys(target: IcebergTarget, kinds: Types) -> Iterator[Problem]:
     for number, key in enumerate(target.settings.keys):
         if not kinds[key].is_primitive or _is_float(kinds[key]):
-            hint = "name columns whose values are equal or not: whole numbers, texts, times"
+            hint = "a key is a whole number, a decimal, a text, a date or a time"
             yield problem(target, f"key {key} is {kinds[key]}", hint, f"keys.{number}")
     flag = target.settings.delete_where
     if flag is not None and str(kinds[flag]) != "boolean":

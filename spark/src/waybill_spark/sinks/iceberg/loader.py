@@ -34,7 +34,7 @@ class IcebergLoader:
         table = None
         if not is_yet_to_be_made(target.settings.connection, wanted.places):
             what = f"sink {target.sink}"
-            catalog = open_catalog(target.settings.connection, wanted.places, what=what)
+            catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
             with (
                 closing(catalog.tables),
                 told(Reached(f"{what}: table {target.name}", catalog.place)),

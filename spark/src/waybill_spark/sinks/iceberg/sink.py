@@ -83,7 +83,8 @@ class IcebergSink:
         self.since = life.since
         self.moved = life.moved
         self._catalog = catalog.tables
-        self._reached = Reached(f"sink {life.name}: table {target.name}", catalog.place)
+        what = f"sink {life.name}: table {target.name}"
+        self._reached = Reached(what, catalog.place, was_open=True)
         self._target = target
         self._schema = schema
         self._fence_key = life.fence_key
@@ -167,7 +168,7 @@ class IcebergSink:
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the commit
         # on whatever came in between, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"
-        files = CommitFiles(table)
+        files = CommitFiles(table, self._target.settings.sort_by)
         with told(self._reached):
             self._fill(files, rows, fence)
             reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
@@ -190,7 +191,7 @@ class IcebergSink:
             files.stage({SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)})
         except Exception as error:
             files.discard()
-            if isinstance(error, UNABLE):
+            if isinstance(error, UNABLE) and not isinstance(error, MemoryError):
                 raise _does_not_take(self._reached, error) from error
             raise
 
@@ -201,10 +202,11 @@ class IcebergSink:
         now = self._current()
         if now.snapshot_by_id(files.snapshot_id) is not None:
             return True
-        if self._fence(now) != fence:
-            files.discard()
+        changed = now.metadata_location != before.metadata_location
+        if changed and self._fence(now) != fence:
+            files.discard()  # else a catalog may have told what it was before
         conflict = isinstance(error, CommitFailedException)
-        if not conflict and now.metadata_location == before.metadata_location:
+        if not conflict and not changed:
             raise _does_not_take(self._reached, error) from error
         return False
 

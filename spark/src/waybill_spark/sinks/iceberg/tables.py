@@ -21,11 +21,13 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 from pyiceberg.table.sorting import SortField as OrderField
 from pyiceberg.transforms import IdentityTransform, VoidTransform, parse_transform
 from pyiceberg.types import IcebergType
+from sqlalchemy.exc import ProgrammingError
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
 
+UNDEFINED_TABLE: Final = "42P01"
 MADE_BY: Final = "waybill.made-by"
 NULL_ORDERS: Final = {"asc": NullOrder.NULLS_FIRST, "desc": NullOrder.NULLS_LAST}  # as Spark's
 
@@ -44,8 +46,9 @@ class IcebergTarget:
     def name(self) -> str:
         return self.settings.table
 
-    def wanted_properties(self) -> dict[str, str]:
-        return {**self.properties, **self.settings.properties}
+    def wanted_properties(self, *, mine: bool = True) -> dict[str, str]:
+        """`mine`: whether it is the one to say what the table is."""
+        return {**(self.properties if mine else {}), **self.settings.properties}
 
     def written(self, schema: pa.Schema) -> pa.Schema:
         """Those of the rows' columns that are the table's."""
@@ -100,6 +103,15 @@ def find_table(catalog: Catalog, name: str) -> Table | None:
         return catalog.load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
+    except ProgrammingError as error:
+        if is_no_catalog_yet(error):
+            return None
+        raise
+
+
+def is_no_catalog_yet(error: ProgrammingError) -> bool:
+    """Whether the database has not the tables that a catalog is made of."""
+    return getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
 
 
 def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Table:
