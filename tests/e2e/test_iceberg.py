@@ -174,3 +174,17 @@ def test_a_query_gets_a_column_and_tables_get_it_with_its_rows(lake: Lake, clien
     assert rows.column("amount").null_count == len(lake.sent) - 2
     assert lake.table("newest").properties["comment"] == "Orders, as three tables have them."
     lake.assert_once()
+
+
+def test_who_made_a_table_partitions_it_anew(lake: Lake, client: Client) -> None:
+    lake.complete(lake.send(1))
+    manifest = lake.manifest().replace("bucket[4]", "bucket[8]")
+    found = client.check(manifest)
+    assert found.good, found.errors
+    (told,) = [change.message for change in found.changes or () if change.kind == "change_table"]
+    assert "its table gets new partitions: bucket[8](order_id)" in told
+    done = client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S)
+    assert done.state == "done", done.errors
+    lake.complete(lake.send(2))
+    assert [field.name for field in lake.table("newest").spec().fields] == ["order_id_bucket_8"]
+    assert lake.rows("newest") == lake.sent
