@@ -188,3 +188,52 @@ def test_who_made_a_table_partitions_it_anew(lake: Lake, client: Client) -> None
     lake.complete(lake.send(2))
     assert [field.name for field in lake.table("newest").spec().fields] == ["order_id_bucket_8"]
     assert lake.rows("newest") == lake.sent
+
+
+ORDERLY = """
+version: 1
+name: {name}
+inputs:
+  - {{name: orders, kafka: {{topic: {name}.in, partitions: 1}}, schema: "order_id BIGINT"}}
+stages:
+  - name: load
+    inputs: [orders]
+    trigger: {{processingTime: 100 milliseconds}}
+    sinks: [{{name: lake, iceberg: {{table: raw.{table}{more}}}}}]
+"""
+
+
+def test_a_table_is_kept_in_order_while_it_is_written(
+    client: Client, stack: StackState, catalog: SqlCatalog
+) -> None:
+    name = f"orderly-{uuid.uuid4().hex[:8]}"
+    table = name.replace("-", "_")
+
+    def apply(more: str = "") -> None:
+        manifest = ORDERLY.format(name=name, table=table, more=more)
+        done = client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S)
+        assert done.state == "done", done.errors
+
+    def send(number: int) -> Outcome:
+        token = client.send(name, "orders", [{"order_id": number}]).token
+        outcome = client.wait(token, timeout_s=WAIT_S)
+        assert outcome.kind == "complete"
+        return outcome
+
+    def files() -> int:
+        return len([*catalog.load_table(f"raw.{table}").scan().plan_files()])
+
+    apply()
+    versions = [send(number).iceberg_snapshots["lake"] for number in range(7)]
+    assert files() == 7
+    apply(", maintenance: {compact: {every: 1 hour}}")
+    send(7)
+    eventually(lambda: files() < 3, within_s=WAIT_S)
+    send(8)
+    for number, version in enumerate(versions):
+        rows = catalog.load_table(f"raw.{table}").scan(snapshot_id=version).to_arrow()
+        assert rows.num_rows == number + 1
+    now = catalog.load_table(f"raw.{table}").scan().to_arrow().column("order_id").to_pylist()
+    assert sorted(now) == [*range(9)]
+    log = stack.folder / "stage_runner" / str(client.pipeline(name).uid) / "driver.log"
+    assert "table is kept in order" in log.read_text()

@@ -47,7 +47,7 @@ from waybill_spark.settling import (
     losses,
     stop_of,
 )
-from waybill_spark.sinks.contract import Sink
+from waybill_spark.sinks.contract import Maintained, Sink
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageClosed, StageStopped
 from waybill_spark.taking import Taking
@@ -164,6 +164,7 @@ class TrackedStage:
                     if ledger.hidden:
                         ledger.report()
                 _raise_first(self._settle())
+                self._keep_in_order()
             finally:
                 self._busy.release()
 
@@ -209,6 +210,7 @@ class TrackedStage:
             if self._closed:
                 raise StageClosed
             self._process(frame, batch_id)
+            self._keep_in_order()
 
     def close(self) -> None:
         """Wait for the running batch; none begins any more."""
@@ -228,6 +230,11 @@ class TrackedStage:
         for piece in pieces:
             first = partial(self._to_rows, frame) if len(pieces) == 1 else None
             self._taking.take(replace(batch, runs=piece), writes, first)
+
+    def _keep_in_order(self) -> None:
+        for ledger in self._ledgers:
+            if isinstance(ledger.sink, Maintained):
+                ledger.sink.keep_in_order()
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)

@@ -3,7 +3,7 @@ Spark."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -96,6 +96,14 @@ class Sink(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Maintained(Protocol):
+    """A sink whose table must be kept in order."""
+
+    def keep_in_order(self) -> None:
+        """What is due, between two batches, and no longer than a batch takes. Never raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

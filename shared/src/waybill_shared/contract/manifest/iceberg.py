@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from waybill_shared.contract.manifest.fields import ColumnName, Name, Strict, TableName
 from waybill_shared.contract.manifest.sink_settings import TableSettings
+from waybill_shared.contract.manifest.upkeep import Maintenance
 
 LOCAL: Final = "lakehouse"
 TRANSFORM: Final = re.compile(r"identity|year|month|day|hour|(?:bucket|truncate)\[[1-9]\d{0,8}\]")
@@ -78,6 +79,7 @@ class IcebergSinkSettings(TableSettings):
     sort_by: tuple[SortField, ...] | None = Field(default=None, min_length=1, max_length=16)
     properties: dict[str, str] = Field(default={}, max_length=64)
     schema_evolution: Literal["none", "add", "widen"] = "none"
+    maintenance: Maintenance = Maintenance()
 
     @field_validator("properties")
     @classmethod

@@ -22,11 +22,12 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import DataScan, FileScanTask, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
-from pyiceberg.table.update.snapshot import UpdateSnapshot
+from pyiceberg.table.update.snapshot import UpdateSnapshot, _OverwriteFiles
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.typedef import Record
+from pyiceberg.typedef import EMPTY_DICT, Record
 
 from waybill_shared.contract.manifest.iceberg import SortField
 from waybill_spark.sinks.iceberg.nulls import keep_nulls
@@ -37,6 +38,13 @@ NULLS: Final = {NullOrder.NULLS_FIRST: "at_start", NullOrder.NULLS_LAST: "at_end
 
 
 keep_nulls()
+
+
+class _ReplaceFiles(_OverwriteFiles):
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        """PyIceberg counts files of an overwrite only."""
+        counted = super()._summary(snapshot_properties)
+        return Summary(operation=Operation.REPLACE, **counted.additional_properties)
 
 
 class CommitFiles:
@@ -113,10 +121,11 @@ class CommitFiles:
         for each in _determine_partitions(self._metadata.spec(), self._metadata.schema(), rows):
             yield each.partition_key.partition, each.arrow_table_partition
 
-    def stage(self, summary: dict[str, str]) -> None:
-        """Always a snapshot, though there may be nothing to do."""
+    def stage(self, summary: dict[str, str], *, same_rows: bool = False) -> None:
+        """Always a snapshot, though there may be nothing to do. `same_rows`: in other files."""
         update = self.transaction.update_snapshot(snapshot_properties=summary)
-        with self._producer(update) as self._snapshot:
+        producer = self._replacement(summary) if same_rows else self._producer(update)
+        with producer as self._snapshot:
             for file in self._removed:
                 self._snapshot.delete_data_file(file)
             for file in self._added:
@@ -146,6 +155,17 @@ class CommitFiles:
             return overwrite
         merged = self._metadata.properties.get(TableProperties.MANIFEST_MERGE_ENABLED, "")
         return update.merge_append() if merged.lower() == "true" else update.fast_append()
+
+    def _replacement(self, summary: dict[str, str]) -> Any:  # noqa: ANN401 - as `_producer`
+        """Whoever follows the table has nothing to do with it."""
+        found = _ReplaceFiles(
+            operation=Operation.OVERWRITE,
+            transaction=self.transaction,
+            io=self._io,
+            snapshot_properties=summary,
+        )
+        found.delete_by_predicate(AlwaysTrue())
+        return found
 
     def _with_sources(self, rows: pa.Table) -> pa.Table:
         """A column that the query has lost is null, also where the table is partitioned by it."""

@@ -46,6 +46,7 @@ from waybill_spark.sinks.iceberg.tables import (
     find_table,
     make_table,
 )
+from waybill_spark.sinks.iceberg.upkeep import Upkeep
 from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ class IcebergSink:
         self._clock = clock or SystemClock()
         self._table: Table | None = None
         self._alteration: Alteration = NOTHING
+        self._upkeep = Upkeep(target.settings.maintenance)
 
     def claim(self) -> None:
         """Nothing to shut out: the commit's own requirement refuses a writer of the past."""
@@ -127,6 +129,27 @@ class IcebergSink:
     def await_visible(self, fence: Fence) -> bool:
         """A snapshot is visible as soon as it is committed."""
         return True
+
+    def keep_in_order(self) -> None:
+        """One task that is due, if there is one; what fails is tried again later."""
+        now_ms = self._clock.now_ms()
+        table = self._table
+        name = None if table is None else self._upkeep.take_due(table, now_ms)
+        if table is None or name is None:
+            return
+        try:
+            with told(self._reached):
+                found = self._catalog.load_table(self._target.name)
+                done = self._upkeep.do(found, name, now_ms)
+        except Exception:  # a table in disorder is no reason to end the pipeline
+            logger.exception("table is not kept in order", extra=self._about(name))
+            return
+        if self._fence(found) == self._fence(table):
+            self._table = found  # else whoever came in between is to be met by the next commit
+        logger.info("table is kept in order", extra=self._about(name, **done.counts))
+
+    def _about(self, task: str, **more: object) -> dict[str, object]:
+        return {"sink": self.name, "table": self._target.name, "task": task, **more}
 
     def close(self) -> None:
         self._table = None

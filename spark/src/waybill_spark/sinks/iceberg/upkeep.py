@@ -1,0 +1,64 @@
+"""Which task of a table is due, and the doing of it. The table itself keeps when it was done last,
+so that several pipelines, and drivers that come and go, do it once."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyiceberg.table import Table
+
+from waybill_shared.contract.manifest.upkeep import (
+    Compact,
+    ExpireSnapshots,
+    Maintenance,
+    RemoveOrphans,
+    TableTask,
+    age_ms,
+)
+from waybill_spark.sinks.iceberg.tasks import (
+    Done,
+    compact,
+    expire_snapshots,
+    remove_orphans,
+    rewrite_manifests,
+)
+
+DONE_AT: Final = "waybill.maintained."
+AGAIN_MS: Final = 60_000  # after one that failed, or that somebody came in between of
+
+
+class Upkeep:
+    def __init__(self, maintenance: Maintenance) -> None:
+        self._tasks: Mapping[str, TableTask] = maintenance.tasks
+        self._not_before: dict[str, int] = {}
+
+    def take_due(self, table: Table, now_ms: int) -> str | None:
+        """The first that is due. If nothing comes of it, it is not tried again for a while."""
+        for name, task in self._tasks.items():
+            last = int(table.properties.get(DONE_AT + name, 0))
+            if now_ms >= max(last + task.every_ms, self._not_before.get(name, 0)):
+                self._not_before[name] = now_ms + AGAIN_MS
+                return name
+        return None
+
+    def do(self, table: Table, name: str, now_ms: int) -> Done:
+        """A part of it at most, so that no batch waits for long; the rest is due at once."""
+        done = run(table, self._tasks[name], now_ms)
+        if done.is_whole:
+            with table.refresh().transaction() as transaction:
+                transaction.set_properties({DONE_AT + name: str(now_ms)})
+        elif done.is_something:
+            del self._not_before[name]
+        return done
+
+
+def run(table: Table, task: TableTask, now_ms: int, *, dry_run: bool = False) -> Done:
+    match task:
+        case ExpireSnapshots():
+            before = now_ms - age_ms(task.older_than)
+            return expire_snapshots(table, before, task.keep, dry_run=dry_run)
+        case Compact():
+            return compact(table, task.target_file_size, dry_run=dry_run)
+        case RemoveOrphans():
+            return remove_orphans(table, now_ms - age_ms(task.older_than), dry_run=dry_run)
+        case _:
+            return rewrite_manifests(table, dry_run=dry_run)

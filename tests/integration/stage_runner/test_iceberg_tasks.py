@@ -1,0 +1,240 @@
+"""What keeps a table in order: rows, fence and what a token names stay; nothing else does."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import make_fence
+from integration.stage_runner.iceberg_sinks import (
+    LIFE,
+    SCHEMA,
+    as_rows,
+    loaded,
+    local,
+    numbers_in,
+    opened,
+    target,
+)
+from waybill_shared.process.clock import SystemClock
+from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
+from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.sinks.iceberg.tasks import (
+    compact,
+    expire_snapshots,
+    remove_orphans,
+    rewrite_manifests,
+)
+
+LATER_MS = 10**15
+SIZE = 10_000_000
+BY_CUSTOMER = {"partitionBy": [{"column": "customer"}]}
+UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"]}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> OpenCatalog:
+    return local(tmp_path)
+
+
+def filled(catalog: OpenCatalog, batches: int, **settings: Any) -> IcebergSink:  # noqa: ANN401
+    sink = opened(catalog, target(**settings))
+    for sequence in range(batches):
+        sink.write(as_rows(2 * sequence, 2 * sequence + 1), make_fence(sequence=sequence))
+    return sink
+
+
+def paths(catalog: OpenCatalog) -> list[str]:
+    return [task.file.file_path for task in loaded(catalog).scan().plan_files()]
+
+
+@pytest.mark.parametrize("settings", [{}, BY_CUSTOMER, UPSERT, UPSERT | BY_CUSTOMER])
+def test_small_files_become_few_and_rows_and_fence_stay(
+    catalog: OpenCatalog, settings: dict[str, Any]
+) -> None:
+    sink = filled(catalog, 8, **settings)
+    before = numbers_in(catalog)
+    assert compact(loaded(catalog), SIZE, dry_run=True).is_something
+    assert len(paths(catalog)) >= 8
+    done = compact(loaded(catalog), SIZE, dry_run=False)
+    assert done.is_whole
+    assert done.counts["files"] == (16 if "partitionBy" in settings else 8)
+    assert len(paths(catalog)) == done.counts["into"] <= 2
+    assert numbers_in(catalog) == before
+    snapshot = loaded(catalog).current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary.operation.value == "replace"
+    last = opened(catalog, target(**settings)).last()
+    assert last is not None
+    assert last.fence.sequence == 7
+    sink.write(as_rows(100), make_fence(sequence=8))
+    assert numbers_in(catalog) == [*before, 100]
+
+
+def test_few_files_and_large_ones_stay(catalog: OpenCatalog) -> None:
+    filled(catalog, 3)
+    assert not compact(loaded(catalog), SIZE, dry_run=False).is_something
+    filled_up = paths(catalog)
+    assert not compact(loaded(catalog), 10, dry_run=False).is_something
+    assert paths(catalog) == filled_up
+
+
+def test_who_came_in_between_wins(catalog: OpenCatalog) -> None:
+    sink = filled(catalog, 8)
+    stale = loaded(catalog)
+    sink.write(as_rows(100), make_fence(sequence=8))
+    assert not compact(stale, SIZE, dry_run=False).is_something
+    assert numbers_in(catalog) == [*range(16), 100]
+
+
+def test_a_paused_driver_is_refused_behind_a_task(catalog: OpenCatalog) -> None:
+    paused = filled(catalog, 8)
+    newer = opened(catalog)
+    newer.write(as_rows(100), make_fence(sequence=8))
+    compact(loaded(catalog), SIZE, dry_run=False)
+    with pytest.raises(SinkSuperseded):
+        paused.write(as_rows(100), make_fence(sequence=8))
+    assert numbers_in(catalog) == [*range(16), 100]
+
+
+def test_old_snapshots_go_but_the_newest_and_what_has_a_name(catalog: OpenCatalog) -> None:
+    filled(catalog, 6)
+    table = loaded(catalog)
+    first = table.snapshots()[0].snapshot_id
+    table.manage_snapshots().create_tag(first, "kept").commit()
+    assert expire_snapshots(loaded(catalog), LATER_MS, 2, dry_run=True).counts == {"snapshots": 3}
+    assert len(loaded(catalog).snapshots()) == 6
+    assert expire_snapshots(loaded(catalog), 0, 2, dry_run=False).counts == {"snapshots": 0}
+    expire_snapshots(loaded(catalog), LATER_MS, 2, dry_run=False)
+    left = [snapshot.snapshot_id for snapshot in loaded(catalog).snapshots()]
+    assert (len(left), first in left) == (3, True)
+    assert numbers_in(catalog) == [*range(12)]
+    last = opened(catalog).last()
+    assert last is not None
+    assert last.fence.sequence == 5
+
+
+def test_manifests_are_united(catalog: OpenCatalog) -> None:
+    sink = filled(catalog, 25)
+    assert rewrite_manifests(loaded(catalog), dry_run=True).counts == {"manifests": 25}
+    rewrite_manifests(loaded(catalog), dry_run=False)
+    snapshot = loaded(catalog).current_snapshot()
+    assert snapshot is not None
+    assert len(snapshot.manifests(loaded(catalog).io)) == 1
+    assert not rewrite_manifests(loaded(catalog), dry_run=False).is_something
+    sink.write(as_rows(100), make_fence(sequence=25))
+    assert numbers_in(catalog) == [*range(50), 100]
+
+
+def files_of(folder: Path) -> set[Path]:
+    return {path for path in (folder / "warehouse").rglob("*") if path.is_file()}
+
+
+def test_files_that_nobody_knows_go_when_they_are_old(catalog: OpenCatalog, tmp_path: Path) -> None:
+    filled(catalog, 8)
+    before = files_of(tmp_path)
+    place = tmp_path / "warehouse/raw/orders/data"
+    for name in ("old.parquet", "new.parquet"):
+        (place / name).write_bytes(b"left behind")
+    now = SystemClock().now_ms()
+    os.utime(place / "old.parquet", (now / 1_000 - 3_600,) * 2)
+    until = now - 60_000
+    assert remove_orphans(loaded(catalog), until, dry_run=True).counts == {"files": 1, "bytes": 11}
+    assert files_of(tmp_path) == {*before, place / "old.parquet", place / "new.parquet"}
+    remove_orphans(loaded(catalog), until, dry_run=False)
+    assert files_of(tmp_path) == {*before, place / "new.parquet"}
+
+
+def test_what_expired_and_was_compacted_is_removed_and_all_else_is_read(
+    catalog: OpenCatalog, tmp_path: Path
+) -> None:
+    filled(catalog, 8, **UPSERT)
+    compact(loaded(catalog), SIZE, dry_run=False)
+    expire_snapshots(loaded(catalog), LATER_MS, 1, dry_run=False)
+    done = remove_orphans(loaded(catalog), LATER_MS // 10, dry_run=False)
+    assert done.is_something
+    data = [path for path in files_of(tmp_path) if path.suffix == ".parquet"]
+    assert len(data) == len(paths(catalog)) == 1
+    assert numbers_in(catalog) == [*range(16)]
+    opened(catalog, target(**UPSERT)).write(as_rows(3), make_fence(sequence=8))
+    assert numbers_in(catalog) == [*range(16)]
+
+
+HOUR_MS = 3_600_000
+KEPT: dict[str, Any] = {
+    "maintenance": {"compact": {}, "expireSnapshots": {"olderThan": "1 day", "keep": 3}}
+}
+
+
+@dataclass
+class Hand:
+    now: int = LATER_MS
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def monotonic_ms(self) -> int:
+        return self.now
+
+
+def kept(catalog: OpenCatalog, clock: Hand) -> IcebergSink:
+    sink = IcebergSink(LIFE, catalog, target(**KEPT), schema=SCHEMA, clock=clock)
+    sink.claim()
+    return sink
+
+
+def test_each_task_is_done_when_it_is_due_by_one_of_those_who_write_there(
+    catalog: OpenCatalog,
+) -> None:
+    filled(catalog, 8)
+    clock = Hand()
+    sink, other = kept(catalog, clock), kept(catalog, clock)
+    sink.keep_in_order()
+    assert (len(paths(catalog)), len(loaded(catalog).snapshots())) == (1, 9)
+    sink.keep_in_order()
+    assert len(loaded(catalog).snapshots()) == 3
+    for each in (sink, other, kept(catalog, clock)):
+        each.keep_in_order()
+    assert len(loaded(catalog).snapshots()) == 3
+    for number in range(8):
+        sink.write(as_rows(100 + number), make_fence(sequence=8 + number))
+    sink.keep_in_order()
+    assert len(paths(catalog)) == 9
+    clock.now += HOUR_MS
+    sink.keep_in_order()
+    assert len(paths(catalog)) == 1
+    assert numbers_in(catalog) == [*range(16), *range(100, 108)]
+
+
+def test_who_keeps_a_table_in_order_after_it_was_overtaken_still_may_not_write(
+    catalog: OpenCatalog,
+) -> None:
+    filled(catalog, 8)
+    clock = Hand()
+    paused, newer = kept(catalog, clock), kept(catalog, clock)
+    newer.write(as_rows(100), make_fence(sequence=8))
+    paused.keep_in_order()
+    assert len(paths(catalog)) == 1
+    with pytest.raises(SinkSuperseded):
+        paused.write(as_rows(100), make_fence(sequence=8))
+
+
+def test_a_task_that_fails_ends_nothing_and_is_tried_again_later(
+    catalog: OpenCatalog, tmp_path: Path
+) -> None:
+    filled(catalog, 8)
+    clock = Hand()
+    sink = kept(catalog, clock)
+    aside = tmp_path / "aside"
+    (tmp_path / "warehouse").rename(aside)
+    sink.keep_in_order()
+    aside.rename(tmp_path / "warehouse")
+    sink.keep_in_order()
+    assert len(paths(catalog)) == 8
+    clock.now += 60_000
+    sink.keep_in_order()
+    assert len(paths(catalog)) == 1
