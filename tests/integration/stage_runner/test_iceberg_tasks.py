@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.types import DoubleType
 
 from builders import make_fence
 from integration.stage_runner.iceberg_sinks import (
     LIFE,
+    NAME,
     SCHEMA,
     as_rows,
     loaded,
@@ -83,12 +87,16 @@ def test_few_files_and_large_ones_stay(catalog: OpenCatalog) -> None:
     assert paths(catalog) == filled_up
 
 
-def test_who_came_in_between_wins(catalog: OpenCatalog) -> None:
+def test_who_came_in_between_wins(catalog: OpenCatalog, tmp_path: Path) -> None:
     sink = filled(catalog, 8)
     stale = loaded(catalog)
     sink.write(as_rows(100), make_fence(sequence=8))
-    assert not compact(stale, SIZE, dry_run=False).is_something
+    with pytest.raises(CommitFailedException):
+        compact(stale, SIZE, dry_run=False)
     assert numbers_in(catalog) == [*range(16), 100]
+    known = loaded(catalog).inspect.all_files().column("file_path").to_pylist()
+    data = [path for path in files_of(tmp_path) if path.suffix == ".parquet"]
+    assert len(data) == len(known)
 
 
 def test_a_paused_driver_is_refused_behind_a_task(catalog: OpenCatalog) -> None:
@@ -238,3 +246,84 @@ def test_a_task_that_fails_ends_nothing_and_is_tried_again_later(
     clock.now += 60_000
     sink.keep_in_order()
     assert len(paths(catalog)) == 1
+
+
+def test_a_snapshot_that_gets_a_name_meanwhile_stays(catalog: OpenCatalog) -> None:
+    filled(catalog, 3)
+    stale = loaded(catalog)
+    first = stale.snapshots()[0].snapshot_id
+    loaded(catalog).manage_snapshots().rollback_to_snapshot(first).commit()
+    with pytest.raises(CommitFailedException):
+        expire_snapshots(stale, LATER_MS, 1, dry_run=False)
+    assert numbers_in(catalog) == [0, 1]
+
+
+@pytest.mark.parametrize("way", ["link", "slashes"])
+def test_files_that_are_known_by_another_way_stay(
+    catalog: OpenCatalog, tmp_path: Path, way: str
+) -> None:
+    place = tmp_path / "warehouse/raw/orders"
+    link = tmp_path / "link"
+    link.symlink_to(place)
+    data = f"file://{link}/data" if way == "link" else f"file://{place}//data"
+    filled(catalog, 3, properties={"write.data.path": data})
+    assert not remove_orphans(loaded(catalog), LATER_MS // 10, dry_run=False).counts["bytes"]
+    assert numbers_in(catalog) == [*range(6)]
+
+
+def test_the_folder_of_a_table_that_was_renamed_is_left_alone(catalog: OpenCatalog) -> None:
+    filled(catalog, 3)
+    catalog.tables.rename_table(NAME, "raw.older")
+    filled(catalog, 1)
+    with pytest.raises(ValueError, match="is in the same folder"):
+        remove_orphans(loaded(catalog), LATER_MS // 10, dry_run=False)
+    assert catalog.tables.load_table("raw.older").scan().to_arrow().num_rows == 6
+
+
+def test_a_file_that_is_committed_while_others_are_looked_for_stays(
+    catalog: OpenCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = filled(catalog, 2)
+    stale = loaded(catalog)
+    monkeypatch.setattr(
+        "waybill_spark.sinks.iceberg.tasks._refuse_other_tables",
+        lambda _: sink.write(as_rows(9), make_fence(sequence=2)),
+    )
+    remove_orphans(stale, LATER_MS // 10, dry_run=False)
+    assert numbers_in(catalog) == [0, 1, 2, 3, 9]
+
+
+def test_files_that_would_not_become_fewer_are_not_written_again_and_again(
+    catalog: OpenCatalog,
+) -> None:
+    filled(catalog, 8, properties={"write.target-file-size-bytes": "100"})
+    assert compact(loaded(catalog), SIZE, dry_run=False).counts == {"files": 8, "into": 1}
+    assert not compact(loaded(catalog), SIZE, dry_run=False).is_something
+
+
+def test_what_stands_in_the_table_of_times_is_believed_if_it_can_be(catalog: OpenCatalog) -> None:
+    filled(catalog, 8)
+    clock = Hand()
+    for text in ("never", str(10 * LATER_MS)):
+        with loaded(catalog).transaction() as transaction:
+            transaction.set_properties({"waybill.maintained.compact": text})
+        before = len(loaded(catalog).snapshots())
+        kept(catalog, clock).keep_in_order()
+        assert loaded(catalog).properties["waybill.maintained.compact"] == str(LATER_MS)
+        assert len(loaded(catalog).snapshots()) >= before
+
+
+def test_a_column_that_somebody_adds_before_a_task_is_met_by_the_next_commit(
+    catalog: OpenCatalog,
+) -> None:
+    filled(catalog, 8)
+    wider = pa.schema([*SCHEMA, ("tax", pa.float64())])
+    wanted = target(**KEPT, schemaEvolution="add")
+    sink = IcebergSink(LIFE, catalog, wanted, schema=wider, clock=Hand())
+    sink.claim()
+    with loaded(catalog).update_schema() as update:
+        update.add_column("tax", DoubleType())
+    sink.keep_in_order()
+    rows = pa.table({"order_id": [9], "customer": ["a"], "tax": [0.5]}, schema=wider)
+    sink.write(rows.to_batches(), make_fence(sequence=8))
+    assert loaded(catalog).scan().to_arrow().num_rows == 17

@@ -271,3 +271,22 @@ def test_a_path_into_what_is_not_there_is_kept() -> None:
     (gone,) = place([Problem(message="wrong", path="stages.removed.sinks")], EXAMPLE)
     assert gone.path == "stages.removed.sinks"
     assert gone.line is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("mode: overwrite", "sink lake of stage load: every batch replaces the table, and so"),
+        (
+            "maintenance: {expireSnapshots: {olderThan: 2 days}}",
+            "sink lake of stage load: snapshots go after 2 days, and tokens name them for 30 days",
+        ),
+        ("maintenance: {expireSnapshots: {}}", None),
+    ],
+)
+def test_what_a_table_loses_is_warned_of(more: str, said: str | None) -> None:
+    text = EXAMPLE.replace("mode: append", more)
+    assert more in text
+    found = [each for each in parse_manifest(text).warnings() if each.startswith("sink ")]
+    assert [each[: len(said)] for each in found if said] == ([said] if said else [])
+    assert bool(found) is bool(said)

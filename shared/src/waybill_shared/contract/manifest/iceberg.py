@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from waybill_shared.contract.manifest.fields import ColumnName, Name, Strict, TableName
 from waybill_shared.contract.manifest.sink_settings import TableSettings
-from waybill_shared.contract.manifest.upkeep import Maintenance
+from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE, Maintenance, age_ms
 
 LOCAL: Final = "lakehouse"
 TRANSFORM: Final = re.compile(r"identity|year|month|day|hour|(?:bucket|truncate)\[[1-9]\d{0,8}\]")
@@ -132,6 +132,17 @@ class IcebergSinkSettings(TableSettings):
         if self.mode != "overwrite":
             return ""
         return "the partitions that its rows lie in" if self.by_partition else "the table"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        expiry = self.maintenance.expire_snapshots
+        if expiry is None or age_ms(expiry.older_than) >= age_ms(TOKEN_LIFE):
+            return super().cautions
+        early = (
+            f"snapshots go after {expiry.older_than}, and tokens name them for {TOKEN_LIFE}:"
+            " those of older ones cannot be read"
+        )
+        return (*super().cautions, early)
 
     @property
     def by_partition(self) -> bool:

@@ -334,7 +334,7 @@ class Manifest(Strict):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        return (*self._of_short_triggers(), *self._of_erasing_sinks())
+        return (*self._of_short_triggers(), *self._of_sinks())
 
     def _of_short_triggers(self) -> Iterator[str]:
         for stage in self.stages:
@@ -347,11 +347,8 @@ class Manifest(Strict):
                         f" {KINDS[kind].when_shorter}"
                     )
 
-    def _of_erasing_sinks(self) -> Iterator[str]:
+    def _of_sinks(self) -> Iterator[str]:
         for stage in self.stages:
             for sink in stage.sinks:
-                if sink.settings.replaces:
-                    yield (
-                        f"sink {sink.name} of stage {stage.name}: every batch replaces"
-                        f" {sink.settings.replaces}, and so erases what the batches before it wrote"
-                    )
+                for caution in sink.settings.cautions:
+                    yield f"sink {sink.name} of stage {stage.name}: {caution}"

@@ -52,6 +52,14 @@ class SinkSettings(Strict):
         """What each batch erases of those before it; empty: nothing."""
         return ""
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a person should know before it is applied."""
+        if not self.replaces:
+            return ()
+        erased = "and so erases what the batches before it wrote"
+        return (f"every batch replaces {self.replaces}, {erased}",)
+
 
 class TableSettings(SinkSettings):
     """Of a table in which a row may take the place of the one with its keys."""

@@ -9,6 +9,7 @@ from waybill_shared.contract.manifest.fields import Strict
 
 AGE: Final = re.compile(r"([1-9]\d{0,4}) ?(minute|hour|day)s?")
 AGE_MS: Final = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+TOKEN_LIFE: Final = "30 days"
 DAY_MS: Final = AGE_MS["day"]
 MIB: Final = 1024 * 1024
 
@@ -37,7 +38,7 @@ class TableTask(Strict):
 class ExpireSnapshots(TableTask):
     """Of what was taken out of a table its files go with `removeOrphans`."""
 
-    older_than: str = "30 days"  # as long as tokens live, which name them
+    older_than: str = TOKEN_LIFE  # tokens name them
     keep: int = Field(default=1, ge=1, le=10_000)
 
     @field_validator("older_than")

@@ -132,24 +132,44 @@ class IcebergSink:
 
     def keep_in_order(self) -> None:
         """One task that is due, if there is one; what fails is tried again later."""
-        now_ms = self._clock.now_ms()
-        table = self._table
+        try:
+            self._keep_in_order()
+        except Exception:  # a table in disorder is no reason to end the pipeline
+            logger.exception("table is not kept in order", extra=self._about())
+
+    def _keep_in_order(self) -> None:
+        table, now_ms = self._table, self._clock.now_ms()
         name = None if table is None else self._upkeep.take_due(table, now_ms)
         if table is None or name is None:
             return
-        try:
-            with told(self._reached):
-                found = self._catalog.load_table(self._target.name)
+        with told(self._reached):
+            found = self._catalog.load_table(self._target.name)
+            try:
                 done = self._upkeep.do(found, name, now_ms)
-        except Exception:  # a table in disorder is no reason to end the pipeline
-            logger.exception("table is not kept in order", extra=self._about(name))
-            return
-        if self._fence(found) == self._fence(table):
-            self._table = found  # else whoever came in between is to be met by the next commit
-        logger.info("table is kept in order", extra=self._about(name, **done.counts))
+            except CommitFailedException:
+                logger.info("somebody came in between", extra=self._about(task=name))
+                return
+        if self._is_as(table, found):
+            self._table = found  # else the next commit is to meet what came in between
+        if done is not None:
+            about = self._about(task=name, **done.counts)
+            logger.info("table is kept in order", extra=about)
 
-    def _about(self, task: str, **more: object) -> dict[str, object]:
-        return {"sink": self.name, "table": self._target.name, "task": task, **more}
+    def _is_as(self, table: Table, found: Table) -> bool:
+        """Whether it was made ready for this sink's rows, and no driver has taken over."""
+        one, other = table.metadata, found.metadata
+        return self._fence(table) == self._fence(found) and (
+            (one.table_uuid, one.current_schema_id, one.default_spec_id, one.default_sort_order_id)
+            == (
+                other.table_uuid,
+                other.current_schema_id,
+                other.default_spec_id,
+                other.default_sort_order_id,
+            )
+        )
+
+    def _about(self, **more: object) -> dict[str, object]:
+        return {"sink": self.name, "table": self._target.name, **more}
 
     def close(self) -> None:
         self._table = None

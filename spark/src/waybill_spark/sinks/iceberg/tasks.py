@@ -6,19 +6,21 @@ came in between, nothing is done, and the next round does it. None moves a fence
 """
 
 import logging
-from collections import defaultdict
+import os
+import posixpath
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import DataFile
-from pyiceberg.table import FileScanTask, Table, TableProperties
+from pyiceberg.manifest import ManifestContent
+from pyiceberg.table import FileScanTask, Table, TableProperties, Transaction
+from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotsUpdate
 
 from waybill_spark.sinks.iceberg.files import CommitFiles
 
@@ -27,6 +29,9 @@ logger = logging.getLogger(__name__)
 SMALL: Final = 0.75  # of the wanted size: a smaller file is united with others
 FEW_FILES: Final = 5  # that are left as they are
 FEW_MANIFESTS: Final = 20
+ONE_FILE_BYTES: Final = 1 << 50  # of rows in memory, by which PyIceberg would cut
+ORPHANS_AT_ONCE: Final = 1_000
+VERSION_HINT: Final = "version-hint.text"
 AT_ONCE: Final = 4  # files that are made before other batches have their turn
 
 
@@ -45,7 +50,8 @@ class Done:
 
 def expire_snapshots(table: Table, older_than_ms: int, keep: int, *, dry_run: bool) -> Done:
     """Those from before, but the newest `keep`, and what a branch or a tag names."""
-    heads = {ref.snapshot_id for ref in table.metadata.refs.values()}
+    refs = table.metadata.refs
+    heads = {ref.snapshot_id for ref in refs.values()}
     newest = sorted(table.metadata.snapshots, key=lambda each: each.timestamp_ms, reverse=True)
     gone = [
         each.snapshot_id
@@ -53,7 +59,15 @@ def expire_snapshots(table: Table, older_than_ms: int, keep: int, *, dry_run: bo
         if each.timestamp_ms < older_than_ms and each.snapshot_id not in heads
     ]
     if gone and not dry_run:
-        table.maintenance.expire_snapshots().by_ids(gone).commit()
+        transaction = _alone(table)
+        removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone})
+        transaction._stage((removal,))
+        # A catalog removes branches and tags with their snapshots; PyIceberg asks for nothing.
+        transaction._requirements = tuple(
+            AssertRefSnapshotId.model_validate({"ref": name, "snapshot-id": ref.snapshot_id})
+            for name, ref in refs.items()
+        )
+        transaction.commit_transaction()
     return Done({"snapshots": len(gone)})
 
 
@@ -64,40 +78,49 @@ def compact(table: Table, target_bytes: int, *, dry_run: bool) -> Done:
     """
     bins = [*_bins(table, target_bytes)]
     now = bins if dry_run else bins[:AT_ONCE]
-    if not dry_run and now and not _unite(table, now):
-        return Done(is_whole=False)
-    counts = {"files": sum(map(len, now)), "into": len(now)}
-    return Done(counts, is_whole=len(now) == len(bins))
+    before, into = sum(map(len, now)), len(now)
+    if now and not dry_run:
+        into = _unite(table, now)
+    return Done({"files": before, "into": into}, is_whole=len(now) == len(bins) or into >= before)
 
 
 def rewrite_manifests(table: Table, *, dry_run: bool) -> Done:
     """Each batch leaves one, and a reader opens all of them."""
+    small: Counter[int] = Counter()
     snapshot = table.current_snapshot()
-    number = 0 if snapshot is None else len(snapshot.manifests(table.io))
-    if number <= FEW_MANIFESTS:
-        return Done({"manifests": 0})
-    if not dry_run:
-        table.metadata.properties["commit.retry.num-retries"] = "0"
+    for manifest in () if snapshot is None else snapshot.manifests(table.io):
+        is_small = (
+            manifest.manifest_length < TableProperties.MANIFEST_TARGET_SIZE_BYTES_DEFAULT // 2
+        )
+        if is_small and manifest.content is ManifestContent.DATA:
+            small[manifest.partition_spec_id] += 1
+    number = sum(count for count in small.values() if count > FEW_MANIFESTS)
+    if number and not dry_run:
+        transaction = _alone(table)
         table.metadata.properties[TableProperties.MANIFEST_MERGE_ENABLED] = "true"
         table.metadata.properties[TableProperties.MANIFEST_MIN_MERGE_COUNT] = "2"
-        transaction = table.transaction()
         with transaction.update_snapshot().merge_append():
             pass
+        transaction._snapshot_producers.clear()  # as `CommitFiles.send`
         transaction.commit_transaction()
     return Done({"manifests": number})
 
 
 def remove_orphans(table: Table, older_than_ms: int, *, dry_run: bool) -> Done:
-    """Files in the folder of the table that no snapshot knows, and nobody is writing any more."""
+    """Files in the folder of the table that no snapshot knows, and nobody is writing any more.
+
+    ValueError where it is not sure whose they are.
+    """
+    _refuse_other_tables(table)
+    system, found = _files_from_before(table, older_than_ms)
+    table.refresh()  # what is known is read after what is there
     known = _known(table)
-    found = [
-        (system, path, size)
-        for system, path, size in _files_from_before(table, older_than_ms)
-        if path not in known
-    ]
-    for system, path, _ in () if dry_run else found:
-        system.delete_file(path)
-    return Done({"files": len(found), "bytes": sum(size for *_, size in found)})
+    orphans = {path: size for path, size in found.items() if path not in known}
+    _refuse_other_names(table, known, orphans)
+    now = [*orphans] if dry_run else [*orphans][:ORPHANS_AT_ONCE]
+    gone = now if dry_run else [path for path in now if _is_deleted(system, path)]
+    counts = {"files": len(gone), "bytes": sum(orphans[path] for path in gone)}
+    return Done(counts, is_whole=len(now) == len(orphans) or not gone)
 
 
 def _bins(table: Table, target_bytes: int) -> Iterator[list[FileScanTask]]:
@@ -121,58 +144,115 @@ def _bins(table: Table, target_bytes: int) -> Iterator[list[FileScanTask]]:
             yield packed
 
 
-def _unite(table: Table, bins: Iterable[list[FileScanTask]]) -> bool:
-    """False if somebody came in between."""
-    table.metadata.properties["commit.retry.num-retries"] = "0"
-    files = CommitFiles(table)
+def _unite(table: Table, bins: Iterable[list[FileScanTask]]) -> int:
+    """How many files there are in their place."""
+    properties = table.metadata.properties  # in this copy only
+    properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
+    properties[TableProperties.WRITE_TARGET_FILE_SIZE_BYTES] = str(ONE_FILE_BYTES)
+    files, added = CommitFiles(table), 0
     try:
         for packed in bins:
             for task in packed:
                 files.remove(task.file)
-            files.add(pa.concat_tables(map(files.read, packed), promote_options="permissive"))
+            rows = pa.concat_tables(map(files.read, packed), promote_options="permissive")
+            added += len(files.add(rows))
         files.stage({}, same_rows=True)
+    except Exception:
+        files.discard()
+        raise
+    try:
         files.send()
-    except CommitFailedException as error:
-        logger.info("not compacted", extra={"reason": str(error)})
-        return False
-    return True
+    except CommitFailedException:
+        before = table.metadata_location
+        table.refresh()
+        if before != table.metadata_location and not table.snapshot_by_id(files.snapshot_id):
+            files.discard()
+        raise
+    return added
+
+
+def _alone(table: Table) -> Transaction:
+    """A transaction that is not tried again: what it would do may be wrong by then."""
+    table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
+    return table.transaction()
 
 
 def _known(table: Table) -> set[str]:
-    known = {_plain(table.metadata_location)}
-    known |= {_plain(each.metadata_file) for each in table.metadata.metadata_log}
-    known |= {_plain(each.statistics_path) for each in table.metadata.statistics}
+    metadata = table.metadata
+    known = {_place(table.metadata_location)}
+    known |= {_place(each.metadata_file) for each in metadata.metadata_log}
+    known |= {_place(each.statistics_path) for each in metadata.statistics}
+    known |= {_place(each.statistics_path) for each in metadata.partition_statistics}
     seen: set[str] = set()
-    for snapshot in table.metadata.snapshots:
-        known.add(_plain(snapshot.manifest_list))
+    for snapshot in metadata.snapshots:
+        known.add(_place(snapshot.manifest_list))
         for manifest in snapshot.manifests(table.io):
-            if manifest.manifest_path in seen:
-                continue
-            seen.add(manifest.manifest_path)
-            known.add(_plain(manifest.manifest_path))
-            for entry in manifest.fetch_manifest_entry(table.io):
-                known.add(_plain(_path_of(entry.data_file)))
+            if manifest.manifest_path not in seen:
+                seen.add(manifest.manifest_path)
+                known.add(_place(manifest.manifest_path))
+                entries = manifest.fetch_manifest_entry(table.io)
+                known |= {_place(entry.data_file.file_path) for entry in entries}
     return known
 
 
-def _path_of(file: DataFile) -> str:
-    return str(file.file_path)
+def _place(location: str) -> str:
+    """In one spelling, as the file system has it."""
+    scheme, _, path = PyArrowFileIO.parse_location(location)
+    return _spelled(path, is_local=scheme == "file")
 
 
-def _files_from_before(
-    table: Table, older_than_ms: int
-) -> Iterator[tuple[fs.FileSystem, str, int]]:
+def _spelled(path: str, *, is_local: bool) -> str:
+    return os.path.realpath(path) if is_local else posixpath.normpath(path)
+
+
+def _files_from_before(table: Table, older_than_ms: int) -> tuple[fs.FileSystem, dict[str, int]]:
+    """By their places, with their sizes."""
     io = table.io
-    assert isinstance(io, PyArrowFileIO)
+    if not isinstance(io, PyArrowFileIO):
+        raise ValueError(f"files of {type(io).__name__} cannot be listed")
     before = datetime.fromtimestamp(older_than_ms / 1000, UTC)
     scheme, netloc, path = PyArrowFileIO.parse_location(table.location())
     system = io.fs_by_scheme(scheme, netloc)
-    for info in system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True)):
-        if info.is_file and info.mtime is not None and info.mtime < before:
-            yield system, info.path, int(info.size or 0)
+    listed = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    return system, {
+        _spelled(info.path, is_local=scheme == "file"): int(info.size or 0)
+        for info in listed
+        if info.is_file
+        and info.mtime is not None
+        and info.mtime < before
+        and info.base_name != VERSION_HINT
+    }
 
 
-def _plain(location: str) -> str:
-    """As the file system has it: without scheme."""
-    parts = urlsplit(location)
-    return f"{parts.netloc}{parts.path}"
+def _refuse_other_tables(table: Table) -> None:
+    """One that was given another name keeps its folder, and another may be made in it."""
+    own = _place(table.location())
+    for namespace in table.catalog.list_namespaces():
+        for name in table.catalog.list_tables(namespace):
+            if name == table.name():
+                continue
+            try:
+                other = _place(table.catalog.load_table(name).location())
+            except NoSuchTableError:
+                continue  # of another kind, or gone meanwhile
+            if other == own or other.startswith(f"{own}/"):
+                raise ValueError(f"table {'.'.join(name)} is in the same folder, {own}")
+
+
+def _refuse_other_names(table: Table, known: Iterable[str], orphans: Iterable[str]) -> None:
+    """What has the name of a file that is known is that file, perhaps, by another way."""
+    names = {posixpath.basename(path) for path in known}
+    for path in orphans:
+        if posixpath.basename(path) in names:
+            raise ValueError(f"{path} may be a file of {'.'.join(table.name())} by another name")
+
+
+def _is_deleted(system: fs.FileSystem, path: str) -> bool:
+    try:
+        system.delete_file(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        logger.warning("file is not deleted", extra={"path": path, "reason": str(error)})
+        return False
+    return True

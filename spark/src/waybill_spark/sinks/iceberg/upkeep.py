@@ -1,6 +1,7 @@
 """Which task of a table is due, and the doing of it. The table itself keeps when it was done last,
 so that several pipelines, and drivers that come and go, do it once."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,25 +31,43 @@ class Upkeep:
     def __init__(self, maintenance: Maintenance) -> None:
         self._tasks: Mapping[str, TableTask] = maintenance.tasks
         self._not_before: dict[str, int] = {}
+        self._failures: Counter[str] = Counter()
 
     def take_due(self, table: Table, now_ms: int) -> str | None:
-        """The first that is due. If nothing comes of it, it is not tried again for a while."""
-        for name, task in self._tasks.items():
-            last = int(table.properties.get(DONE_AT + name, 0))
-            if now_ms >= max(last + task.every_ms, self._not_before.get(name, 0)):
-                self._not_before[name] = now_ms + AGAIN_MS
+        """The first that is due. If nothing comes of it, it is tried ever later, not at once."""
+        for name in self._tasks:
+            if now_ms >= self._not_before.get(name, 0) and self._is_due(table, name, now_ms):
+                self._failures[name] += 1
+                later = AGAIN_MS << min(self._failures[name] - 1, 10)
+                self._not_before[name] = now_ms + min(later, self._tasks[name].every_ms)
                 return name
         return None
 
-    def do(self, table: Table, name: str, now_ms: int) -> Done:
-        """A part of it at most, so that no batch waits for long; the rest is due at once."""
+    def do(self, table: Table, name: str, now_ms: int) -> Done | None:
+        """A part of it at most, so that no batch waits for long; the rest is due at once.
+
+        None: another pipeline has done it.
+        """
+        if not self._is_due(table, name, now_ms):
+            return None
         done = run(table, self._tasks[name], now_ms)
+        del self._failures[name]
         if done.is_whole:
-            with table.refresh().transaction() as transaction:
-                transaction.set_properties({DONE_AT + name: str(now_ms)})
-        elif done.is_something:
+            _remember(table, name, now_ms)
+        else:
             del self._not_before[name]
         return done
+
+    def _is_due(self, table: Table, name: str, now_ms: int) -> bool:
+        text = table.properties.get(DONE_AT + name, "")
+        last = int(text) if text.isdigit() else 0
+        return last > now_ms or now_ms >= last + self._tasks[name].every_ms
+
+
+def _remember(table: Table, name: str, now_ms: int) -> None:
+    table.refresh()
+    with table.transaction() as transaction:
+        transaction.set_properties({DONE_AT + name: str(now_ms)})
 
 
 def run(table: Table, task: TableTask, now_ms: int, *, dry_run: bool = False) -> Done:
