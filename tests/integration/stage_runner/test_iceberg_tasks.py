@@ -327,3 +327,16 @@ def test_a_column_that_somebody_adds_before_a_task_is_met_by_the_next_commit(
     rows = pa.table({"order_id": [9], "customer": ["a"], "tax": [0.5]}, schema=wider)
     sink.write(rows.to_batches(), make_fence(sequence=8))
     assert loaded(catalog).scan().to_arrow().num_rows == 17
+
+
+def test_why_a_table_is_not_kept_in_order_is_logged(
+    catalog: OpenCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(catalog, 1)
+    catalog.tables.rename_table(NAME, "raw.older")
+    wanted = target(maintenance={"removeOrphans": {}})
+    sink = IcebergSink(LIFE, catalog, wanted, schema=SCHEMA, clock=Hand())
+    sink.claim()
+    sink.keep_in_order()
+    assert "table is not kept in order" in caplog.text
+    assert "table raw.older is in the same folder" in caplog.text

@@ -144,11 +144,11 @@ class IcebergSink:
             return
         with told(self._reached):
             found = self._catalog.load_table(self._target.name)
-            try:
-                done = self._upkeep.do(found, name, now_ms)
-            except CommitFailedException:
-                logger.info("somebody came in between", extra=self._about(task=name))
-                return
+        try:
+            done = self._upkeep.do(found, name, now_ms)
+        except CommitFailedException:
+            logger.info("somebody came in between", extra=self._about(task=name))
+            return
         if self._is_as(table, found):
             self._table = found  # else the next commit is to meet what came in between
         if done is not None:
