@@ -57,7 +57,7 @@ SEQUENCE_PROPERTY: Final = "waybill.sequence."
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
 CONFLICTS_MS: Final = 60_000  # so long others may come in between
 PAUSE_S: Final = 0.05  # before the first new try; up to twice as long each time
-PAUSE_MAX_S: Final = 2.0
+PAUSE_MAX_S: Final = 0.5
 UNABLE: Final = (
     ValueError,
     TypeError,
