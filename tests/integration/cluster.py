@@ -26,6 +26,7 @@ from integration.lossy import (
 )
 from integration.waiting import eventually
 from waybill_local import broker, jars
+from waybill_local.errors import StackError
 from waybill_local.folders import make_private
 from waybill_local.java import find_java
 from waybill_local.ports import HOST, pick
@@ -41,6 +42,7 @@ SESSION_MS: Final = 2_000  # silent for so long, a broker leads no partition any
 METADATA: Final = (FETCH, VOTE, FETCH_SNAPSHOT, BROKER_HEARTBEAT, ENVELOPE)
 ANSWER_TIMEOUT_S: Final = 2.0
 MOVE_WITHIN_S: Final = 30.0
+STARTS: Final = 3
 ASKED: Final = 8  # times, until none of the brokers is left out
 SETTINGS: Final = {
     "default.replication.factor": 3,
@@ -75,6 +77,11 @@ class Cluster:
         started = {node: start(self.specs[node], logs) for node in nodes}
         self.running |= started
         wait_ready(started.values(), interrupted=lambda: False, on_ready=lambda child: None)
+
+    def end(self) -> None:
+        living = list(self.running.values())
+        self.running.clear()
+        stop(living, forced=lambda: True, on_stopped=lambda child, graceful: None)
 
     def whole(self) -> bool:
         """Whether each broker knows of all, and all partitions are copied to all they should."""
@@ -137,40 +144,54 @@ QUORUM_STATE: Final = Path("data", "__cluster_metadata-0", "quorum-state")
 
 @contextmanager
 def three_brokers(folder: Path) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        yield _started(folder, stack)
+
+
+def _started(folder: Path, stack: ExitStack) -> Cluster:
+    """A port that was free may be another's when a broker binds it: then anew, with others."""
+    for left in reversed(range(STARTS)):
+        cluster = _made(folder / f"start{left}", stack)
+        stack.callback(cluster.end)
+        try:
+            cluster.start(*NODES)
+        except StackError:
+            if not left:
+                raise
+            cluster.end()
+            continue
+        eventually(cluster.whole, within_s=MOVE_WITHIN_S)
+        return cluster
+    raise AssertionError("the last try raises or returns")
+
+
+def _made(folder: Path, stack: ExitStack) -> Cluster:
     java = find_java()
     jars.retrieve_all(java=java, progress=lambda progress: None)
     kinds = ("kafka", "controller")
     ports = pick({f"{kind}{node}": 0 for kind in kinds for node in NODES})
-    with ExitStack() as stack:
-        roads = {
-            (asks, asked): stack.enter_context(LossyRoad(ports[f"controller{asked}"]))
-            for asks in NODES
-            for asked in NODES
-            if asks != asked
-        }
-        specs = {
-            node: _spec(
-                broker.Broker(
-                    java=java,
-                    jars=jars.jar_set(jars.KAFKA),
-                    folder=folder / str(node),
-                    port=ports[f"kafka{node}"],
-                    controller_port=ports[f"controller{node}"],
-                    settings={**SETTINGS, **_quorum(node, ports, roads)},
-                    format_options=("--cluster-id", CLUSTER_ID),
-                ),
-                node,
-            )
-            for node in NODES
-        }
-        cluster = Cluster(specs=specs, folder=folder, roads=roads)
-        try:
-            cluster.start(*NODES)
-            eventually(cluster.whole, within_s=MOVE_WITHIN_S)
-            yield cluster
-        finally:
-            living = list(cluster.running.values())
-            stop(living, forced=lambda: True, on_stopped=lambda child, graceful: None)
+    roads = {
+        (asks, asked): stack.enter_context(LossyRoad(ports[f"controller{asked}"]))
+        for asks in NODES
+        for asked in NODES
+        if asks != asked
+    }
+    specs = {
+        node: _spec(
+            broker.Broker(
+                java=java,
+                jars=jars.jar_set(jars.KAFKA),
+                folder=folder / str(node),
+                port=ports[f"kafka{node}"],
+                controller_port=ports[f"controller{node}"],
+                settings={**SETTINGS, **_quorum(node, ports, roads)},
+                format_options=("--cluster-id", CLUSTER_ID),
+            ),
+            node,
+        )
+        for node in NODES
+    }
+    return Cluster(specs=specs, folder=folder, roads=roads)
 
 
 def create(admin: KafkaAdmin, topic: str, *replicas: int, **config: str) -> str:
