@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.types import NestedField
 
+from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_spark.sinks.contract import Sink, SinkLife
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_local
+from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.sink import IcebergSink
-from waybill_spark.sinks.iceberg.tables import IcebergTarget
+from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
 
 NAME: Final = "raw.orders"
 LIFE: Final = SinkLife(name="lake", since=1, fence_key="here/waybill/default/uid/load/lake@1")
@@ -54,6 +59,19 @@ def loaded(catalog: OpenCatalog) -> Table:
 def numbers_in(catalog: OpenCatalog, snapshot_id: int | None = None) -> list[int]:
     found = loaded(catalog).scan(snapshot_id=snapshot_id).to_arrow()
     return sorted(found.column("order_id").to_pylist())
+
+
+def made(catalog: OpenCatalog, *columns: NestedField, **properties: str) -> None:
+    catalog.tables.create_namespace("raw")
+    catalog.tables.create_table(NAME, Schema(*columns), properties=properties)
+
+
+def refusals(wanted: IcebergTarget, catalog: OpenCatalog, schema: pa.Schema) -> list[str]:
+    """Each with its hint."""
+    with pytest.raises(UserError) as refused:
+        fitting(wanted, find_table(catalog.tables, NAME), schema)
+    prefix = f"sink lake: table {NAME}: "
+    return [f"{p.message.removeprefix(prefix)}: {p.hint}" for p in refused.value.problems]
 
 
 @dataclass
