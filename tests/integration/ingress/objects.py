@@ -53,7 +53,11 @@ def serving_objects() -> Iterator[ObjectStore]:
     server.start()
     try:
         host, port = server.get_host_and_port()
-        yield ObjectStore(f"http://{host}:{port}")
+        endpoint = f"http://{host}:{port}"
+        # its state is one for the whole process: whoever served before has left users and checks
+        httpx2.post(f"{endpoint}/moto-api/reset-auth", content="inf").raise_for_status()
+        httpx2.post(f"{endpoint}/moto-api/reset").raise_for_status()
+        yield ObjectStore(endpoint)
     finally:
         server.stop()
 
