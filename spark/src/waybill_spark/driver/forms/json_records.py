@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -31,6 +31,7 @@ from waybill_spark.driver.inputs import DecodedInput
 BEFORE: Final = '{"record":['
 BEHIND: Final = f'],"end":"{END}"}}'
 WRAPPED: Final = "struct<record: array<struct<{}>>, end: string>"
+APART: Final = (" :", "\t:", "\n:", "\r:")
 NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
@@ -125,9 +126,15 @@ def _only_columns(source: DecodedInput) -> Column:
     column has a value, and there are no more colons than columns. To find them is cheap."""
     columns = source.parsed_columns()
     has_all = [_record().getField(column.name).isNotNull() for column in columns]
-    before_one_more = F.substring_index(TEXT, ":", len(columns) + 1)
-    no_more = F.octet_length(before_one_more) == F.octet_length(TEXT)
-    return reduce(and_, has_all) & no_more
+    plain = _no_more(":", len(columns))
+    # as many as there are in times; those of keys follow their quotation mark
+    close = _no_more('":', len(columns)) & ~reduce(or_, map(F.col(TEXT).contains, APART))
+    return reduce(and_, has_all) & (plain | close)
+
+
+def _no_more(mark: str, count: int) -> Column:
+    before_one_more = F.substring_index(TEXT, mark, count + 1)
+    return F.octet_length(before_one_more) == F.octet_length(TEXT)
 
 
 def _names(source: DecodedInput) -> Column:
