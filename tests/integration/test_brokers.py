@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from builders import make_fence, make_input, make_record
 from integration.cluster import NODES, Cluster, create, delete, three_brokers
 from integration.waiting import eventually
+from taking import in_pieces_of
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.app.ports import Directory, Mint, News
 from waybill_ingress.app.registry import Registry
@@ -288,7 +289,7 @@ def source(admin: KafkaAdmin, *, absent_s: float = OTHER_ID_S) -> TopicSource:
         lambda frame: BatchRows({}),
         lambda record, verdict: pytest.fail("no record is dead"),
         sizes=RecordSizes(),
-        bytes_max=1,
+        taking=in_pieces_of(1),
         absent_s=absent_s,
     )
 

@@ -143,6 +143,9 @@ class SimStage:
         """Now and then more than can be read at once; what is too much is another thing then."""
         return in_steps(ranges, self._dice.choice((1, 2, STEP_MAX, STEP_MAX)))
 
+    def spreads(self, ranges: Ranges) -> bool:
+        return self._dice.choice((False, True))
+
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         return self._give(static_frame(self._cluster, ranges), without)
 

@@ -33,6 +33,7 @@ from waybill_spark.fencing import (
 )
 from waybill_spark.settling import left_out, union, went_with_topic
 from waybill_spark.sinks.contract import Sink, SinkSuperseded, Written
+from waybill_spark.sinks.spread import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +157,7 @@ class Ledger:
     def decide(self, batch: Batch) -> Write | AlreadyDone | Diverged:
         return decide(self.fence, batch.runs, self._bases)
 
-    def write(self, rows: pa.Table, batch: Batch) -> None:
+    def write(self, rows: Rows, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""
         ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
         after = self._next(ends, batch)

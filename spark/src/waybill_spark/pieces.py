@@ -18,6 +18,18 @@ def offsets(ranges: Ranges) -> int:
     return sum(run.end - run.start for run in ranges)
 
 
+def are_within(ranges: Ranges, others: Ranges) -> bool:
+    return all(
+        any(
+            (run.topic, run.partition) == (other.topic, other.partition)
+            and other.start <= run.start
+            and run.end <= other.end
+            for other in others
+        )
+        for run in ranges
+    )
+
+
 def in_steps(ranges: Ranges, offsets_max: int) -> tuple[Ranges, ...]:
     """Parts of at most `offsets_max` offsets."""
     steps: list[Ranges] = []

@@ -70,6 +70,9 @@ class Source(Readings, Protocol):
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """`ranges` in parts small enough to be read at once, one behind the other."""
 
+    def spreads(self, ranges: Ranges) -> bool:
+        """Whether `read` leaves their rows with the executors, as there are so many."""
+
 
 class TrackedStage:
     """`process` goes into `foreachBatch`. Every method may be called from any thread."""
@@ -228,7 +231,8 @@ class TrackedStage:
                 ledger.report()
         pieces = self._source.pieces(batch.ranges) if writes else ()
         for piece in pieces:
-            first = partial(self._to_rows, frame) if len(pieces) == 1 else None
+            at_once = len(pieces) == 1 and not self._source.spreads(piece)
+            first = partial(self._to_rows, frame) if at_once else None
             self._taking.take(replace(batch, runs=piece), writes, first)
 
     def _keep_in_order(self) -> None:

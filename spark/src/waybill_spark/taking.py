@@ -1,10 +1,9 @@
 """Brings a batch into sinks of a stage: what dies in it is told first, then all of them load."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial, reduce
-
-import pyarrow as pa
 
 from waybill_shared.contract.vectors import meet
 from waybill_shared.process.failpoints import reach
@@ -13,6 +12,7 @@ from waybill_spark.ledger import Batch, Ledger
 from waybill_spark.loads import Loads
 from waybill_spark.sinks.contract import RowsRefused
 from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.sinks.spread import Rows
 
 
 class Taking:
@@ -44,12 +44,15 @@ class Taking:
     ) -> None:
         """`first` reads all of the batch the first time."""
         judged = self._triage.judge(batch, first)
-        self._bury(judged, batch, into, self._lacking(into))
-        refused = self._load(judged.rows, self._told(batch, judged), into)
+        with ExitStack() as held:
+            held.enter_context(closing(judged.rows))
+            self._bury(judged, batch, into, self._lacking(into))
+            refused = self._load(judged.rows, self._told(batch, judged), into, held)
         for ledger, why in refused:
             judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
-            self._bury(judged, batch, [ledger])
-            ledger.write(judged.rows.by_sink[ledger.sink.name], self._told(batch, judged))
+            with closing(judged.rows):
+                self._bury(judged, batch, [ledger])
+                ledger.write(judged.rows.by_sink[ledger.sink.name], self._told(batch, judged))
 
     def _lacking(self, into: Sequence[Ledger]) -> list[str]:
         """The sinks that dead records of the batch do not come to, where others have it already."""
@@ -74,12 +77,12 @@ class Taking:
         return replace(batch, dead_sequence=self._triage.sequence, dropped=judged.rows.dropped)
 
     def _load(
-        self, rows: BatchRows, batch: Batch, into: Iterable[Ledger]
+        self, rows: BatchRows, batch: Batch, into: Iterable[Ledger], held: ExitStack
     ) -> list[tuple[Ledger, RowsRefused]]:
         """All at the same time; those that take none of it are told, and why."""
         refused: list[tuple[Ledger, RowsRefused]] = []
 
-        def load(ledger: Ledger, mine: pa.Table) -> None:
+        def load(ledger: Ledger, mine: Rows) -> None:
             try:
                 ledger.write(mine, batch)
             except RowsRefused as why:
@@ -87,15 +90,15 @@ class Taking:
 
         self._loads.run(
             {
-                ledger.sink.name: partial(load, ledger, self._rows_for(ledger, rows, batch))
+                ledger.sink.name: partial(load, ledger, self._rows_for(ledger, rows, batch, held))
                 for ledger in into
             }
         )
         return refused
 
-    def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch) -> pa.Table:
+    def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch, held: ExitStack) -> Rows:
         """Without those that this sink alone has refused before."""
         left_out = self._triage.left_out(batch, ledger.key)
         if left_out != self._triage.left_out(batch):
-            rows = self._triage.read_again(batch.ranges, left_out)
+            rows = held.enter_context(closing(self._triage.read_again(batch.ranges, left_out)))
         return rows.by_sink[ledger.sink.name]

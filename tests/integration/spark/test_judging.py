@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import LAKE_SINK, make_manifest
+from taking import tables_of
 from waybill_shared.contract.events import IgnoredFields
 from waybill_shared.contract.manifest.model import Expectation
 from waybill_spark.dead_letters.records import QueryFailed
@@ -55,7 +56,7 @@ def rows_of(
 
 
 def numbers(rows: BatchRows, sink: str = "lake") -> list[int]:
-    found: list[int] = rows.by_sink[sink].column("order_id").to_pylist()
+    found: list[int] = tables_of(rows)[sink].column("order_id").to_pylist()
     return found
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
+from taking import tables_of
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
 from waybill_spark.driver.stand_ins import RAW_DDL
 from waybill_spark.guard.allowed import allowed
@@ -93,8 +94,8 @@ def test_each_batch_gives_the_rows_that_its_records_give_at_rest(
     stream.run(compiled)
 
     assert stream.batches == [compiled.rows(first), compiled.rows(second)]
-    assert stream.batches[0].by_sink["out"].column_names == [KEY, VALUE]
-    assert stream.batches[1].by_sink["lake"].column("order_id").to_pylist() == [3]
+    assert tables_of(stream.batches[0])["out"].column_names == [KEY, VALUE]
+    assert tables_of(stream.batches[1])["lake"].column("order_id").to_pylist() == [3]
 
 
 def test_each_batch_counts_what_its_records_count_at_rest(
@@ -138,7 +139,7 @@ def test_a_query_may_ask_for_the_time_of_its_batch(
     stream.run(compiled)
 
     (batch,) = stream.batches
-    assert batch.by_sink["lake"].column("at").null_count == 0
+    assert tables_of(batch)["lake"].column("at").null_count == 0
 
 
 def test_a_value_that_ends_the_query_is_told_of_the_batch(

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from memory_sink.kind import MEMORY
+from taking import tables_of
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
 from waybill_spark.driver.decode import decode
@@ -48,7 +49,7 @@ def test_a_kind_that_only_tests_have_gets_its_rows_with_the_others(
     monkeypatch.setitem(KINDS, "memory", MEMORY)
     kept = "{name: kept, memory: {shelf: top}}"
     compiled = make_stage(spark, "SELECT order_id FROM orders", sinks=(KAFKA_SINK, kept))
-    rows = compiled.rows(raw_frame([("orders.in", 0, 0, raw_order())])).by_sink
+    rows = tables_of(compiled.rows(raw_frame([("orders.in", 0, 0, raw_order())])))
     assert rows["kept"].to_pydict() == {"order_id": [7]}
     assert rows["out"].column(KEY).to_pylist() == ["7"]
 
@@ -62,7 +63,7 @@ def test_one_action_serves_a_kafka_and_an_iceberg_sink(
         [("orders.in", 0, 5, raw_order()), ("orders.in", 1, 9, raw_order(order_id=8))]
     )
     spark.sparkContext.setJobGroup("rows", "the rows of one batch")
-    tables = compiled.rows(frame).by_sink
+    tables = tables_of(compiled.rows(frame))
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("rows")) == 1
     assert tables["lake"].column_names == ["order_id", "amount", "placed_at"]
     assert tables["lake"].select(compiled.schemas["lake"].names).schema == compiled.schemas["lake"]
@@ -77,7 +78,9 @@ def test_one_action_serves_a_kafka_and_an_iceberg_sink(
 
 def test_kafka_sink_alone_gets_its_rows_as_json(spark: SparkSession, raw_frame: RawFrame) -> None:
     compiled = make_stage(spark, "SELECT * FROM orders", sinks=(KAFKA_SINK,))
-    (row,) = compiled.rows(raw_frame([("orders.in", 0, 0, raw_order())])).by_sink["out"].to_pylist()
+    (row,) = tables_of(compiled.rows(raw_frame([("orders.in", 0, 0, raw_order())])))[
+        "out"
+    ].to_pylist()
     assert row[KEY] == "7"
     assert json.loads(row[VALUE], parse_float=Decimal) == {**ORDER, "amount": Decimal("12.34")}
 
@@ -86,14 +89,14 @@ def test_rows_of_two_inputs_meet_in_one_view(spark: SparkSession, raw_frame: Raw
     sql = "SELECT order_id FROM orders UNION ALL SELECT order_id FROM others"
     compiled = make_stage(spark, sql, sinks=(LAKE_SINK,))
     frame = raw_frame([("orders.in", 0, 0, raw_order()), ("others.in", 0, 3, b'{"order_id": 9}')])
-    assert compiled.rows(frame).by_sink["lake"].column("order_id").to_pylist() == [7, 9]
+    assert tables_of(compiled.rows(frame))["lake"].column("order_id").to_pylist() == [7, 9]
 
 
 def test_batch_without_rows_gives_empty_tables(spark: SparkSession, raw_frame: RawFrame) -> None:
     compiled = make_stage(
         spark, "SELECT * FROM orders WHERE amount > 100", sinks=(KAFKA_SINK, LAKE_SINK)
     )
-    tables = compiled.rows(raw_frame([("orders.in", 0, 0, raw_order())])).by_sink
+    tables = tables_of(compiled.rows(raw_frame([("orders.in", 0, 0, raw_order())])))
     assert {name: table.num_rows for name, table in tables.items()} == {"out": 0, "lake": 0}
 
 
@@ -103,7 +106,7 @@ def test_timestamp_decodes_to_itself_behind_a_kafka_sink(
 ) -> None:
     sql = "SELECT order_id, placed_at FROM orders"
     compiled = make_stage(spark, sql, sinks=(KAFKA_SINK, LAKE_SINK))
-    tables = compiled.rows(raw_frame([("orders.in", 0, 0, raw_order(placed_at=value))])).by_sink
+    tables = tables_of(compiled.rows(raw_frame([("orders.in", 0, 0, raw_order(placed_at=value))])))
     written = tables["out"].column(VALUE)[0].as_py().encode()
     source = DecodedInput(
         name="out", topic="orders.out", columns=compiled.columns["out"], own_output=True

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.manifests import LAKE_SINK
 from integration.spark.test_rows import make_stage, raw_order
+from taking import in_pieces_of, tables_of
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.model import Stage
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -23,7 +24,7 @@ def run_of(start: int) -> tuple[Range, ...]:
 
 
 def read_ranges(
-    spark: SparkSession, kafka: object, ranges: tuple[Range, ...], *, whole: bool
+    spark: SparkSession, kafka: object, ranges: tuple[Range, ...], **_: object
 ) -> DataFrame:
     """As from Kafka: the order with the number of the offset."""
     offset = ranges[0].start
@@ -51,7 +52,7 @@ def test_what_one_stage_reads_again_is_no_other_stages(
             make_stage(spark, sql, sinks=(LAKE_SINK,)).rows,
             lambda record, verdict: pytest.fail("no record is dead"),
             sizes=RecordSizes(),
-            bytes_max=1,
+            taking=in_pieces_of(1 << 40),
             absent_s=0.0,
         )
         for sql in ("SELECT order_id FROM orders", "SELECT order_id + 100 AS order_id FROM orders")
@@ -60,7 +61,7 @@ def test_what_one_stage_reads_again_is_no_other_stages(
     register = compiling._register
 
     def numbers(source: TopicSource, offset: int) -> list[int]:
-        rows = source.read(run_of(offset)).by_sink["lake"]
+        rows = tables_of(source.read(run_of(offset)))["lake"]
         return [*map(int, rows.column("order_id").to_pylist())]
 
     def registered(

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from containers import Servers
 from integration.spark.conftest import RawFrame
 from integration.waiting import eventually
+from taking import in_pieces_of, tables_of
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import DeadReason
@@ -97,7 +98,7 @@ def bench(spark: SparkSession, servers: Servers) -> Bench:
         compiled.rows,
         compiled.dead,
         sizes=compiled.sizes,
-        bytes_max=1 << 20,
+        taking=in_pieces_of(1 << 20),
         absent_s=0.0,
     )
     return Bench(admin=admin, source=source, **names)
@@ -141,7 +142,7 @@ def places(bench: Bench, records: Sequence[RawRecord | Doomed]) -> list[tuple[st
 
 def test_what_is_told_as_dead_is_read_in_its_order_as_it_was_written(bench: Bench) -> None:
     rows = bench.source.read(bench.ranges)
-    assert sorted(rows.by_sink["lake"].column("order_id").to_pylist()) == [1, 2, 4]
+    assert sorted(tables_of(rows)["lake"].column("order_id").to_pylist()) == [1, 2, 4]
     assert rows.dropped == {"orders.few": 1, "people.malformed": 1}
     dead = bench.source.dead(rows.dead)
     assert places(bench, [each.record for each in dead]) == [
@@ -181,7 +182,7 @@ def test_what_is_left_out_is_not_judged(bench: Bench) -> None:
         (bench.people, 1): frozenset({0}),
     }
     rows = bench.source.read(bench.ranges, without)
-    assert rows.by_sink["lake"].column("order_id").to_pylist() == [2]
+    assert tables_of(rows)["lake"].column("order_id").to_pylist() == [2]
     assert rows.dropped == {}
     assert places(bench, rows.dead) == [
         ("orders", 0, 1),

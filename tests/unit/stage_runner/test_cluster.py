@@ -31,8 +31,10 @@ def place(master: str, *, driver_host: str | None = None) -> SparkPlace:
         master=master,
         cores_max=3,
         executor_memory="2g",
+        heap="1g",
         driver_host=driver_host,
         driver_port=0,
+        executor_python=None,
         conf_file=None,
     )
 

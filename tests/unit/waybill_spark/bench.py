@@ -255,6 +255,9 @@ class Bench:
         sizes = {(t, p): [(o, self.sizes.get(o, 1)) for o in run] for t, p, run in runs}
         return in_pieces(ranges, sizes, self.bytes_max)
 
+    def spreads(self, ranges: Ranges) -> bool:
+        return False
+
     def read(self, ranges: tuple[Range, ...], without: Without) -> BatchRows:
         self.read_again.append(ranges)
         return self._rows(NO_FRAME)

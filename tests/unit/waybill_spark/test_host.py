@@ -51,8 +51,10 @@ def serve(folder: Path, orders: Orders, tell: Callable[[DriverEvent], None]) -> 
         master="local[2]",
         cores_max=1,
         executor_memory="1g",
+        heap="1g",
         driver_host=None,
         driver_port=0,
+        executor_python=None,
         conf_file=None,
     )
     home = DriverHome(

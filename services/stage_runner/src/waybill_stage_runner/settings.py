@@ -36,10 +36,16 @@ class Settings(ServiceSettings):
     stage_runner_replication: int = Field(
         default=1, description="of topics that are created for pipelines"
     )
+    stage_runner_batch_rows_max: int = Field(
+        default=200_000,
+        ge=1,
+        description="records that a driver takes at once, as bytes below",
+    )
     stage_runner_batch_bytes_max: int = Field(
         default=64 << 20,  # a heap of 1 GB holds a piece several times over
         ge=1,
-        description="records that a driver takes at once; a larger batch is taken in pieces",
+        description="bytes of records that a driver takes at once; a larger batch is written by"
+        " executors, or taken in pieces",
     )
     stage_runner_loads_max: int = Field(
         default=20, ge=1, description="sinks that a driver writes to at the same time"
@@ -72,6 +78,9 @@ class Settings(ServiceSettings):
     spark_master: str = Field(
         default="local[2]", description="local[N] for N cores here, or a cluster: spark://HOST:PORT"
     )
+    spark_driver_memory: str = Field(
+        default="1g", pattern="^[0-9]+[kmgt]$", description="heap of the JVM of each driver"
+    )
     spark_cores_max: int = Field(
         default=2, ge=1, description="of a cluster, per pipeline; Spark's own default is all"
     )
@@ -84,6 +93,12 @@ class Settings(ServiceSettings):
     )
     spark_driver_port: int = Field(
         default=0, description="first of the ports that workers reach, two per pipeline; 0: any"
+    )
+    spark_executor_python: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Python of workers that has waybill-spark, by which they write big batches;"
+        " default: where that of the runner lies",
     )
     spark_conf_file: Path | None = Field(
         default=None, description="more of Spark's properties, in the form of spark-defaults.conf"

@@ -36,13 +36,17 @@ class SinkPlaces(_Message):
 
 
 class SparkPlace(_Message):
-    """Where Spark runs. All but `master` and `conf_file` count on a cluster only."""
+    """Where Spark runs. All but `master`, `heap` and `conf_file` count on a cluster only."""
 
     master: str
+    heap: str
+    """Of the driver's own JVM."""
     cores_max: int
     executor_memory: str
     driver_host: str | None
     driver_port: int
+    executor_python: str | None
+    """None: where the driver's own lies."""
     conf_file: Path | None
 
 
@@ -81,6 +85,7 @@ class RunSpec(_Message):
     checkpoint_folder: Path
     places: SinkPlaces
     log_file: Path
+    batch_rows_max: int
     batch_bytes_max: int
     loads_max: int
     """Sinks that the driver writes to at the same time."""

@@ -47,6 +47,9 @@ class UserError(ContractError):
         self.problems = tuple(problems)
         self.slug = slug
 
+    def __reduce__(self) -> tuple[type["UserError"], tuple[tuple["Problem", ...], Slug]]:
+        return UserError, (self.problems, self.slug)
+
     def without_places(self) -> "UserError":
         """For who did not write the text that the places are in."""
         return UserError([replace(p, line=None, column=None) for p in self.problems], self.slug)

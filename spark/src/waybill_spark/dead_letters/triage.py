@@ -6,6 +6,7 @@ the last entry of the journal has all that lie where some sink of the stage has 
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -143,8 +144,8 @@ class Triage:
         known = self.left_out(batch, key)
 
         def trial(ranges: Ranges) -> Death | None:
-            rows = self.read_again(ranges, known).by_sink[sink.name]
-            said = sink.refused(rows.to_batches())
+            with closing(self.read_again(ranges, known)) as rows:
+                said = sink.refused(rows.by_sink[sink.name].to_batches())
             return None if said is None else _refused(said, key)
 
         found = self._find(batch, trial, _refused(str(why), key))
@@ -227,7 +228,7 @@ class Triage:
     ) -> tuple[BuriedRecord, ...]:
         def trial(ranges: Ranges) -> Death | None:
             try:
-                self._readings.read(ranges, known)
+                self._readings.read(ranges, known).close()
             except QueryFailed as again:
                 return _failed(again)
             return None

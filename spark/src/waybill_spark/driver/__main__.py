@@ -34,7 +34,6 @@ from waybill_spark.driver.session import spark_conf
 logger = logging.getLogger(__name__)
 
 EVENTS_FD = int(os.environ.get("WAYBILL_DRIVER_EVENTS_FD", "1"))
-HEAP = "1g"
 
 
 def main() -> int:
@@ -68,7 +67,7 @@ def _engine(home: DriverHome, place: SparkPlace, orders: Orders, stack: ExitStac
         jars=home.spark_jars,
         archives=home.spark_archives,
         scratch=home.scratch,
-        heap=HEAP,
+        heap=place.heap,
         log4j=Path(__file__).parent / "log4j2.properties",
     )
     properties = read_properties(place.conf_file)
@@ -76,6 +75,7 @@ def _engine(home: DriverHome, place: SparkPlace, orders: Orders, stack: ExitStac
     if is_cluster(place.master):
         conf |= cluster_conf(place, home.spark_jars, properties)
     refuse_taken(properties, conf)
+    os.environ["PYSPARK_PYTHON"] = place.executor_python or sys.executable
     jvm = start_jvm(options, conf, on_end=lambda: orders.fail(JvmEnded("Spark's JVM has ended")))
     stack.callback(jvm.stop)
     logger.info("java runs")

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.pace import set_pause
 from waybill_spark.driver.source import read_topics
-from waybill_spark.driver.topics import TopicSource
+from waybill_spark.driver.topics import BatchTaking, TopicSource
 from waybill_spark.fencing import LaterSink, StageInput
 from waybill_spark.loads import Loads
 from waybill_spark.sinks.contract import Sink
@@ -53,7 +53,10 @@ class Surroundings:
     identity: Identity
     clock: Clock
     checkpoint_folder: Path
+    batch_rows_max: int
     batch_bytes_max: int
+    can_work: Callable[[], bool]
+    """Whether executors can do what is not Spark's: to write."""
     topic_absent_s: float
     loads: Loads
 
@@ -105,7 +108,7 @@ class RunningStage:
                 compiled.rows,
                 compiled.dead,
                 sizes=compiled.sizes,
-                bytes_max=compiled.stage.max_bytes_per_trigger or around.batch_bytes_max,
+                taking=_taking(compiled, around),
                 absent_s=around.topic_absent_s,
                 whole=compiled.whole,
             ),
@@ -221,6 +224,20 @@ class RunningStage:
             # text by a recursive expression, which overflows the stack of its thread.
             self.failure = error
             raise StageFailed(self.name) from None
+
+
+def _taking(compiled: CompiledStage, around: Surroundings) -> BatchTaking:
+    bytes_max = compiled.stage.max_bytes_per_trigger
+    settings = [sink.settings for sink in compiled.stage.sinks]
+    uncut = any(each.replaces for each in settings)
+    gathered = bytes_max is not None or any(each.gathers for each in settings)
+    return BatchTaking(
+        rows_max=around.batch_rows_max,
+        bytes_max=bytes_max or around.batch_bytes_max,
+        spread=compiled.spread,
+        may_spread=around.can_work if uncut or not gathered else lambda: False,
+        uncut=uncut,
+    )
 
 
 def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:

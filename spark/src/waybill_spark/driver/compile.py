@@ -26,6 +26,7 @@ from waybill_spark.driver.reasons import death_of
 from waybill_spark.driver.rules import wrong_rules
 from waybill_spark.driver.schemas import schema_for
 from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.driver.spreading import FrameRows, KeptRows
 from waybill_spark.driver.stand_ins import stand_in
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.plans import (
@@ -38,6 +39,7 @@ from waybill_spark.guard.plans import (
 )
 from waybill_spark.sinks.opening import loader_of
 from waybill_spark.sinks.rows import BatchRows, select_all, select_for
+from waybill_spark.sinks.spread import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,6 @@ class CompiledStage:
 
         What Spark hands over as `batch` would be planned a second time; `execution` is already.
         """
-        (view,) = self._views()
         self._judge("batch", execution)
         spark = batch.sparkSession
         assert spark._jvm is not None
@@ -83,23 +84,52 @@ class CompiledStage:
         table, seen = self._collected(frame, lambda: execution)
         left_out = unjudged(execution, self.inputs, seen)
         assert not left_out, f"Spark has not read {left_out}"  # it does so at rest only
-        return self._batch({view: table}, seen)
+        return self._batch(lambda _, columns: select_for(table, columns), seen)
 
     def rows(self, raw: DataFrame) -> BatchRows:
         """The rows of each sink for these raw records; one Spark action per distinct view."""
         tables: dict[str, pa.Table] = {}
+
+        def collect(view: str, wanted: DataFrame) -> dict[str, Seen]:
+            tables[view], seen = self._collected(wanted, wanted._jdf.queryExecution)
+            return seen
+
+        seen = self._read(raw, collect)
+        return self._batch(lambda view, columns: select_for(tables[view], columns), seen)
+
+    def spread(self, raw: DataFrame) -> BatchRows:
+        """As `rows`, and they stay with the executors."""
+        kept: dict[str, KeptRows] = {}
+
+        def keep(view: str, wanted: DataFrame) -> dict[str, Seen]:
+            kept[view] = KeptRows(wanted)
+            with naming_values():
+                execution = kept[view].compute()
+            return look(execution, self.inputs)
+
+        try:
+            seen = self._read(raw, keep)
+        except BaseException:
+            for each in kept.values():
+                each.forget()
+            raise
+        return self._batch(lambda view, columns: FrameRows(kept[view], columns), seen)
+
+    def _read(
+        self, raw: DataFrame, action: Callable[[str, DataFrame], dict[str, Seen]]
+    ) -> dict[str, Seen]:
+        """`action`: for the rows of a view; it says what was seen of the inputs."""
         seen: dict[str, Seen] = {}
         executions: list[JavaObject] = []
         for view in self._views():
             wanted = self._wanted(raw, view)
             self._judge(view, wanted._jdf.queryExecution(), at_rest=True)
-            tables[view], found = self._collected(wanted, wanted._jdf.queryExecution)
-            seen |= found  # each view has seen the same records of an input
+            seen |= action(view, wanted)  # each view has seen the same records of an input
             executions.append(wanted._jdf.queryExecution())
         for source in {s for each in executions for s in unjudged(each, self.inputs, seen)}:
             _, found = self._alone(raw, source)
             seen |= found
-        return self._batch(tables, seen)
+        return seen
 
     def dead(self, record: RawRecord, verdict: int) -> BuriedRecord:
         (source,) = (each for each in self.inputs if each.topic == record.topic)
@@ -138,10 +168,13 @@ class CompiledStage:
         number = decode(raw, source).agg(F.count(F.lit(1)))
         return self._collected(number, number._jdf.queryExecution)
 
-    def _batch(self, by_view: dict[str, pa.Table], seen: dict[str, Seen]) -> BatchRows:
+    def _batch(
+        self, rows_of: Callable[[str, Mapping[str, str]], Rows], seen: dict[str, Seen]
+    ) -> BatchRows:
+        """`rows_of`: of a view, the columns that a sink is given."""
         remember(self.inputs, seen, self.sizes, self.ignored)
         by_sink = {
-            sink.name: select_for(by_view[self.stage.source_of(sink)], self.taken[sink.name])
+            sink.name: rows_of(self.stage.source_of(sink), self.taken[sink.name])
             for sink in self.stage.sinks
         }
         return BatchRows(

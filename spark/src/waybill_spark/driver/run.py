@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import cache, partial
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,7 @@ from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.driver.executors import Executors, SparkApplication
 from waybill_spark.driver.planned import join
 from waybill_spark.driver.sinks import open_sinks
+from waybill_spark.driver.spreading import can_work
 from waybill_spark.driver.watching import Watcher
 from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.loads import ParallelLoads
@@ -95,7 +97,9 @@ class PipelineRun:
             identity=self._identity,
             clock=self._clock,
             checkpoint_folder=self._spec.checkpoint_folder,
+            batch_rows_max=self._spec.batch_rows_max,
             batch_bytes_max=self._spec.batch_bytes_max,
+            can_work=_can_work(engine),
             topic_absent_s=self._spec.topic_absent_s,
             loads=loads,
         )
@@ -124,6 +128,13 @@ class PipelineRun:
 
     def _tell_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
         self._tell(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))
+
+
+def _can_work(engine: Engine) -> Callable[[], bool]:
+    """Here it is our own Python. That of other machines is tried when it is needed first."""
+    if not is_cluster(engine.place.master):
+        return lambda: True
+    return cache(partial(can_work, engine.session))
 
 
 def _executors(engine: Engine, stack: ExitStack) -> Executors | None:

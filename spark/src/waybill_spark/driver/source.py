@@ -19,6 +19,7 @@ MORE_COLUMNS: Final = ("key", "headers", "timestamp")
 """Only where they are asked for: Kafka's records become larger by them."""
 # Spark's own two minutes hold a batch whose records will never come: of a topic that was deleted.
 POLL_TIMEOUT_MS: Final = "30000"
+TASK_RECORDS: Final = "maxRecordsPerPartition"  # of Spark's, not of Kafka's
 FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits
 
 
@@ -53,9 +54,14 @@ def read_topics(
 
 
 def read_ranges(
-    spark: SparkSession, kafka: Kafka, ranges: tuple[Range, ...], *, whole: bool = False
+    spark: SparkSession,
+    kafka: Kafka,
+    ranges: tuple[Range, ...],
+    *,
+    whole: bool = False,
+    in_a_task: int | None = None,
 ) -> DataFrame:
-    """Exactly these records, once."""
+    """Exactly these records, once. `in_a_task`: the most that one task reads of a partition."""
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for run in ranges:
@@ -65,6 +71,7 @@ def read_ranges(
     return (
         spark.read.format("kafka")
         .options(**_options(kafka))
+        .options(**({} if in_a_task is None else {TASK_RECORDS: str(in_a_task)}))
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", json.dumps(starts))
         .option("endingOffsets", json.dumps(ends))

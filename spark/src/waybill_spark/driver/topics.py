@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from confluent_kafka import Message
 from pyspark.sql import DataFrame, SparkSession
@@ -19,13 +21,29 @@ from waybill_spark.dead_letters.records import (
     Without,
     positions_of,
 )
-from waybill_spark.driver.sizes import FEW, RecordSizes, measure, measure_few
+from waybill_spark.driver.sizes import FEW, RecordSizes, Sizes, measure, measure_few
 from waybill_spark.driver.source import leave_out, read_ranges
-from waybill_spark.pieces import Ranges, in_pieces, offsets
+from waybill_spark.pieces import Ranges, are_within, in_pieces, in_steps, offsets
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.topic_ids import sure_ids
 
 logger = logging.getLogger(__name__)
+
+
+TASK_RECORDS_MAX: Final = 250_000  # of a big batch: a driver that reads rows has those of one task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTaking:
+    """How a stage takes the records of a batch: the most at once, and what becomes of more."""
+
+    rows_max: int
+    bytes_max: int
+    spread: Callable[[DataFrame], BatchRows]
+    may_spread: Callable[[], bool]
+    """Whether `spread` can be done; else it is cut into pieces."""
+    uncut: bool = False
+    """Whether a piece would undo the one before."""
 
 
 class TopicSource:
@@ -38,7 +56,7 @@ class TopicSource:
         to_dead: Callable[[RawRecord, int], BuriedRecord],
         *,
         sizes: RecordSizes,
-        bytes_max: int,
+        taking: BatchTaking,
         absent_s: float,
         whole: bool = False,
     ) -> None:
@@ -49,9 +67,10 @@ class TopicSource:
         self._spark = spark.newSession()
         self._kafka = kafka
         self._sizes = sizes
-        self._bytes_max = bytes_max
+        self._taking = taking
         self._absent_s = absent_s
         self._whole = whole
+        self._measured: tuple[Ranges, Sizes] = ((), {})
 
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
         return sure_ids(self._admin, wanted, absent_s=self._absent_s)
@@ -67,23 +86,31 @@ class TopicSource:
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """Costs nothing where the records cannot be too much; else they are measured first."""
-        count = offsets(ranges)
-        if count * self._sizes.largest <= self._bytes_max:
+        taking = self._taking
+        if not self._is_big(ranges) or taking.uncut or taking.may_spread():
             return (ranges,)
-        sizes = (
-            measure_few(self._kafka, ranges)
-            if count <= FEW
-            else measure(read_ranges(self._spark, self._kafka, ranges))
-        )
-        found = [size for records in sizes.values() for _, size in records]
-        self._sizes.met(records=len(found), largest=max(found, default=0))
-        pieces = in_pieces(ranges, sizes, self._bytes_max)
-        logger.info("records are measured", extra={"bytes": sum(found), "pieces": len(pieces)})
-        return pieces
+        pieces: list[Ranges] = []
+        for step in in_steps(ranges, taking.rows_max):
+            sizes = self._sizes_of(step)
+            pieces += (step,) if sizes is None else in_pieces(step, sizes, taking.bytes_max)
+        logger.info("batch is taken in pieces", extra={"pieces": len(pieces)})
+        return tuple(pieces)
+
+    def spreads(self, ranges: Ranges) -> bool:
+        """Whether their rows stay with the executors when they are read."""
+        return self._is_big(ranges) and self._taking.may_spread()
 
     def read(self, ranges: Ranges, without: Without = NOTHING) -> BatchRows:
-        raw = read_ranges(self._spark, self._kafka, ranges, whole=self._whole)
-        return self._to_rows(leave_out(raw, without))
+        big = self.spreads(ranges)
+        raw = read_ranges(
+            self._spark,
+            self._kafka,
+            ranges,
+            whole=self._whole,
+            in_a_task=self._in_a_task(ranges) if big else None,
+        )
+        to_rows = self._taking.spread if big else self._to_rows
+        return to_rows(leave_out(raw, without))
 
     def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
         verdicts = {(each.topic, each.partition, each.offset): each.verdict for each in doomed}
@@ -109,6 +136,50 @@ class TopicSource:
             if message.offset() in wanted[position_of(message)[0]]
         ]
         yield from sorted(found, key=lambda record: (record.partition, record.offset))
+
+    def _is_big(self, ranges: Ranges) -> bool:
+        if offsets(ranges) > self._taking.rows_max:
+            return True
+        sizes = self._sizes_of(ranges)
+        return sizes is not None and _bytes_in(sizes) > self._taking.bytes_max
+
+    def _in_a_task(self, ranges: Ranges) -> int:
+        """As many as have about the bytes that a driver takes at once; what is not measured has
+        many records, and so small ones."""
+        sizes = {} if offsets(ranges) > self._taking.rows_max else self._sizes_of(ranges)
+        if not sizes:
+            return TASK_RECORDS_MAX
+        count = sum(map(len, sizes.values()))
+        return max(1, count * self._taking.bytes_max // (2 * _bytes_in(sizes)))
+
+    def _sizes_of(self, ranges: Ranges) -> Sizes | None:
+        """None where they have surely fewer bytes than a driver takes at once."""
+        count = offsets(ranges)
+        if count * self._sizes.largest <= self._taking.bytes_max:
+            return None
+        known, sizes = self._measured
+        if not are_within(ranges, known):
+            sizes = (
+                measure_few(self._kafka, ranges)
+                if count <= FEW
+                else measure(read_ranges(self._spark, self._kafka, ranges))
+            )
+            self._measured = (ranges, sizes)
+            found = [size for records in sizes.values() for _, size in records]
+            self._sizes.met(records=len(found), largest=max(found, default=0))
+            logger.info("records are measured", extra={"bytes": sum(found)})
+        return {
+            (run.topic, run.partition): [
+                (offset, size)
+                for offset, size in sizes.get((run.topic, run.partition), ())
+                if run.start <= offset < run.end
+            ]
+            for run in ranges
+        }
+
+
+def _bytes_in(sizes: Sizes) -> int:
+    return sum(size for records in sizes.values() for _, size in records)
 
 
 def raw_record(topic: str, message: Message) -> RawRecord:

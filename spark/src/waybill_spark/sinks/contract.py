@@ -3,7 +3,8 @@ Spark."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -28,12 +29,20 @@ class SinkUnreachable(Retryable):
         self.hint = hint
         self.retry_after_s = retry_after_s
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = partial(SinkUnreachable, hint=self.hint, retry_after_s=self.retry_after_s)
+        return made, self.args
+
 
 class RowsRefused(UserError):
     """The sink answers, and takes none of these rows: they are at fault. Nothing was written."""
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__([Problem(message=message, hint=hint)])
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(RowsRefused, hint=self.hint), self.args
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +84,9 @@ class Sink(Protocol):
         """The newest fence, read after `claim`; None if nothing was ever written."""
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        """Write `rows`, if any, and move the fence in one atomic step. They are read once.
+        """Write `rows`, if any, and move the fence in one atomic step.
+
+        Rows of a big batch are SpreadRows. All may be read more than once.
 
         Raises SinkSuperseded if the fence has moved since `last` or the previous `write`, and
         RowsRefused if the rows can never go in. The returned fence holds what only the sink knows

@@ -9,19 +9,27 @@ from pyspark.sql import functions as F
 
 from waybill_spark.dead_letters.records import Doomed
 from waybill_spark.sinks.contract import Taken
+from waybill_spark.sinks.spread import Rows, SpreadRows
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRows:
     """The rows of a batch for each sink, by the sink's name.
 
+    Those of a big batch lie with the executors until it is closed.
+
     `dead`: the records that gave none, for they must go to a dead-letter topic, in their order.
     `dropped`: how many the manifest says to drop, by rule.
     """
 
-    by_sink: Mapping[str, pa.Table]
+    by_sink: Mapping[str, Rows]
     dead: Sequence[Doomed] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def close(self) -> None:
+        for rows in self.by_sink.values():
+            if isinstance(rows, SpreadRows):
+                rows.forget()
 
 
 def column_of(name: str) -> Column:

@@ -353,6 +353,7 @@ class DriverPool:
             checkpoint_folder=folder / "checkpoints",
             places=_places(settings),
             log_file=folder / "driver.log",
+            batch_rows_max=settings.stage_runner_batch_rows_max,
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
             loads_max=settings.stage_runner_loads_max,
             topic_absent_s=settings.stage_runner_topic_absent_s,
@@ -387,9 +388,11 @@ def _spark_place(settings: Settings) -> SparkPlace:
     file = settings.spark_conf_file
     return SparkPlace(
         master=settings.spark_master,
+        heap=settings.spark_driver_memory,
         cores_max=settings.spark_cores_max,
         executor_memory=settings.spark_executor_memory,
         driver_host=settings.spark_driver_host,
         driver_port=settings.spark_driver_port,
+        executor_python=settings.spark_executor_python,
         conf_file=None if file is None else file.resolve(),
     )

@@ -128,6 +128,11 @@ class IcebergSinkSettings(TableSettings):
         return False
 
     @property
+    def gathers(self) -> bool:
+        """An upsert looks for its keys in every file."""
+        return self.mode == "upsert"
+
+    @property
     def replaces(self) -> str:
         if self.mode != "overwrite":
             return ""

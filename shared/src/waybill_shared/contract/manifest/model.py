@@ -261,7 +261,7 @@ class Stage(Strict):
     steps: tuple[Step, ...] = Field(default=(), max_length=64)
     sinks: tuple[Sink, ...] = Field(min_length=1, max_length=16)
     trigger: Trigger | None = None
-    max_offsets_per_trigger: int = Field(default=50_000, ge=1, le=1_000_000)
+    max_offsets_per_trigger: int = Field(default=50_000, ge=1, le=10_000_000)
     max_bytes_per_trigger: int | None = Field(default=None, ge=1)
 
     @property

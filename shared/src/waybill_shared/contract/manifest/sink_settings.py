@@ -53,6 +53,11 @@ class SinkSettings(Strict):
         return ""
 
     @property
+    def gathers(self) -> bool:
+        """Whether the rows of a batch come together in one process, however many they are."""
+        return True
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """What a person should know before it is applied."""
         if not self.replaces:

@@ -49,6 +49,10 @@ class PostgresSinkSettings(TableSettings):
     order_by: DatabaseColumn | None = None
     delete_where: DatabaseColumn | None = None
 
+    @property
+    def gathers(self) -> bool:
+        return False
+
 
 class ConsoleSinkSettings(SinkSettings):
     rows: int = Field(default=20, ge=1, le=1_000)

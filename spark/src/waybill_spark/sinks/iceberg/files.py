@@ -4,40 +4,25 @@ Rows are written when they come, so that of a table that is rewritten one file a
 memory. Nothing of it counts before the commit.
 """
 
-import itertools
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.io.pyarrow import (
-    ArrowScan,
-    _check_pyarrow_schema_compatible,
-    _dataframe_to_data_files,
-    _determine_partitions,
-    schema_to_pyarrow,
-)
+from pyiceberg.io.pyarrow import ArrowScan, _determine_partitions
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import DataScan, FileScanTask, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
 from pyiceberg.table.update.snapshot import UpdateSnapshot, _OverwriteFiles
-from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from waybill_shared.contract.manifest.iceberg import SortField
-from waybill_spark.sinks.iceberg.nulls import keep_nulls
-from waybill_spark.sinks.iceberg.tables import NULL_ORDERS
+from waybill_spark.sinks.iceberg.writing import FileWriter, SpreadFiles, remove
 
-DIRECTIONS: Final = {SortDirection.ASC: "ascending", SortDirection.DESC: "descending"}
-NULLS: Final = {NullOrder.NULLS_FIRST: "at_start", NullOrder.NULLS_LAST: "at_end"}
-
-
-keep_nulls()
+NewRows: TypeAlias = pa.Table | SpreadFiles
 
 
 class _ReplaceFiles(_OverwriteFiles):
@@ -64,9 +49,9 @@ class CommitFiles:
         )
         self._io = table.io
         self._metadata: TableMetadata = now
-        self._uuid = uuid.uuid4()
-        self._counter = itertools.count()
+        self._writer: FileWriter | None = None
         self._added: list[DataFile] = []
+        self._spread: list[DataFile] = []
         self._removed: list[DataFile] = []
         self._snapshot: Any = None
 
@@ -82,19 +67,17 @@ class CommitFiles:
         """From here on all is as the table will be when what was staged is done."""
         self._metadata = self.transaction.table_metadata
 
-    def add(self, rows: pa.Table, *, in_order: bool = True) -> list[DataFile]:
+    def add(self, rows: NewRows, *, in_order: bool = True) -> list[DataFile]:
         """In the order of the table, if they are not in any."""
-        if not rows.num_rows:
-            return []
-        _check_pyarrow_schema_compatible(
-            self._metadata.schema(), rows.schema, format_version=self._metadata.format_version
-        )
-        whole = self._with_sources(self._sorted(rows) if in_order else rows)
-        files = [
-            *_dataframe_to_data_files(
-                self._metadata, whole, self._io, write_uuid=self._uuid, counter=self._counter
+        if isinstance(rows, SpreadFiles):
+            files = rows.write(self._metadata, self._io, self._sort_by)
+            self._spread += files
+            return files
+        if self._writer is None:
+            self._writer = FileWriter(
+                self._metadata, self._io, name=str(uuid.uuid4()), sort_by=self._sort_by
             )
-        ]
+        files = self._writer.write(rows, in_order=in_order)
         self._added += files
         return files
 
@@ -128,7 +111,7 @@ class CommitFiles:
         with producer as self._snapshot:
             for file in self._removed:
                 self._snapshot.delete_data_file(file)
-            for file in self._added:
+            for file in (*self._added, *self._spread):
                 self._snapshot.append_data_file(file)
 
     def send(self) -> None:
@@ -138,15 +121,12 @@ class CommitFiles:
         self.transaction.commit_transaction()
 
     def discard(self) -> None:
-        """What was written for a commit that surely was not taken."""
+        """What was written for a commit that surely was not taken. What executors wrote may be of
+        use for the next one."""
         paths = [file.file_path for file in self._added]
         if self._snapshot is not None:
             paths += [*self._snapshot._written_manifests, *self._snapshot._written_manifest_lists]
-        for path in paths:
-            try:
-                self._io.delete(path)
-            except OSError:
-                continue  # it is in nobody's way, and maintenance finds it
+        remove(self._io, paths)
 
     def _producer(self, update: UpdateSnapshot) -> Any:  # noqa: ANN401 - of three classes
         if self._removed:
@@ -166,33 +146,3 @@ class CommitFiles:
         )
         found.delete_by_predicate(AlwaysTrue())
         return found
-
-    def _with_sources(self, rows: pa.Table) -> pa.Table:
-        """A column that the query has lost is null, also where the table is partitioned by it."""
-        schema = self._metadata.schema()
-        for source in self._metadata.spec().fields:
-            name = schema.find_column_name(source.source_id) or ""
-            column = schema.find_field(name.split(".")[0])
-            if column.name not in rows.column_names:
-                kind = schema_to_pyarrow(column.field_type)
-                rows = rows.append_column(column.name, pa.nulls(rows.num_rows, kind))
-        return rows
-
-    def _sorted(self, rows: pa.Table) -> pa.Table:
-        keys = [
-            (each.column, f"{each.order}ending", NULLS[NULL_ORDERS[each.order]])
-            for each in self._sort_by or ()
-        ] or self._order_of_table(rows)
-        return rows.take(pc.sort_indices(rows, sort_keys=keys)) if keys else rows
-
-    def _order_of_table(self, rows: pa.Table) -> list[tuple[str, str, str]]:
-        keys = []
-        order = self._metadata.sort_order_by_id(self._metadata.default_sort_order_id)
-        for field in () if order is None else order.fields:
-            name = self._metadata.schema().find_column_name(field.source_id)
-            if not isinstance(field.transform, IdentityTransform):
-                break
-            if name is None or name not in rows.column_names:
-                break
-            keys.append((name, DIRECTIONS[field.direction], NULLS[field.null_order]))
-        return keys

@@ -7,25 +7,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
-from waybill_spark.sinks.iceberg.files import CommitFiles
+from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.keyed import KeyedRows, without
 
 
-def change_files(files: CommitFiles, rows: pa.Table, settings: IcebergSinkSettings) -> None:
+def change_files(files: CommitFiles, rows: NewRows, settings: IcebergSinkSettings) -> None:
     _MODES["partitions" if settings.by_partition else settings.mode](files, rows, settings)
 
 
-def _append(files: CommitFiles, rows: pa.Table, _: IcebergSinkSettings) -> None:
+def _append(files: CommitFiles, rows: NewRows, _: IcebergSinkSettings) -> None:
     files.add(rows)
 
 
-def _overwrite(files: CommitFiles, rows: pa.Table, _: IcebergSinkSettings) -> None:
+def _overwrite(files: CommitFiles, rows: NewRows, _: IcebergSinkSettings) -> None:
     for task in files.present():
         files.remove(task.file)
     files.add(rows)
 
 
-def _overwrite_partitions(files: CommitFiles, rows: pa.Table, _: IcebergSinkSettings) -> None:
+def _overwrite_partitions(files: CommitFiles, rows: NewRows, _: IcebergSinkSettings) -> None:
     """A file that is partitioned in another way may have rows of these partitions and of others."""
     present = [*files.present()]
     replaced = {file.partition for file in files.add(rows)}
@@ -41,10 +41,11 @@ def _overwrite_partitions(files: CommitFiles, rows: pa.Table, _: IcebergSinkSett
             files.replace(task.file, rest)
 
 
-def _upsert(files: CommitFiles, rows: pa.Table, settings: IcebergSinkSettings) -> None:
+def _upsert(files: CommitFiles, rows: NewRows, settings: IcebergSinkSettings) -> None:
     """Copy on write: of each file that has one of the keys, the other rows are written again."""
     if not rows.num_rows:
         return
+    assert isinstance(rows, pa.Table), "they have come together"
     new = KeyedRows(rows, settings, files.metadata.schema())
     losers = []
     for task in [*files.present(new.where())]:
@@ -63,7 +64,7 @@ def _upsert(files: CommitFiles, rows: pa.Table, settings: IcebergSinkSettings) -
     files.add(taken)
 
 
-_MODES: Final[Mapping[str, Callable[[CommitFiles, pa.Table, IcebergSinkSettings], None]]] = {
+_MODES: Final[Mapping[str, Callable[[CommitFiles, NewRows, IcebergSinkSettings], None]]] = {
     "append": _append,
     "overwrite": _overwrite,
     "partitions": _overwrite_partitions,

@@ -35,7 +35,7 @@ from waybill_spark.sinks.contract import (
 )
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
-from waybill_spark.sinks.iceberg.files import CommitFiles
+from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.keyed import far_away, keyless
 from waybill_spark.sinks.iceberg.modes import change_files
@@ -47,11 +47,12 @@ from waybill_spark.sinks.iceberg.tables import (
     make_table,
 )
 from waybill_spark.sinks.iceberg.upkeep import Upkeep
+from waybill_spark.sinks.iceberg.writing import ROWS_HINT, SpreadFiles, too_far
+from waybill_spark.sinks.spread import SpreadRows
 from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
-ROWS_HINT: Final = "leave such rows out in the query with a WHERE, or give them another value"
 FENCE_PROPERTY: Final = "waybill.fence."
 SEQUENCE_PROPERTY: Final = "waybill.sequence."
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
@@ -117,14 +118,22 @@ class IcebergSink:
         if self._table is None and self._schema is None:
             detail = f"sink {self.name}: there is no table {self._target.name}"
             raise StageStopped(StopReason.TABLE_MISSING, detail, "nothing was ever written there")
+        if isinstance(rows, SpreadRows) and not self._target.settings.gathers:
+            return self._write_spread(rows, fence)
         table = None if rows is None else self._as_table(rows)
         why = None if table is None else self._why_refused(table)
         if why is not None:
             raise RowsRefused(why, hint=ROWS_HINT)
         return self._write(table, fence)
 
+    def _write_spread(self, rows: SpreadRows, fence: Fence) -> Written:
+        """Executors look at the rows themselves, while they write them."""
+        name = f"{fence.pipeline_uid}-{self.name}-{fence.sequence}"
+        return self._write(SpreadFiles(rows, self._reached, name=name), fence)
+
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
-        return self._why_refused(self._as_table(rows))
+        parts = (pa.Table.from_batches([part]) for part in rows)
+        return next((why for why in map(self._why_refused, parts) if why is not None), None)
 
     def await_visible(self, fence: Fence) -> bool:
         """A snapshot is visible as soon as it is committed."""
@@ -185,9 +194,9 @@ class IcebergSink:
         if key is not None:
             return f"{self._reached.what}: key {key} is null"
         far = far_away(rows)
-        return None if far is None else f"{self._reached.what}: {far} is not in the years 1 to 9999"
+        return None if far is None else too_far(self._reached, far)
 
-    def _write(self, rows: pa.Table | None, fence: Fence) -> Written:
+    def _write(self, rows: NewRows | None, fence: Fence) -> Written:
         before = self._fence(self._current())
         until, pause_s = self._clock.monotonic_ms() + CONFLICTS_MS, PAUSE_S
         while not self._is_committed(rows, fence):
@@ -205,7 +214,7 @@ class IcebergSink:
             self._alteration = NOTHING
         return self._written(fence)
 
-    def _is_committed(self, rows: pa.Table | None, fence: Fence) -> bool:
+    def _is_committed(self, rows: NewRows | None, fence: Fence) -> bool:
         """False if somebody came in between: then the table is read anew, and nothing was done."""
         table = self._current()
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the commit
@@ -222,7 +231,7 @@ class IcebergSink:
                 return self._is_taken_after_all(files, table, fence, error)
         return True
 
-    def _fill(self, files: CommitFiles, rows: pa.Table | None, fence: Fence) -> None:
+    def _fill(self, files: CommitFiles, rows: NewRows | None, fence: Fence) -> None:
         try:
             if rows is not None:
                 self._alteration.stage(files.transaction, self._target.settings)

@@ -1,0 +1,55 @@
+"""The rows of a batch that is too large for one process: they lie with the executors.
+
+A sink either reads them, one part after the other, or sends work to where they are.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import pyarrow as pa
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one task has of the rows. They are read once, in their order."""
+
+    task: int
+    """Shares of greater numbers have later rows."""
+    attempt: int
+    """Unique: a task that failed, or whose answer was lost, is run again under another one."""
+    rows: Iterable[pa.RecordBatch]
+
+
+class SpreadRows(ABC):
+    """To iterate brings them here, a part at a time. All may be done again: it is the same rows."""
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+    @abstractmethod
+    def carry_out(
+        self, work: Callable[[Share], Iterable[T]], undo: Callable[[list[T]], None]
+    ) -> list[T]:
+        """What `work` gives for each share, where the rows are. It goes there as a pickle.
+
+        An attempt may do its work and be run again all the same: only what is told here counts.
+        Where a share ends in a ContractError, it is raised, and `undo` is given what others gave.
+        """
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Nobody needs them any more; may be repeated."""
+
+    def to_batches(self) -> "SpreadRows":
+        return self
+
+
+Rows: TypeAlias = pa.Table | SpreadRows
