@@ -64,17 +64,9 @@ class FrameRows(SpreadRows):
         for (found,) in self._frame.mapInArrow(_as_stream, ANSWER_DDL).toLocalIterator():
             yield from pa.ipc.open_stream(bytes(found))
 
-    def carry_out(
-        self, work: Callable[[Share], Iterable[T]], undo: Callable[[list[T]], None]
-    ) -> list[T]:
-        answers = self._frame.mapInArrow(_at_work(work), ANSWER_DDL).toArrow()
-        found = [pickle.loads(each.as_buffer()) for each in answers.column("answer")]
-        done = [each for each in found if not isinstance(each, ContractError)]
-        for each in found:
-            if isinstance(each, ContractError):
-                undo(done)
-                raise each
-        return done
+    def answers(self, work: Callable[[Share], Iterable[T]]) -> list[T | ContractError]:
+        found = self._frame.mapInArrow(_at_work(work), ANSWER_DDL).toArrow().column("answer")
+        return [pickle.loads(each.as_buffer()) for each in found]
 
     def forget(self) -> None:
         self._kept.forget()

@@ -10,6 +10,8 @@ from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from waybill_shared.contract.errors import ContractError
+
 T = TypeVar("T")
 
 
@@ -35,14 +37,26 @@ class SpreadRows(ABC):
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
     @abstractmethod
+    def answers(self, work: Callable[[Share], Iterable[T]]) -> list[T | ContractError]:
+        """What `work` gives for each share, where the rows are. It goes there as a pickle."""
+
     def carry_out(
         self, work: Callable[[Share], Iterable[T]], undo: Callable[[list[T]], None]
     ) -> list[T]:
-        """What `work` gives for each share, where the rows are. It goes there as a pickle.
-
-        An attempt may do its work and be run again all the same: only what is told here counts.
-        Where a share ends in a ContractError, it is raised, and `undo` is given what others gave.
+        """As `answers`. An attempt may do its work and be run again all the same: only what is told
+        here counts. If an answer is an error, it is raised, and `undo` is given what others did.
         """
+        done: list[T] = []
+        errors: list[ContractError] = []
+        for each in self.answers(work):
+            if isinstance(each, ContractError):
+                errors.append(each)
+            else:
+                done.append(each)
+        if errors:
+            undo(done)
+            raise errors[0]
+        return done
 
     @abstractmethod
     def forget(self) -> None:

@@ -36,9 +36,11 @@ REFUSED: Final = re.compile(
 """What a server that answers says to who may not come in: libpq hands on no SQL state of that."""
 
 
-def connect(name: str, to: PostgresConnection) -> Session:
-    """A session in which nothing is committed before the disk has it."""
-    secret = None if to.password is None else to.password.read(name)
+def connect(name: str, to: PostgresConnection, secret: str | None = None) -> Session:
+    """A session in which nothing is committed before the disk has it. `secret`: its password, where
+    that was read already."""
+    if secret is None and to.password is not None:
+        secret = to.password.read(name)
     try:
         return psycopg.connect(
             host=to.host,

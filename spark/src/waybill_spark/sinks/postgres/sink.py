@@ -1,11 +1,13 @@
 """The Postgres sink: one transaction per batch holds the rows and the fence."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import psycopg
 import pyarrow as pa
 
+from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Fence, FieldMap
 from waybill_shared.contract.words import StopReason
 from waybill_shared.databases import PostgresConnection
@@ -19,8 +21,10 @@ from waybill_spark.sinks.postgres.connection import (
     told,
 )
 from waybill_spark.sinks.postgres.fences import make_fences, move_fence, read_fence, refuse_no_place
-from waybill_spark.sinks.postgres.load import copy, lock, make_room, take
+from waybill_spark.sinks.postgres.load import OWN, Room, copy, lock, make_room, take
+from waybill_spark.sinks.postgres.staging import Staging
 from waybill_spark.sinks.postgres.tables import PostgresTarget, fitting_table, make_table
+from waybill_spark.sinks.spread import SpreadRows
 from waybill_spark.stopping import StageStopped
 
 TRIES: Final = 5  # of a transaction that another one was in the way of
@@ -44,6 +48,9 @@ class PostgresSink:
         self._target = target
         self._connection = connection
         self._schema = schema
+        self._staging = Staging(
+            target=target, connection=connection, schema=connection.fences, key=life.fence_key
+        )
         self._session: Session | None = None
         self._seen: Fence | None = None
 
@@ -52,28 +59,53 @@ class PostgresSink:
         self.close()
         self._session = connect(self._target.settings.connection, self._connection)
         self._ask(self._prepare)
+        self._ask(self._staging.clear)
 
     def last(self) -> Written | None:
         self._seen = self._ask(lambda s: read_fence(s, self._connection.fences, self._fence_key))
         return None if self._seen is None else Written(fence=self._seen, version=self._version())
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        batches = [batch for batch in rows or () if batch.num_rows]
+        if isinstance(rows, SpreadRows) and self._ask(self._staging.may_be_made):
+            with self._filled(rows) as (room, number):
+                self._reach(fence, "after_copy")
+                self._move(lambda: self._take(room, number), fence)
+        else:
+            self._move(lambda: self._load(rows, fence), fence)
+        self._seen = fence
+        return Written(fence=fence, version=self._version())
+
+    @contextmanager
+    def _filled(self, rows: SpreadRows) -> Iterator[tuple[Room, int]]:
+        """By executors. Who has taken over has removed their table."""
+        assert self._schema is not None, "a sink without a schema takes no rows"
+        session = self._current()
+        try:
+            with (
+                told(self._what, self._connection.place),
+                self._staging.filled(session, rows, self._schema.names) as filled,
+            ):
+                yield filled
+        except UserError:
+            fence = self._ask(lambda s: read_fence(s, self._connection.fences, self._fence_key))
+            if fence != self._seen:
+                raise SinkSuperseded(f"{self._what}: its fence was moved by another") from None
+            raise
+
+    def _move(self, load: Callable[[], None], fence: Fence) -> None:
         for left in reversed(range(TRIES)):
             try:
-                self._commit(batches, fence)
+                self._commit(load, fence)
                 break
             except psycopg.Error as error:
                 if left and is_conflict(error):
                     continue
                 raise meaning(error, self._what, self._connection.place) from error
-        self._seen = fence
-        return Written(fence=fence, version=self._version())
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         def attempt(session: Session) -> None:
             with session.transaction(force_rollback=True):
-                self._load([*rows])
+                self._load(rows)
 
         try:
             self._ask(attempt)
@@ -122,24 +154,31 @@ class PostgresSink:
             hint = "restore the table, or make an empty one; then start the pipeline"
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
-    def _commit(self, batches: list[pa.RecordBatch], fence: Fence) -> None:
+    def _commit(self, load: Callable[[], None], fence: Fence) -> None:
         session, schema = self._current(), self._connection.fences
         with session.transaction():
-            if batches:
-                self._load(batches, fence)
+            load()
             if not move_fence(session, schema, self._fence_key, fence, seen=self._seen):
                 raise SinkSuperseded(f"{self._what}: its fence was moved by another")
-            reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
+            self._reach(fence, "before_commit")
 
-    def _load(self, batches: list[pa.RecordBatch], fence: Fence | None = None) -> None:
-        assert self._schema is not None, "a sink without a schema takes no rows"
-        copied = copy(self._current(), self._target, batches)
+    def _load(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence | None = None) -> None:
+        copied = copy(self._current(), self._target, (each for each in rows or () if each.num_rows))
+        if not copied:
+            return
         if fence is not None:
-            reach(f"{fence.pipeline_uid}.{self.name}.after_copy")
-        taken = take(self._current(), self._target, self._schema.names)
+            self._reach(fence, "after_copy")
+        self._take(OWN, copied)
+
+    def _take(self, room: Room, copied: int) -> None:
+        assert self._schema is not None, "a sink without a schema takes no rows"
+        taken = take(self._current(), self._target, self._schema.names, room)
         if taken not in (copied, None):
             message = f"{self._what}: it took {taken} of {copied} rows"
             raise RowsRefused(message, hint="a trigger of the table leaves rows out; remove it")
+
+    def _reach(self, fence: Fence, edge: str) -> None:
+        reach(f"{fence.pipeline_uid}.{self.name}.{edge}")
 
     def _version(self) -> FieldMap:
         """A reader of a replica has the batch when the replica has replayed this far.

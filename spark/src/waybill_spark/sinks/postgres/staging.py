@@ -1,0 +1,133 @@
+"""A table beside the target, which executors fill with the rows of one big batch.
+
+It is not logged: a crash of the server empties it, and the batch is done again. What is left of a
+driver that was killed goes when the next one claims the sink.
+"""
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from waybill_shared.databases import PostgresConnection
+from waybill_spark.sinks.contract import SinkUnreachable
+from waybill_spark.sinks.postgres.connection import Session, connect, told
+from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
+from waybill_spark.sinks.postgres.tables import PostgresTarget
+from waybill_spark.sinks.spread import Share, SpreadRows
+
+logger = logging.getLogger(__name__)
+
+NUMBERS: Final = 1 << 40  # of rows in a share
+PATIENCE: Final = "SET LOCAL lock_timeout = '2s'"  # an executor that stands still may hold it
+LEFT: Final = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relkind = 'r' AND starts_with(c.relname, %s)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staging:
+    """`schema` is where such tables are made, and `key` is the fence's."""
+
+    target: PostgresTarget
+    connection: PostgresConnection
+    schema: str
+    key: str
+
+    def may_be_made(self, session: Session) -> bool:
+        row = session.execute("SELECT has_schema_privilege(%s, 'CREATE')", (self.schema,))
+        found = row.fetchone()
+        return found is not None and bool(found[0])
+
+    def clear(self, session: Session) -> None:
+        """Of whoever wrote this sink before."""
+        for (name,) in session.execute(LEFT, (self.schema, self._prefix)).fetchall():
+            self._drop(session, sql.Identifier(self.schema, name))
+
+    @contextmanager
+    def filled(
+        self, session: Session, rows: SpreadRows, columns: Sequence[str]
+    ) -> Iterator[tuple[Room, int]]:
+        """And how many rows there are."""
+        name = sql.Identifier(self.schema, f"{self._prefix}{uuid.uuid4().hex[:8]}")
+        session.execute(
+            sql.SQL(
+                "CREATE UNLOGGED TABLE {} AS SELECT {}, 0::bigint AS {} FROM {} WITH NO DATA"
+            ).format(
+                name,
+                columns_of_room(self.target, columns),
+                sql.Identifier(ATTEMPT),
+                self.target.name,
+            )
+        )
+        try:
+            settings = self.target.settings
+            secret = self.connection.password
+            work = _Copy(
+                target=self.target,
+                connection=self.connection,
+                secret=None if secret is None else secret.read(settings.connection),
+                table=name,
+            )
+            copied = dict(rows.carry_out(work, lambda done: None))
+            room, number = Room(name, tuple(copied)), sum(copied.values())
+            self._refuse_less(session, room, number)
+            yield room, number
+        finally:
+            self._drop(session, name)
+
+    def _refuse_less(self, session: Session, room: Room, copied: int) -> None:
+        row = session.execute(sql.SQL("SELECT count(*) FROM {}").format(room.rows)).fetchone()
+        if row is None or row[0] != copied:
+            message = f"sink {self.target.sink}: of {copied} rows of a batch, some are gone"
+            hint = "see whether the server was started anew; it is tried again"
+            raise SinkUnreachable(message, hint=hint)
+
+    def _drop(self, session: Session, name: sql.Identifier) -> None:
+        try:
+            with session.transaction():
+                session.execute(PATIENCE)
+                session.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
+        except psycopg.Error as error:
+            about = {"table": name.as_string(), "reason": str(error)}
+            logger.info("a table of rows is left for the next driver", extra=about)
+
+    @property
+    def _prefix(self) -> str:
+        return f"waybill_load_{hashlib.sha256(self.key.encode()).hexdigest()[:12]}_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """Beside an executor: a transaction for each share, and what it copied in which attempt."""
+
+    target: PostgresTarget
+    connection: PostgresConnection
+    secret: str | None
+    table: sql.Identifier
+
+    def __call__(self, share: Share) -> Iterator[tuple[int, int]]:
+        settings = self.target.settings
+        what = f"sink {self.target.sink}: table {settings.table}"
+        first = share.task * NUMBERS
+        with (
+            connect(settings.connection, self.connection, self.secret) as session,
+            told(what, self.connection.place),
+            session.transaction(),
+        ):
+            copied = copy(
+                session,
+                self.target,
+                share.rows,
+                Room(self.table),
+                attempt=share.attempt,
+                first=first,
+            )
+        yield share.attempt, copied

@@ -1,0 +1,268 @@
+"""Sinks that are given rows which lie with executors: the same contract, and what is theirs alone.
+
+Here a task is run again after its work was done, as Spark does when an answer is lost.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pytest
+
+from builders import make_fence
+from contracts.sink import SinkContract
+from integration.stage_runner import iceberg_sinks, postgres_sinks
+from integration.stage_runner.iceberg_sinks import LIFE, ErasingPlace, TablePlace
+from postgres import Database
+from shares import Shares
+from waybill_spark.sinks.contract import RowsRefused, Sink, SinkSuperseded
+from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
+from waybill_spark.sinks.iceberg.sink import IcebergSink
+
+BY_CUSTOMER: Final = [{"column": "customer"}]
+PARTITIONED: Final = pytest.mark.parametrize(
+    "partitions", [None, BY_CUSTOMER], ids=["whole", "partitioned"]
+)
+ERASING: Final = {"mode": "overwrite"}
+UPSERT: Final = postgres_sinks.UPSERT
+Numbers = tuple[int, ...]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> OpenCatalog:
+    return iceberg_sinks.local(tmp_path)
+
+
+class SpreadTable(TablePlace):
+    def rows(self, *numbers: int) -> Iterable[pa.RecordBatch]:
+        return Shares(iceberg_sinks.as_table(*numbers))
+
+
+class SpreadErasing(ErasingPlace, SpreadTable):
+    """Each batch replaces."""
+
+
+@PARTITIONED
+class TestAppend(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
+        return SpreadTable(catalog, {"partitionBy": partitions})
+
+
+@PARTITIONED
+class TestOverwrite(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
+        return SpreadErasing(catalog, {**ERASING, "partitionBy": partitions})
+
+
+class TestOverwriteOfPartitions(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog) -> TablePlace:
+        settings = {**ERASING, "overwrite": "partitions", "partitionBy": BY_CUSTOMER}
+        return SpreadErasing(catalog, settings)
+
+
+class TestUpsertThatGathers(SinkContract):
+    @pytest.fixture
+    def place(self, catalog: OpenCatalog) -> TablePlace:
+        return SpreadTable(catalog, UPSERT)
+
+
+@dataclass
+class PostgresPlace:
+    database: Database
+    settings: dict[str, Any]
+
+    def sink(self, since: int = 1) -> Sink:
+        life = postgres_sinks.LIFE
+        life = replace(life, since=since, fence_key=f"{life.fence_key}@{since}")
+        return postgres_sinks.sink_of(self.database, life=life, **self.settings)
+
+    def rows(self, *numbers: int) -> Iterable[pa.RecordBatch]:
+        return in_postgres(*numbers)
+
+    def read(self) -> list[int]:
+        table = f'{self.database.schema}."Orders 1"'
+        present = self.database.ask("SELECT to_regclass(%s) IS NOT NULL", table)
+        return [row[0] for row in stored(self.database)] if present == [(True,)] else []
+
+
+@pytest.mark.parametrize("settings", [{}, UPSERT], ids=["append", "upsert"])
+class TestPostgres(SinkContract):
+    @pytest.fixture
+    def place(self, postgres: Database, settings: dict[str, Any]) -> PostgresPlace:
+        return PostgresPlace(postgres, settings)
+
+
+def in_postgres(*numbers: int, customer: str = "ada") -> Shares:
+    return Shares(pa.Table.from_batches(postgres_sinks.rows(*numbers, customer=customer)))
+
+
+def stored(database: Database) -> list[tuple[Any, ...]]:
+    return postgres_sinks.read(database)
+
+
+def files_in(tmp_path: Path) -> set[str]:
+    return {file.name for file in tmp_path.rglob("*.parquet")}
+
+
+def files_of(catalog: OpenCatalog) -> set[str]:
+    paths = iceberg_sinks.loaded(catalog).inspect.files().column("file_path").to_pylist()
+    return {Path(urlsplit(path).path).name for path in paths}
+
+
+def test_files_of_executors_say_whose_they_are_and_an_attempt_that_was_lost_counts_for_nothing(
+    catalog: OpenCatalog, tmp_path: Path
+) -> None:
+    rows = Shares(iceberg_sinks.as_table(1, 2, 3, 4))
+    iceberg_sinks.opened(catalog).write(rows, make_fence(sequence=0, pipeline_uid="u7"))
+
+    assert iceberg_sinks.numbers_in(catalog) == [1, 2, 3, 4]
+    counted = files_of(catalog)
+    assert len(counted) == 2
+    assert all("-u7-lake-0-" in name for name in files_in(tmp_path))
+    assert len(files_in(tmp_path) - counted) == 1, "what the lost attempt has written"
+
+
+def test_whoever_comes_in_between_makes_nobody_write_again(
+    catalog: OpenCatalog, tmp_path: Path
+) -> None:
+    sink = iceberg_sinks.opened(catalog)
+    sink.write(iceberg_sinks.as_rows(1), make_fence(sequence=0))
+    iceberg_sinks.loaded(catalog).append(iceberg_sinks.as_table(100))
+    rows = Shares(iceberg_sinks.as_table(2, 3))
+
+    sink.write(rows, make_fence(sequence=1))
+
+    assert iceberg_sinks.numbers_in(catalog) == [1, 2, 3, 100]
+    assert rows.asked == 1
+
+
+def test_a_table_that_has_changed_is_written_for_anew(catalog: OpenCatalog) -> None:
+    sink = iceberg_sinks.opened(catalog)
+    sink.write(iceberg_sinks.as_rows(1), make_fence(sequence=0))
+    with iceberg_sinks.loaded(catalog).update_spec() as update:
+        update.add_identity("customer")
+    rows = Shares(iceberg_sinks.as_table(2, 3))
+
+    sink.write(rows, make_fence(sequence=1))
+
+    assert iceberg_sinks.numbers_in(catalog) == [1, 2, 3]
+    assert rows.asked == 2
+    assert len(iceberg_sinks.loaded(catalog).inspect.partitions()) == 3
+
+
+def test_columns_of_the_first_rows_are_added_in_their_commit(catalog: OpenCatalog) -> None:
+    iceberg_sinks.opened(catalog).write(iceberg_sinks.as_rows(1), make_fence(sequence=0))
+    schema = pa.schema([*iceberg_sinks.SCHEMA, ("tax", pa.float64())])
+    wider = iceberg_sinks.target(schemaEvolution="add")
+    more = iceberg_sinks.as_table(2, 3).append_column("tax", pa.array([0.5, 1.5]))
+
+    iceberg_sinks.opened(catalog, wider, schema).write(Shares(more), make_fence(sequence=1))
+
+    found = iceberg_sinks.loaded(catalog).scan().to_arrow().sort_by("order_id")
+    assert found.column("tax").to_pylist() == [None, 0.5, 1.5]
+
+
+def test_rows_that_executors_refuse_leave_no_file(catalog: OpenCatalog, tmp_path: Path) -> None:
+    schema = pa.schema([("order_id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    good, far = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000, 10**18
+    columns = [pa.array([1, 2, 3, 4]), pa.array([good, good, far, good], schema.field("at").type)]
+    rows = Shares(pa.Table.from_arrays(columns, schema=schema))
+    sink = IcebergSink(LIFE, catalog, iceberg_sinks.target(), schema=schema)
+    sink.claim()
+    sink.last()
+
+    with pytest.raises(RowsRefused, match="at is not in the years 1 to 9999"):
+        sink.write(rows, make_fence(sequence=0))
+
+    assert files_in(tmp_path) == set()
+    assert sink.refused(rows) is not None
+    assert iceberg_sinks.loaded(catalog).current_snapshot() is None
+
+
+def test_of_a_key_in_two_shares_the_later_row_wins(postgres: Database) -> None:
+    rows = pa.table({"order_id": [1, 2, 1, 2], "customer": ["a", "b", "c", "d"]})
+    postgres_sinks.opened(postgres, **UPSERT).write(Shares(rows), make_fence(sequence=0))
+    assert stored(postgres) == [(1, "c"), (2, "d")]
+
+
+def test_no_table_is_left_beside_the_one_that_was_filled(postgres: Database) -> None:
+    sink = postgres_sinks.opened(postgres)
+    sink.write(in_postgres(1, 2), make_fence(sequence=0))
+    assert left(postgres) == []
+    assert stored(postgres) == [(1, "ada"), (2, "ada")]
+
+
+def test_what_a_killed_driver_left_goes_with_the_next_claim(postgres: Database) -> None:
+    sink = postgres_sinks.opened(postgres)
+    sink._staging._drop = lambda *_: None  # type: ignore[method-assign,assignment]
+    sink.write(in_postgres(1), make_fence(sequence=0))
+    assert len(left(postgres)) == 1
+
+    other = replace(postgres_sinks.LIFE, fence_key="another")
+    postgres_sinks.sink_of(postgres, life=other).claim()
+    assert len(left(postgres)) == 1, "it is not the other's"
+    postgres_sinks.opened(postgres)
+    assert left(postgres) == []
+
+
+def test_a_driver_whose_table_went_was_taken_over(postgres: Database) -> None:
+    paused = postgres_sinks.opened(postgres)
+
+    class Late(Shares):
+        def answers(self, work: Any) -> Any:  # noqa: ANN401
+            newer = postgres_sinks.opened(postgres)
+            newer.write(in_postgres(1), make_fence(sequence=0))
+            return super().answers(work)
+
+    with pytest.raises(SinkSuperseded):
+        paused.write(Late(pa.Table.from_batches(postgres_sinks.rows(1))), make_fence(sequence=0))
+    assert stored(postgres) == [(1, "ada")]
+    assert left(postgres) == []
+
+
+def test_who_may_make_no_table_takes_the_rows_through_the_driver(
+    postgres: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = postgres_sinks.opened(postgres)
+    role = f"r{postgres.schema}"
+    monkeypatch.setenv("WAYBILL_SECRET", "secret")
+    postgres.ask(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
+    try:
+        postgres.ask(f"GRANT USAGE ON SCHEMA {postgres.schema} TO {role}")
+        postgres.ask(f"GRANT ALL ON ALL TABLES IN SCHEMA {postgres.schema} TO {role}")
+        sink._connection = postgres.connection(user=role, password={"env": "WAYBILL_SECRET"})
+        sink.claim()
+        sink.last()
+        rows = in_postgres(1, 2)
+        sink.write(rows, make_fence(sequence=0))
+        sink.close()
+    finally:
+        postgres.ask(f"DROP OWNED BY {role}")
+        postgres.ask(f"DROP ROLE {role}")
+    assert stored(postgres) == [(1, "ada"), (2, "ada")]
+    assert rows.asked == 0
+
+
+def test_a_row_that_postgres_refuses_leaves_nothing(postgres: Database) -> None:
+    sink = postgres_sinks.opened(postgres)
+    table = f'{postgres.schema}."Orders 1"'
+    postgres.ask(f"ALTER TABLE {table} ADD CHECK (order_id < 100)")
+    with pytest.raises(RowsRefused, match="violates check constraint"):
+        sink.write(in_postgres(1, 100), make_fence(sequence=0))
+    assert (stored(postgres), left(postgres)) == ([], [])
+    assert sink.refused(in_postgres(1)) is None
+    assert sink.refused(in_postgres(100)) is not None
+
+
+def left(database: Database) -> list[tuple[Any, ...]]:
+    return database.ask(
+        "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'waybill_load_%%'",
+        database.schema,
+    )

@@ -1,0 +1,49 @@
+"""Rows that lie with executors, without Spark: two of them, and one answers only at a second try."""
+
+import itertools
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import pyarrow as pa
+
+from waybill_shared.contract.errors import ContractError
+from waybill_spark.sinks.spread import Share, SpreadRows
+
+T = TypeVar("T")
+
+
+class Shares(SpreadRows):
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+        self._attempts = itertools.count()
+        self.asked = 0
+
+    @property
+    def num_rows(self) -> int:
+        return int(self._rows.num_rows)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        yield from self._rows.to_batches()
+
+    def answers(self, work: Callable[[Share], Iterable[T]]) -> list[T | ContractError]:
+        self.asked += 1
+        half = self.num_rows // 2
+        shares = [self._rows.slice(0, half), self._rows.slice(half)]
+        self._answers(work, 1, shares[1])  # done, and its answer is lost
+        return [
+            each for task, rows in enumerate(shares) for each in self._answers(work, task, rows)
+        ]
+
+    def _answers(
+        self, work: Callable[[Share], Iterable[T]], task: int, rows: pa.Table
+    ) -> list[T | ContractError]:
+        sent: Callable[[Share], Iterable[T]] = pickle.loads(pickle.dumps(work))
+        share = Share(task=task, attempt=next(self._attempts), rows=iter(rows.to_batches()))
+        try:
+            return [pickle.loads(pickle.dumps(each)) for each in sent(share)]
+        except ContractError as error:
+            return [pickle.loads(pickle.dumps(error))]
+
+    def forget(self) -> None:
+        """They are Python's to forget."""
