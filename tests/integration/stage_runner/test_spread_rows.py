@@ -22,6 +22,7 @@ from shares import Shares
 from waybill_spark.sinks.contract import RowsRefused, Sink, SinkSuperseded
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.sinks.postgres.staging import Staging
 
 BY_CUSTOMER: Final = [{"column": "customer"}]
 PARTITIONED: Final = pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_files_of_executors_say_whose_they_are_and_an_attempt_that_was_lost_coun
     catalog: OpenCatalog, tmp_path: Path
 ) -> None:
     rows = Shares(iceberg_sinks.as_table(1, 2, 3, 4))
-    iceberg_sinks.opened(catalog).write(rows, make_fence(sequence=0, pipeline_uid="u7"))
+    iceberg_sinks.opened(catalog).write(rows, replace(make_fence(sequence=0), pipeline_uid="u7"))
 
     assert iceberg_sinks.numbers_in(catalog) == [1, 2, 3, 4]
     counted = files_of(catalog)
@@ -199,10 +200,12 @@ def test_no_table_is_left_beside_the_one_that_was_filled(postgres: Database) -> 
     assert stored(postgres) == [(1, "ada"), (2, "ada")]
 
 
-def test_what_a_killed_driver_left_goes_with_the_next_claim(postgres: Database) -> None:
-    sink = postgres_sinks.opened(postgres)
-    sink._staging._drop = lambda *_: None  # type: ignore[method-assign,assignment]
-    sink.write(in_postgres(1), make_fence(sequence=0))
+def test_what_a_killed_driver_left_goes_with_the_next_claim(
+    postgres: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(Staging, "_drop", lambda *_: None)
+        postgres_sinks.opened(postgres).write(in_postgres(1), make_fence(sequence=0))
     assert len(left(postgres)) == 1
 
     other = replace(postgres_sinks.LIFE, fence_key="another")
@@ -263,6 +266,7 @@ def test_a_row_that_postgres_refuses_leaves_nothing(postgres: Database) -> None:
 
 def left(database: Database) -> list[tuple[Any, ...]]:
     return database.ask(
-        "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'waybill_load_%%'",
+        "SELECT tablename FROM pg_tables WHERE schemaname = %s AND starts_with(tablename, %s)",
         database.schema,
+        "waybill_load_",
     )
