@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from waybill_spark.driver.topics import BatchTaking
 from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.sinks.spread import SpreadRows
 
 
 def in_pieces_of(bytes_max: int, rows_max: int = 1_000_000) -> BatchTaking:
@@ -16,6 +17,8 @@ def in_pieces_of(bytes_max: int, rows_max: int = 1_000_000) -> BatchTaking:
 
 
 def tables_of(batch: BatchRows) -> dict[str, pa.Table]:
-    tables = {**batch.by_sink}
-    assert all(isinstance(table, pa.Table) for table in tables.values()), "executors have them"
-    return tables
+    """Also of what lies with executors, which is not empty."""
+    return {
+        name: pa.Table.from_batches(rows) if isinstance(rows, SpreadRows) else rows
+        for name, rows in batch.by_sink.items()
+    }

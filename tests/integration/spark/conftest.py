@@ -1,6 +1,7 @@
 """One Spark session for all tests here, started as a driver starts its own."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, class_archive: None) -> Iter
     # A JVM that cannot use the archive does not start: else it would be slow without a word.
     os.environ["JAVA_TOOL_OPTIONS"] += " -Xshare:on"
     os.environ["WAYBILL_KAFKA_PASSWORD"] = CANARY
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = spark_conf("local[2]", "tests", warehouse=folder / "warehouse")
     jvm = start_jvm(options, conf)
     try:

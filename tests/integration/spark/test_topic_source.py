@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from containers import Servers
 from integration.spark.conftest import RawFrame
 from integration.waiting import eventually
-from taking import in_pieces_of, tables_of
+from taking import tables_of
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import DeadReason
@@ -23,7 +23,7 @@ from waybill_shared.kafka.topics import create_missing
 from waybill_spark.dead_letters.records import NOTHING, Doomed, RawRecord, positions_of
 from waybill_spark.driver.compile import compile_pipeline
 from waybill_spark.driver.source import leave_out
-from waybill_spark.driver.topics import TopicSource
+from waybill_spark.driver.topics import BatchTaking, TopicSource
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.pieces import Ranges
 
@@ -81,8 +81,8 @@ class Bench:
         )
 
 
-@pytest.fixture(scope="module")
-def bench(spark: SparkSession, servers: Servers) -> Bench:
+@pytest.fixture(scope="module", params=["here", "spread"])
+def bench(spark: SparkSession, servers: Servers, request: pytest.FixtureRequest) -> Bench:
     suffix = uuid.uuid4().hex[:8]
     names = {name: f"{name}.{suffix}" for name in ("orders", "people", "unread")}
     admin = make_admin(servers.kafka)
@@ -98,7 +98,12 @@ def bench(spark: SparkSession, servers: Servers) -> Bench:
         compiled.rows,
         compiled.dead,
         sizes=compiled.sizes,
-        taking=in_pieces_of(1 << 20),
+        taking=BatchTaking(
+            rows_max=1 if request.param == "spread" else 1_000,
+            bytes_max=1 << 20,
+            spread=compiled.spread,
+            may_spread=lambda: True,
+        ),
         absent_s=0.0,
     )
     return Bench(admin=admin, source=source, **names)

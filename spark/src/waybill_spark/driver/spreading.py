@@ -6,11 +6,13 @@ Python which has this package and what its sinks need.
 
 import logging
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +26,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 ANSWER_DDL: Final = "answer binary"
+TELLING: Final = re.compile(r"Cannot run program|^\w+Error: |version mismatch")
+REASON_MAX: Final = 500
 
 
 class KeptRows:
@@ -79,14 +83,20 @@ def can_work(spark: SparkSession) -> bool:
     """
     try:
         spark.range(1).mapInArrow(_at_work(_nothing), ANSWER_DDL).toArrow()
-    except PySparkException as error:
-        said = str(error).strip().splitlines()
+    except (PySparkException, Py4JError) as error:
         logger.warning(
             "executors cannot write: big batches go through the driver, in pieces",
-            extra={"reason": said[-1][:500] if said else type(error).__name__},
+            extra={"reason": _reason(error)},
         )
         return False
     return True
+
+
+def _reason(error: Exception) -> str:
+    """Of a traceback, or of two, the line that says it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = [line for line in lines if TELLING.search(line)]
+    return (telling or lines or [type(error).__name__])[0][:REASON_MAX]
 
 
 def _nothing(share: Share) -> Iterator[None]:

@@ -1,0 +1,116 @@
+"""Rows that Spark keeps with its executors: the same as elsewhere, and sinks go to them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from builders import make_fence
+from integration.spark.conftest import RawFrame
+from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
+from integration.stage_runner import iceberg_sinks, postgres_sinks
+from postgres import Database
+from taking import tables_of
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_spark.driver import spreading
+from waybill_spark.driver.compile import CompiledStage, compile_pipeline
+from waybill_spark.driver.spreading import can_work
+from waybill_spark.guard.allowed import allowed
+from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.sinks.spread import Share, SpreadRows
+
+SQL = "SELECT order_id, customer FROM orders"
+COUNT = 2_000
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> CompiledStage:
+    manifest = make_manifest(SQL, sinks=(KAFKA_SINK, LAKE_SINK))
+    (made,) = compile_pipeline(spark, manifest, allowed())
+    return made
+
+
+@pytest.fixture
+def batch(spark: SparkSession, compiled: CompiledStage, raw_frame: RawFrame) -> Iterator[BatchRows]:
+    records = [
+        ("orders.in", 0, offset, b'{"order_id": %d, "customer": "c%d"}' % (offset, offset % 7))
+        for offset in range(COUNT)
+    ]
+    rows = compiled.spread(raw_frame(records))
+    yield rows
+    rows.close()
+    context = spark.sparkContext._jsc
+    assert context is not None
+    assert context.getPersistentRDDs().isEmpty(), "nobody needs them any more"
+
+
+def telling(refused: int | None = None) -> Callable[[Share], Iterator[tuple[int, int]]]:
+    """How many rows each share has; those of one of them are refused. Goes there by its text."""
+
+    def tell(share: Share) -> Iterator[tuple[int, int]]:
+        number = sum(rows.num_rows for rows in share.rows)
+        if share.task == refused:
+            raise UserError([Problem(message="no such table", hint="make it")])
+        yield share.task, number
+
+    return tell
+
+
+def lake(batch: BatchRows) -> SpreadRows:
+    rows = batch.by_sink["lake"]
+    assert isinstance(rows, SpreadRows)
+    return rows
+
+
+def test_they_come_in_their_order_a_part_at_a_time(batch: BatchRows) -> None:
+    parts = [*lake(batch)]
+    assert lake(batch).num_rows == COUNT
+    assert len(parts) >= 2
+    found = [number for part in parts for number in part.column("order_id").to_pylist()]
+    assert found == [*range(COUNT)]
+
+
+def test_each_sink_has_its_columns_and_they_are_read_again(batch: BatchRows) -> None:
+    first, again = tables_of(batch), tables_of(batch)
+    assert first == again
+    assert first["lake"].column_names == ["order_id", "customer"]
+    assert first["out"].num_rows == COUNT
+
+
+def test_work_is_done_where_they_are(batch: BatchRows) -> None:
+    told = lake(batch).carry_out(telling(), lambda done: None)
+    assert len(told) == 2
+    assert sum(number for _, number in told) == COUNT
+
+
+def test_what_is_wrong_in_a_share_is_raised_and_the_others_are_undone(batch: BatchRows) -> None:
+    undone: list[tuple[int, int]] = []
+    with pytest.raises(UserError, match="no such table") as raised:
+        lake(batch).carry_out(telling(refused=1), undone.extend)
+    assert raised.value.problems[0].hint == "make it"
+    assert [task for task, _ in undone] == [0]
+
+
+def test_a_table_of_iceberg_is_written_by_executors(batch: BatchRows, tmp_path: Path) -> None:
+    catalog = iceberg_sinks.local(tmp_path)
+    iceberg_sinks.opened(catalog).write(lake(batch), make_fence(sequence=0))
+    assert iceberg_sinks.numbers_in(catalog) == [*range(COUNT)]
+    assert len(iceberg_sinks.loaded(catalog).inspect.files()) == 2
+
+
+def test_a_table_of_postgres_is_written_by_executors(batch: BatchRows, postgres: Database) -> None:
+    postgres_sinks.opened(postgres).write(lake(batch), make_fence(sequence=0))
+    assert [number for number, _ in postgres_sinks.read(postgres)] == [*range(COUNT)]
+
+
+def test_executors_are_asked_whether_they_can_work(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert can_work(spark)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
+    assert not can_work(spark)
+    (record,) = [each for each in caplog.records if each.name == spreading.__name__]
+    assert "big batches go through the driver, in pieces" in record.message
+    assert 'Cannot run program "/nowhere/python"' in record.__dict__["reason"]
