@@ -5,6 +5,7 @@ Python which has this package and what its sinks need.
 """
 
 import logging
+import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from waybill_shared.contract.errors import ContractError
+from waybill_shared.process.failpoints import FOLDER
 from waybill_spark.sinks.spread import Share, SpreadRows
 
 logger = logging.getLogger(__name__)
@@ -108,10 +110,13 @@ def _at_work(
     work: Callable[[Share], Iterable[object]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What is wrong with the world or the rows is an answer; anything else fails the task."""
+    points = os.environ.get(FOLDER)  # Spark's own processes have nothing of our environment
 
     def run(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
+        if points is not None:
+            os.environ[FOLDER] = points
         share = Share(task=context.partitionId(), attempt=context.taskAttemptId(), rows=rows)
         try:
             yield from map(_answer, map(pickle.dumps, work(share)))

@@ -128,8 +128,7 @@ class IcebergSink:
 
     def _write_spread(self, rows: SpreadRows, fence: Fence) -> Written:
         """Executors look at the rows themselves, while they write them."""
-        name = f"{fence.pipeline_uid}-{self.name}-{fence.sequence}"
-        return self._write(SpreadFiles(rows, self._reached, name=name), fence)
+        return self._write(SpreadFiles(rows, self._reached, fence), fence)
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         parts = (pa.Table.from_batches([part]) for part in rows)

@@ -20,7 +20,9 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import IdentityTransform
 
+from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.iceberg import SortField
+from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import RowsRefused
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.keyed import far_away
@@ -103,12 +105,12 @@ class FileWriter:
 
 class SpreadFiles:
     """The files of rows that lie with the executors, which write them once for a table that is
-    the same. `name` says whose rows they are."""
+    the same. Their names say whose rows they are."""
 
-    def __init__(self, rows: SpreadRows, reached: Reached, *, name: str) -> None:
+    def __init__(self, rows: SpreadRows, reached: Reached, fence: Fence) -> None:
         self._rows = rows
         self._reached = reached
-        self._name = name
+        self._fence = fence
         self._written: dict[str, list[DataFile]] = {}
 
     @property
@@ -123,7 +125,9 @@ class SpreadFiles:
             work = _Work(
                 table=table,
                 properties=dict(io.properties),
-                name=self._name,
+                uid=self._fence.pipeline_uid,
+                sink=self._fence.sink,
+                sequence=self._fence.sequence,
                 sort_by=tuple(sort_by or ()),
                 reached=self._reached,
             )
@@ -137,13 +141,16 @@ class SpreadFiles:
 class _Work:
     table: str
     properties: Mapping[str, Any]
-    name: str
+    uid: str
+    sink: str
+    sequence: int
     sort_by: tuple[SortField, ...]
     reached: Reached
 
     def __call__(self, share: Share) -> Iterator[DataFile]:
         metadata = TableMetadataUtil.parse_raw(self.table)
-        name = f"{self.name}-{share.task}-{share.attempt}-{uuid.uuid4()}"
+        whose = f"{self.uid}-{self.sink}-{self.sequence}"
+        name = f"{whose}-{share.task}-{share.attempt}-{uuid.uuid4()}"
         with told(self.reached):
             io = load_file_io(dict(self.properties), metadata.location)
             writer = FileWriter(metadata, io, name=name, sort_by=self.sort_by)
@@ -152,6 +159,7 @@ class _Work:
                 if far is not None:
                     raise RowsRefused(too_far(self.reached, far), hint=ROWS_HINT)
                 yield from writer.write(rows)
+                reach(f"{self.uid}.{self.sink}.in_share")
 
 
 def too_far(reached: Reached, column: str) -> str:

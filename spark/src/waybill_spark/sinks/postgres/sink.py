@@ -67,7 +67,7 @@ class PostgresSink:
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         if isinstance(rows, SpreadRows) and self._ask(self._staging.may_be_made):
-            with self._filled(rows) as (room, number):
+            with self._filled(rows, fence.pipeline_uid) as (room, number):
                 self._reach(fence, "after_copy")
                 self._move(lambda: self._take(room, number), fence)
         else:
@@ -76,14 +76,14 @@ class PostgresSink:
         return Written(fence=fence, version=self._version())
 
     @contextmanager
-    def _filled(self, rows: SpreadRows) -> Iterator[tuple[Room, int]]:
+    def _filled(self, rows: SpreadRows, uid: str) -> Iterator[tuple[Room, int]]:
         """By executors. Who has taken over has removed their table."""
         assert self._schema is not None, "a sink without a schema takes no rows"
         session = self._current()
         try:
             with (
                 told(self._what, self._connection.place),
-                self._staging.filled(session, rows, self._schema.names) as filled,
+                self._staging.filled(session, rows, self._schema.names, uid=uid) as filled,
             ):
                 yield filled
         except UserError:

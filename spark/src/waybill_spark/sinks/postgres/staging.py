@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from waybill_shared.databases import PostgresConnection
+from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.postgres.connection import Session, connect, told
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
@@ -53,7 +54,7 @@ class Staging:
 
     @contextmanager
     def filled(
-        self, session: Session, rows: SpreadRows, columns: Sequence[str]
+        self, session: Session, rows: SpreadRows, columns: Sequence[str], *, uid: str
     ) -> Iterator[tuple[Room, int]]:
         """And how many rows there are."""
         name = sql.Identifier(self.schema, f"{self._prefix}{uuid.uuid4().hex[:8]}")
@@ -75,6 +76,7 @@ class Staging:
                 connection=self.connection,
                 secret=None if secret is None else secret.read(settings.connection),
                 table=name,
+                uid=uid,
             )
             copied = dict(rows.carry_out(work, lambda done: None))
             room, number = Room(name, tuple(copied)), sum(copied.values())
@@ -112,6 +114,7 @@ class _Copy:
     connection: PostgresConnection
     secret: str | None
     table: sql.Identifier
+    uid: str
 
     def __call__(self, share: Share) -> Iterator[tuple[int, int]]:
         settings = self.target.settings
@@ -130,4 +133,5 @@ class _Copy:
                 attempt=share.attempt,
                 first=first,
             )
+            reach(f"{self.uid}.{self.target.sink}.in_share")
         yield share.attempt, copied
