@@ -2,7 +2,7 @@
 
 import itertools
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -14,8 +14,9 @@ T = TypeVar("T")
 
 
 class Shares(SpreadRows):
-    def __init__(self, rows: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, *, by: str | None = None) -> None:
         self._rows = rows
+        self._by = by
         self._attempts = itertools.count()
         self.asked = 0
 
@@ -29,6 +30,9 @@ class Shares(SpreadRows):
     def answers(self, work: Callable[[Share], Iterable[T]]) -> list[T | ContractError]:
         self.asked += 1
         half = self.num_rows // 2
+        keys = self._rows.column(self._by).to_pylist() if self._by else []
+        while keys and 0 < half < len(keys) and keys[half - 1] == keys[half]:
+            half += 1
         shares = [self._rows.slice(0, half), self._rows.slice(half)]
         self._answers(work, 1, shares[1])  # done, and its answer is lost
         told = [self._answers(work, task, rows) for task, rows in enumerate(shares)]
@@ -43,6 +47,13 @@ class Shares(SpreadRows):
             return [pickle.loads(pickle.dumps(each)) for each in sent(share)]
         except ContractError as error:
             return [pickle.loads(pickle.dumps(error))]
+
+    def by_keys(self, keys: Sequence[str], came: str) -> "Shares":
+        rows = self._rows.append_column(came, pa.arange(0, self.num_rows))
+        return Shares(rows.sort_by([(key, "ascending") for key in keys]), by=keys[0])
+
+    def others(self, rows: pa.Table) -> "Shares":
+        return Shares(rows)
 
     def forget(self) -> None:
         """They are Python's to forget."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -100,6 +101,32 @@ def test_a_table_of_iceberg_is_written_by_executors(batch: BatchRows, tmp_path: 
     assert len(iceberg_sinks.loaded(catalog).inspect.files()) == 2
 
 
+def test_rows_of_one_key_meet_and_have_their_places(batch: BatchRows) -> None:
+    def work(share: Share) -> Iterator[tuple[set[str], list[tuple[int, int]]]]:
+        table = pa.Table.from_batches([*share.rows])
+        came, numbers = (table.column(name).to_pylist() for name in ("came", "order_id"))
+        yield set(table.column("customer").to_pylist()), [*zip(came, numbers, strict=True)]
+
+    told = lake(batch).by_keys(["customer"], "came").carry_out(work, lambda done: None)
+    assert len(told) == 2
+    assert not told[0][0] & told[1][0]
+    places = sorted([*told[0][1], *told[1][1]])
+    assert [number for _, number in places] == [*range(COUNT)]
+
+
+def test_an_upsert_is_done_by_executors(batch: BatchRows, tmp_path: Path) -> None:
+    catalog = iceberg_sinks.local(tmp_path)
+    wanted = iceberg_sinks.target(mode="upsert", keys=["customer"])
+    sink = iceberg_sinks.opened(catalog, wanted)
+    sink.write(iceberg_sinks.as_rows(1, 2), make_fence(sequence=0))
+    sink.write(lake(batch), make_fence(sequence=1))
+    sink.write(lake(batch), make_fence(sequence=2))
+    rows = iceberg_sinks.loaded(catalog).scan().to_arrow().to_pylist()
+    last = {f"c{n % 7}": n for n in range(COUNT)}
+    assert {row["customer"]: row["order_id"] for row in rows} == {"ada": 1, "bob": 2, **last}
+    assert len(rows) == len(last) + 2
+
+
 def test_a_table_of_postgres_is_written_by_executors(batch: BatchRows, postgres: Database) -> None:
     postgres_sinks.opened(postgres).write(lake(batch), make_fence(sequence=0))
     assert [number for number, _ in postgres_sinks.read(postgres)] == [*range(COUNT)]
@@ -112,5 +139,5 @@ def test_executors_are_asked_whether_they_can_work(
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
     assert not can_work(spark)
     (record,) = [each for each in caplog.records if each.name == spreading.__name__]
-    assert "big batches go through the driver, in pieces" in record.message
+    assert "big batches go through the driver" in record.message
     assert 'Cannot run program "/nowhere/python"' in record.__dict__["reason"]

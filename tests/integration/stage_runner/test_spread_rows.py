@@ -3,6 +3,7 @@
 Here a task is run again after its work was done, as Spark does when an answer is lost.
 """
 
+import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
+from pyiceberg.manifest import DataFile
 
 from builders import make_fence
 from contracts.sink import SinkContract
@@ -19,7 +21,8 @@ from integration.stage_runner import iceberg_sinks, postgres_sinks
 from integration.stage_runner.iceberg_sinks import LIFE, ErasingPlace, TablePlace
 from postgres import Database
 from shares import Shares
-from waybill_spark.sinks.contract import RowsRefused, Sink, SinkSuperseded
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_spark.sinks.contract import RowsRefused, Sink, SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.postgres.staging import Staging
@@ -68,10 +71,11 @@ class TestOverwriteOfPartitions(SinkContract):
         return SpreadErasing(catalog, settings)
 
 
-class TestUpsertThatGathers(SinkContract):
+@PARTITIONED
+class TestUpsert(SinkContract):
     @pytest.fixture
-    def place(self, catalog: OpenCatalog) -> TablePlace:
-        return SpreadTable(catalog, UPSERT)
+    def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
+        return SpreadTable(catalog, {**UPSERT, "partitionBy": partitions})
 
 
 @dataclass
@@ -184,6 +188,105 @@ def test_rows_that_executors_refuse_leave_no_file(catalog: OpenCatalog, tmp_path
 
     assert files_in(tmp_path) == set()
     assert sink.refused(rows) is not None
+    assert iceberg_sinks.loaded(catalog).current_snapshot() is None
+
+
+FLAGGED: Final = pa.schema(
+    [("k", pa.int64()), ("n", pa.int64()), ("v", pa.string()), ("void", pa.bool_())]
+)
+Row = tuple[int, int | None, str, bool]
+
+
+def flagged(*rows: Row) -> pa.Table:
+    columns = [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), FLAGGED, strict=True)]
+    return pa.Table.from_arrays(columns, schema=FLAGGED)
+
+
+@pytest.mark.parametrize("order_by", [None, "n"])
+@pytest.mark.parametrize(
+    "partitions", [None, [{"column": "k", "transform": "bucket[3]"}]], ids=["whole", "buckets"]
+)
+def test_an_upsert_by_executors_gives_what_one_here_gives(
+    tmp_path: Path,
+    order_by: str | None,
+    partitions: Any,  # noqa: ANN401
+) -> None:
+    dice = random.Random(7)
+    orders = [None, *range(9)]
+    batches = [
+        flagged(
+            *(
+                (dice.randrange(40), dice.choice(orders), f"{number}.{row}", dice.random() < 0.2)
+                for row in range(60)
+            )
+        )
+        for number in range(6)
+    ]
+    settings = {"mode": "upsert", "keys": ["k"], "deleteWhere": "void", "partitionBy": partitions}
+    wanted = iceberg_sinks.target(**settings, **({"orderBy": order_by} if order_by else {}))
+    found = []
+    for name, rows_of in (("here", pa.Table.to_batches), ("there", Shares)):
+        catalog = iceberg_sinks.local(tmp_path / name)
+        sink = iceberg_sinks.opened(catalog, wanted, FLAGGED)
+        for sequence, batch in enumerate(batches):
+            sink.write(rows_of(batch), make_fence(sequence=sequence))
+        table = iceberg_sinks.loaded(catalog)
+        assert len(table.snapshots()) == len(batches)
+        found.append(table.scan().to_arrow().sort_by("k").to_pylist())
+    assert found[0] == found[1]
+    assert len(found[0]) > 10
+
+
+def test_an_upsert_looks_at_what_came_in_between(catalog: OpenCatalog, tmp_path: Path) -> None:
+    sink = iceberg_sinks.opened(catalog, iceberg_sinks.target(**UPSERT))
+    sink.write(iceberg_sinks.as_rows(1, 2), make_fence(sequence=0))
+    iceberg_sinks.loaded(catalog).append(iceberg_sinks.as_table(3))
+
+    sink.write(Shares(iceberg_sinks.as_table(2, 3, 4)), make_fence(sequence=1))
+
+    assert iceberg_sinks.numbers_in(catalog) == [1, 2, 3, 4]
+
+
+def test_an_upsert_by_executors_needs_keys(catalog: OpenCatalog, tmp_path: Path) -> None:
+    sink = iceberg_sinks.opened(catalog, iceberg_sinks.target(**UPSERT))
+    rows = iceberg_sinks.as_table(1, 2, 3)
+    keyless = rows.set_column(0, "order_id", pa.array([1, None, 3], pa.int64()))
+    with pytest.raises(RowsRefused, match="key order_id is null"):
+        sink.write(Shares(keyless), make_fence(sequence=0))
+    assert files_in(tmp_path) == set()
+
+
+def test_rows_that_went_meanwhile_are_not_passed_over(
+    catalog: OpenCatalog, postgres: Database
+) -> None:
+    class Fewer(Shares):
+        @property
+        def num_rows(self) -> int:
+            return super().num_rows + 1
+
+    with pytest.raises(Retryable, match="executors wrote 3 rows of 4"):
+        iceberg_sinks.opened(catalog).write(
+            Fewer(iceberg_sinks.as_table(1, 2, 3)), make_fence(sequence=0)
+        )
+    table = pa.Table.from_batches(postgres_sinks.rows(1, 2, 3))
+    with pytest.raises(SinkUnreachable, match="of 4 rows of a batch, 3 are there"):
+        postgres_sinks.opened(postgres).write(Fewer(table), make_fence(sequence=0))
+    assert (stored(postgres), left(postgres)) == ([], [])
+
+
+def test_files_on_the_disk_of_a_worker_are_not_committed(catalog: OpenCatalog) -> None:
+    class Elsewhere(Shares):
+        def answers(self, work: Any) -> Any:  # noqa: ANN401
+            told = super().answers(work)
+            for each in told:
+                assert isinstance(each, DataFile)
+                Path(urlsplit(each.file_path).path).unlink()
+            return told
+
+    with pytest.raises(UserError, match="is on a worker, and not here"):
+        iceberg_sinks.opened(catalog).write(
+            Elsewhere(iceberg_sinks.as_table(1, 2)), make_fence(sequence=0)
+        )
     assert iceberg_sinks.loaded(catalog).current_snapshot() is None
 
 

@@ -156,6 +156,7 @@ class Triage:
         """What was judged. Whatever dies of it only now, nobody would tell."""
         rows = self._read(ranges, without)
         if rows.dead:
+            rows.close()
             count = len(rows.dead)
             raise Retryable(f"stage {self._stage}: {count} record(s) die only at a second look")
         return rows

@@ -75,7 +75,8 @@ def _engine(home: DriverHome, place: SparkPlace, orders: Orders, stack: ExitStac
     if is_cluster(place.master):
         conf |= cluster_conf(place, home.spark_jars, properties)
     refuse_taken(properties, conf)
-    os.environ["PYSPARK_PYTHON"] = place.executor_python or sys.executable
+    elsewhere = place.executor_python if is_cluster(place.master) else None
+    os.environ["PYSPARK_PYTHON"] = elsewhere or sys.executable
     jvm = start_jvm(options, conf, on_end=lambda: orders.fail(JvmEnded("Spark's JVM has ended")))
     stack.callback(jvm.stop)
     logger.info("java runs")

@@ -1,6 +1,7 @@
 """Spark on other machines: what the driver tells a cluster of itself, and asks it for.
 
-The driver stays here. Executors read Kafka and compute; sinks and checkpoints are the driver's.
+The driver stays here. Executors read Kafka, compute, and write the rows of big batches; commits and
+checkpoints are the driver's.
 """
 
 import re

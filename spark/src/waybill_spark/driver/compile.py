@@ -26,7 +26,7 @@ from waybill_spark.driver.reasons import death_of
 from waybill_spark.driver.rules import wrong_rules
 from waybill_spark.driver.schemas import schema_for
 from waybill_spark.driver.sizes import RecordSizes
-from waybill_spark.driver.spreading import FrameRows, KeptRows
+from waybill_spark.driver.spreading import KeptRows
 from waybill_spark.driver.stand_ins import stand_in
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.plans import (
@@ -113,7 +113,7 @@ class CompiledStage:
             for each in kept.values():
                 each.forget()
             raise
-        return self._batch(lambda view, columns: FrameRows(kept[view], columns), seen)
+        return self._batch(lambda view, columns: kept[view].rows(columns), seen)
 
     def _read(
         self, raw: DataFrame, action: Callable[[str, DataFrame], dict[str, Seen]]

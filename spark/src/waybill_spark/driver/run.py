@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import cache, partial
 
 from pyspark.sql import SparkSession
 
@@ -131,10 +130,15 @@ class PipelineRun:
 
 
 def _can_work(engine: Engine) -> Callable[[], bool]:
-    """Here it is our own Python. That of other machines is tried when it is needed first."""
-    if not is_cluster(engine.place.master):
-        return lambda: True
-    return cache(partial(can_work, engine.session))
+    """Here it is our own Python. That of other machines is tried until it has worked once."""
+    known = not is_cluster(engine.place.master)
+
+    def can() -> bool:
+        nonlocal known
+        known = known or can_work(engine.session)
+        return known
+
+    return can
 
 
 def _executors(engine: Engine, stack: ExitStack) -> Executors | None:

@@ -34,6 +34,8 @@ CONF: Final = {
     # A speculative or asynchronous batch could be reported before it is done.
     "spark.speculation": "false",
     "spark.sql.streaming.asyncProgressTrackingEnabled": "false",
+    # A task that keeps rows and then fails would find them when it is run again, and tell nothing.
+    "spark.rdd.cache.visibilityTracking.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Wherever Spark shows a source's options: not how the source logs in.
     "spark.sql.redaction.options.regex": "(?i)url|jaas|keystore",

@@ -8,7 +8,10 @@ import logging
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -16,11 +19,12 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel, TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
 
-from waybill_shared.contract.errors import ContractError
+from waybill_shared.contract.errors import ContractError, Retryable
 from waybill_shared.process.failpoints import FOLDER
+from waybill_spark.sinks.rows import column_of
 from waybill_spark.sinks.spread import Share, SpreadRows
 
 logger = logging.getLogger(__name__)
@@ -30,41 +34,51 @@ ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 ANSWER_DDL: Final = "answer binary"
 TELLING: Final = re.compile(r"Cannot run program|^\w+Error: |version mismatch")
 REASON_MAX: Final = 500
+WRITERS: Final = (
+    "waybill_spark.sinks.iceberg.executors",
+    "waybill_spark.sinks.postgres.staging",
+)
+ANSWER_COUNT: Final = "count bigint"
+ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+ROWS_OF_KEYS: Final = 250_000  # of an upsert, in one share
 
 
 class KeptRows:
     """The rows of a view as Spark keeps them, for all sinks of that view."""
 
     def __init__(self, frame: DataFrame) -> None:
-        self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)
-        self._num_rows: int | None = None
-
-    @property
-    def num_rows(self) -> int:
-        assert self._num_rows is not None, "they are computed first"
-        return self._num_rows
+        self._frame = frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)
+        self._num_rows = 0
 
     def compute(self) -> JavaObject:
-        """The execution in which they were, by which it can be told what it has seen."""
-        number = self.frame.agg(F.count(F.lit(1)))
-        (self._num_rows,) = number.toArrow().column(0).to_pylist()
-        return number._jdf.queryExecution()
+        """The execution in which they were, by which it can be told what it has seen.
+
+        Raises Retryable if a part was computed twice: then it would be told twice.
+        """
+        number = self._frame.mapInArrow(_count, ANSWER_COUNT)
+        execution = number._jdf.queryExecution()
+        with _in_one_step(self._frame.sparkSession), _without_failures(self._frame.sparkSession):
+            self._num_rows = sum(number.toArrow().column(0).to_pylist())
+        return execution
+
+    def rows(self, columns: Mapping[str, str]) -> "FrameRows":
+        """`columns`: names in the view, by those that the sink knows."""
+        named = (column_of(name).alias(to) for to, name in columns.items())
+        return FrameRows(self._frame.select(*named), self._num_rows, self.forget)
 
     def forget(self) -> None:
-        self.frame.unpersist()
+        self._frame.unpersist()
 
 
 class FrameRows(SpreadRows):
-    """`columns`: names in the frame, by those that the sink knows."""
-
-    def __init__(self, kept: KeptRows, columns: Mapping[str, str]) -> None:
-        self._kept = kept
-        frame = kept.frame
-        self._frame = frame.select(*(frame[name].alias(to) for to, name in columns.items()))
+    def __init__(self, frame: DataFrame, num_rows: int, forget: Callable[[], None]) -> None:
+        self._frame = frame
+        self._num_rows = num_rows
+        self._forget = forget
 
     @property
     def num_rows(self) -> int:
-        return self._kept.num_rows
+        return self._num_rows
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for (found,) in self._frame.mapInArrow(_as_stream, ANSWER_DDL).toLocalIterator():
@@ -74,8 +88,57 @@ class FrameRows(SpreadRows):
         found = self._frame.mapInArrow(_at_work(work), ANSWER_DDL).toArrow().column("answer")
         return [pickle.loads(each.as_buffer()) for each in found]
 
+    def by_keys(self, keys: Sequence[str], came: str) -> SpreadRows:
+        cores = self._frame.sparkSession.sparkContext.defaultParallelism
+        shares = max(cores, self._num_rows // ROWS_OF_KEYS + 1)
+        numbered = self._frame.withColumn(came, _places(self._frame.sparkSession))
+        by_keys = numbered.repartition(shares, *map(column_of, keys))
+        return FrameRows(by_keys, self._num_rows, self._forget)
+
+    def others(self, rows: pa.Table) -> SpreadRows:
+        frame = self._frame.sparkSession.createDataFrame(rows)
+        return FrameRows(frame, rows.num_rows, self._forget)
+
     def forget(self) -> None:
-        self._kept.forget()
+        self._forget()
+
+
+def _places(spark: SparkSession) -> Column:
+    """Of each row in its part, and of the part. The registry has forgotten the function."""
+    jvm = spark._jvm
+    assert jvm is not None
+    number = jvm.org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID()
+    return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(number))
+
+
+@contextmanager
+def _in_one_step(spark: SparkSession) -> Iterator[None]:
+    """Spark would first keep the rows, and then count them: a part that is lost in between would be
+    computed again, and told twice."""
+    before = spark.conf.get(ADAPTIVE)
+    spark.conf.set(ADAPTIVE, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(ADAPTIVE, str(before))
+
+
+@contextmanager
+def _without_failures(spark: SparkSession) -> Iterator[None]:
+    context, tag = spark.sparkContext, f"waybill-{uuid.uuid4()}"
+    context.addJobTag(tag)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+    tracker = context.statusTracker()
+    assert context._jsc is not None
+    for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag):
+        told = tracker.getJobInfo(job)
+        for each in () if told is None else told.stageIds:
+            stage = tracker.getStageInfo(each)
+            if stage is not None and (stage.numFailedTasks or stage.currentAttemptId):
+                raise Retryable("an executor was lost while it read a batch, which is read again")
 
 
 def can_work(spark: SparkSession) -> bool:
@@ -87,7 +150,7 @@ def can_work(spark: SparkSession) -> bool:
         spark.range(1).mapInArrow(_at_work(_nothing), ANSWER_DDL).toArrow()
     except (PySparkException, Py4JError) as error:
         logger.warning(
-            "executors cannot write: big batches go through the driver, in pieces",
+            "executors cannot write: big batches go through the driver",
             extra={"reason": _reason(error)},
         )
         return False
@@ -102,8 +165,15 @@ def _reason(error: Exception) -> str:
 
 
 def _nothing(share: Share) -> Iterator[None]:
+    """What work needs must be there."""
+    for name in WRITERS:
+        import_module(name)
     for _ in share.rows:
         yield None
+
+
+def _count(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield pa.record_batch({"count": [sum(batch.num_rows for batch in rows)]})
 
 
 def _at_work(

@@ -144,13 +144,12 @@ class TopicSource:
         return sizes is not None and _bytes_in(sizes) > self._taking.bytes_max
 
     def _in_a_task(self, ranges: Ranges) -> int:
-        """As many as have about the bytes that a driver takes at once; what is not measured has
-        many records, and so small ones."""
-        sizes = {} if offsets(ranges) > self._taking.rows_max else self._sizes_of(ranges)
-        if not sizes:
-            return TASK_RECORDS_MAX
-        count = sum(map(len, sizes.values()))
-        return max(1, count * self._taking.bytes_max // (2 * _bytes_in(sizes)))
+        """As many as have about the bytes that a driver takes at once, as far as the first ones
+        tell."""
+        sizes = measure_few(self._kafka, in_steps(ranges, FEW)[0])
+        count, length = sum(map(len, sizes.values())), _bytes_in(sizes)
+        enough = count * self._taking.bytes_max // length if length else TASK_RECORDS_MAX
+        return min(TASK_RECORDS_MAX, max(1, enough))
 
     def _sizes_of(self, ranges: Ranges) -> Sizes | None:
         """None where they have surely fewer bytes than a driver takes at once."""

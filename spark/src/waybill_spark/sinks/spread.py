@@ -4,7 +4,7 @@ A sink either reads them, one part after the other, or sends work to where they 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -57,6 +57,14 @@ class SpreadRows(ABC):
             undo(done)
             raise errors[0]
         return done
+
+    @abstractmethod
+    def by_keys(self, keys: Sequence[str], came: str) -> "SpreadRows":
+        """Those of one key in one share. The column `came` has the place of each in the batch."""
+
+    @abstractmethod
+    def others(self, rows: pa.Table) -> "SpreadRows":
+        """Other rows, with the same executors."""
 
     @abstractmethod
     def forget(self) -> None:

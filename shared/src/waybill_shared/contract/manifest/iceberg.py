@@ -129,8 +129,7 @@ class IcebergSinkSettings(TableSettings):
 
     @property
     def gathers(self) -> bool:
-        """An upsert looks for its keys in every file."""
-        return self.mode == "upsert"
+        return False
 
     @property
     def replaces(self) -> str:

@@ -10,17 +10,19 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.io.pyarrow import ArrowScan, _determine_partitions
+from pyiceberg.io.pyarrow import _determine_partitions
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import DataScan, FileScanTask, Table, TableProperties
+from pyiceberg.table import FileScanTask, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
 from pyiceberg.table.update.snapshot import UpdateSnapshot, _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
-from waybill_shared.contract.manifest.iceberg import SortField
-from waybill_spark.sinks.iceberg.writing import FileWriter, SpreadFiles, remove
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
+from waybill_spark.sinks.iceberg.executors import SpreadFiles
+from waybill_spark.sinks.iceberg.present import PresentFiles
+from waybill_spark.sinks.iceberg.writing import FileWriter, remove
 
 NewRows: TypeAlias = pa.Table | SpreadFiles
 
@@ -89,15 +91,18 @@ class CommitFiles:
         self.remove(file)
         self.add(rest, in_order=False)
 
+    def upsert(self, rows: SpreadFiles, settings: IcebergSinkSettings) -> None:
+        """By executors."""
+        done = rows.upsert(self._metadata, self._io, settings)
+        self._removed += done.removed
+        self._added += done.added
+
     def present(self, where: BooleanExpression | None = None) -> Iterable[FileScanTask]:
         """The files that may have such rows."""
-        row_filter = AlwaysTrue() if where is None else where
-        return DataScan(self._metadata, self._io, row_filter=row_filter).plan_files()
+        return PresentFiles(self._metadata, self._io).find(where)
 
     def read(self, task: FileScanTask, columns: Sequence[str] | None = None) -> pa.Table:
-        schema = self._metadata.schema()
-        wanted = schema if columns is None else schema.select(*columns)
-        return ArrowScan(self._metadata, self._io, wanted, AlwaysTrue()).to_table([task])
+        return PresentFiles(self._metadata, self._io).read(task, columns)
 
     def partitions(self, rows: pa.Table) -> Iterator[tuple[Record, pa.Table]]:
         """The rows of each partition that the table has now."""

@@ -1,6 +1,6 @@
 """The rows of an upsert by their keys, and which rows of a table they take the place of."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -90,6 +90,15 @@ class KeyedRows:
             takes = pc.or_kleene(takes, pc.is_nan(after))
         takes = pc.fill_null(takes, fill_value=False)
         return Matches(losers=at.filter(pc.invert(takes)), replaced=there.filter(takes))
+
+    def taken(self, losers: Iterable[int]) -> pa.Table:
+        """Those that go into the table: no `losers`, and none that only delete."""
+        taken = without(self.rows, pa.array(losers, pa.int64()))
+        flag = self._settings.delete_where
+        if flag is None:
+            return taken
+        deleted = pc.fill_null(taken.column(flag), fill_value=False)
+        return taken.filter(pc.invert(deleted)).drop_columns([flag])
 
     def _pairs(self, old: pa.Table) -> pa.Table:
         """The numbers of rows that have one key, here and there."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
+from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.keyed import KeyedRows, without
 
@@ -45,9 +45,11 @@ def _upsert(files: CommitFiles, rows: NewRows, settings: IcebergSinkSettings) ->
     """Copy on write: of each file that has one of the keys, the other rows are written again."""
     if not rows.num_rows:
         return
-    assert isinstance(rows, pa.Table), "they have come together"
+    if isinstance(rows, SpreadFiles):
+        files.upsert(rows, settings)
+        return
     new = KeyedRows(rows, settings, files.metadata.schema())
-    losers = []
+    losers: list[int] = []
     for task in [*files.present(new.where())]:
         if not new.are_in(files.read(task, settings.keys)):
             continue
@@ -56,12 +58,7 @@ def _upsert(files: CommitFiles, rows: NewRows, settings: IcebergSinkSettings) ->
         losers += found.losers.to_pylist()
         if len(found.replaced):
             files.replace(task.file, without(old, found.replaced))
-    taken = without(new.rows, pa.array(losers, pa.int64()))
-    flag = settings.delete_where
-    if flag is not None:
-        deleted = pc.fill_null(taken.column(flag), fill_value=False)
-        taken = taken.filter(pc.invert(deleted)).drop_columns([flag])
-    files.add(taken)
+    files.add(new.taken(losers))
 
 
 _MODES: Final[Mapping[str, Callable[[CommitFiles, NewRows, IcebergSinkSettings], None]]] = {

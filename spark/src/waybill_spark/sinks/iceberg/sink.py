@@ -16,13 +16,11 @@ from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
     NoSuchTableError,
-    ResolveError,
 )
 from pyiceberg.table import Table
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Fence, Problem
+from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clocks, SystemClock
 from waybill_shared.process.failpoints import reach
@@ -35,6 +33,7 @@ from waybill_spark.sinks.contract import (
 )
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
+from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.keyed import far_away, keyless
@@ -47,7 +46,13 @@ from waybill_spark.sinks.iceberg.tables import (
     make_table,
 )
 from waybill_spark.sinks.iceberg.upkeep import Upkeep
-from waybill_spark.sinks.iceberg.writing import ROWS_HINT, SpreadFiles, too_far
+from waybill_spark.sinks.iceberg.writing import (
+    ROWS_HINT,
+    UNABLE,
+    does_not_take,
+    no_key,
+    too_far,
+)
 from waybill_spark.sinks.spread import SpreadRows
 from waybill_spark.stopping import StageStopped
 
@@ -59,15 +64,6 @@ RETRIES_PROPERTY: Final = "commit.retry.num-retries"
 CONFLICTS_MS: Final = 60_000  # so long others may come in between
 PAUSE_S: Final = 0.05  # before the first new try; up to twice as long each time
 PAUSE_MAX_S: Final = 0.5
-UNABLE: Final = (
-    ValueError,
-    TypeError,
-    KeyError,
-    NotImplementedError,
-    ResolveError,
-    pa.ArrowException,
-)
-"""Of PyIceberg, when it cannot write the rows, or read what it must write again."""
 
 
 class IcebergSink:
@@ -118,17 +114,13 @@ class IcebergSink:
         if self._table is None and self._schema is None:
             detail = f"sink {self.name}: there is no table {self._target.name}"
             raise StageStopped(StopReason.TABLE_MISSING, detail, "nothing was ever written there")
-        if isinstance(rows, SpreadRows) and not self._target.settings.gathers:
-            return self._write_spread(rows, fence)
+        if isinstance(rows, SpreadRows):  # executors look at them while they write
+            return self._write(SpreadFiles(rows, self._reached, fence), fence)
         table = None if rows is None else self._as_table(rows)
         why = None if table is None else self._why_refused(table)
         if why is not None:
             raise RowsRefused(why, hint=ROWS_HINT)
         return self._write(table, fence)
-
-    def _write_spread(self, rows: SpreadRows, fence: Fence) -> Written:
-        """Executors look at the rows themselves, while they write them."""
-        return self._write(SpreadFiles(rows, self._reached, fence), fence)
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         parts = (pa.Table.from_batches([part]) for part in rows)
@@ -191,14 +183,15 @@ class IcebergSink:
     def _why_refused(self, rows: pa.Table) -> str | None:
         key = keyless(rows, self._target.settings.keys)
         if key is not None:
-            return f"{self._reached.what}: key {key} is null"
+            return no_key(self._reached, key)
         far = far_away(rows)
         return None if far is None else too_far(self._reached, far)
 
     def _write(self, rows: NewRows | None, fence: Fence) -> Written:
         before = self._fence(self._current())
-        until, pause_s = self._clock.monotonic_ms() + CONFLICTS_MS, PAUSE_S
+        until, pause_s = 0, PAUSE_S
         while not self._is_committed(rows, fence):
+            until = until or self._clock.monotonic_ms() + CONFLICTS_MS  # not of the first writing
             if self._fence(self._current()) != before:
                 raise SinkSuperseded(f"{self._reached.what}: another driver has moved its fence")
             if self._schema is not None:
@@ -243,7 +236,7 @@ class IcebergSink:
         except Exception as error:
             files.discard()
             if isinstance(error, UNABLE) and not isinstance(error, MemoryError):
-                raise _does_not_take(self._reached, error) from error
+                raise does_not_take(self._reached, error) from error
             raise
 
     def _is_taken_after_all(
@@ -258,7 +251,7 @@ class IcebergSink:
             files.discard()  # else a catalog may have told what it was before
         conflict = isinstance(error, CommitFailedException)
         if not conflict and not changed:
-            raise _does_not_take(self._reached, error) from error
+            raise does_not_take(self._reached, error) from error
         return False
 
     def _look_again(self, before: Table) -> None:
@@ -287,14 +280,3 @@ class IcebergSink:
                     fence=fence, version={"iceberg_snapshot_id": str(snapshot.snapshot_id)}
                 )
         return Written(fence=fence, version={})
-
-
-def _does_not_take(reached: Reached, error: Exception) -> UserError:
-    said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    hint = (
-        "give the stage a table whose columns have the types of its query; if old files are at"
-        " fault, rewrite them: CALL system.rewrite_data_files(…) in Spark"
-    )
-    return UserError(
-        [Problem(message=f"{reached.what} does not take these rows: {said}", hint=hint)]
-    )

@@ -55,14 +55,12 @@ class KafkaSink:
         return None if fence is None else Written(fence=fence, version={})
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        batches = None if rows is None else list(rows)
-        moved = self._transactions.move(lambda producer: self._produce(producer, batches, fence))
+        moved = self._transactions.move(lambda producer: self._produce(producer, rows, fence))
         return Written(fence=moved, version={})
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
-        batches = list(rows)
         try:
-            self._transactions.undone(lambda producer: self._produce_rows(producer, batches, b""))
+            self._transactions.undone(lambda producer: self._produce_rows(producer, rows, b""))
         except RowsRefused as refusal:
             return str(refusal)
         return None

@@ -7,13 +7,13 @@ from typing import Final, TypeVar
 import psycopg
 import pyarrow as pa
 
-from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Fence, FieldMap
 from waybill_shared.contract.words import StopReason
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import RowsRefused, SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.postgres.connection import (
+    IDLE_IN_TRANSACTION_S,
     Session,
     connect,
     is_conflict,
@@ -27,6 +27,7 @@ from waybill_spark.sinks.postgres.tables import PostgresTarget, fitting_table, m
 from waybill_spark.sinks.spread import SpreadRows
 from waybill_spark.stopping import StageStopped
 
+IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '{}'"
 TRIES: Final = 5  # of a transaction that another one was in the way of
 T = TypeVar("T")
 
@@ -77,20 +78,14 @@ class PostgresSink:
 
     @contextmanager
     def _filled(self, rows: SpreadRows, uid: str) -> Iterator[tuple[Room, int]]:
-        """By executors. Who has taken over has removed their table."""
+        """By executors."""
         assert self._schema is not None, "a sink without a schema takes no rows"
         session = self._current()
-        try:
-            with (
-                told(self._what, self._connection.place),
-                self._staging.filled(session, rows, self._schema.names, uid=uid) as filled,
-            ):
-                yield filled
-        except UserError:
-            fence = self._ask(lambda s: read_fence(s, self._connection.fences, self._fence_key))
-            if fence != self._seen:
-                raise SinkSuperseded(f"{self._what}: its fence was moved by another") from None
-            raise
+        with (
+            told(self._what, self._connection.place),
+            self._staging.filled(session, rows, self._schema.names, uid=uid) as filled,
+        ):
+            yield filled
 
     def _move(self, load: Callable[[], None], fence: Fence) -> None:
         for left in reversed(range(TRIES)):
@@ -163,9 +158,15 @@ class PostgresSink:
             self._reach(fence, "before_commit")
 
     def _load(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence | None = None) -> None:
-        copied = copy(self._current(), self._target, (each for each in rows or () if each.num_rows))
+        session = self._current()
+        slow = isinstance(rows, SpreadRows)  # Spark is asked for each part of them
+        if slow:
+            session.execute(IDLE.format("0"))
+        copied = copy(session, self._target, (each for each in rows or () if each.num_rows))
         if not copied:
             return
+        if slow:
+            session.execute(IDLE.format(f"{IDLE_IN_TRANSACTION_S}s"))
         if fence is not None:
             self._reach(fence, "after_copy")
         self._take(OWN, copied)

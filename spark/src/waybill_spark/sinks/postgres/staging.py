@@ -9,15 +9,16 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import psycopg
 from psycopg import sql
 
+from waybill_shared.contract.errors import UserError
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.contract import SinkUnreachable
+from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.postgres.connection import Session, connect, told
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
 from waybill_spark.sinks.postgres.tables import PostgresTarget
@@ -57,6 +58,7 @@ class Staging:
         self, session: Session, rows: SpreadRows, columns: Sequence[str], *, uid: str
     ) -> Iterator[tuple[Room, int]]:
         """And how many rows there are."""
+        self.clear(session)  # what was still in use when the sink was claimed
         name = sql.Identifier(self.schema, f"{self._prefix}{uuid.uuid4().hex[:8]}")
         session.execute(
             sql.SQL(
@@ -80,16 +82,26 @@ class Staging:
             )
             copied = dict(rows.carry_out(work, lambda done: None))
             room, number = Room(name, tuple(copied)), sum(copied.values())
-            self._refuse_less(session, room, number)
+            self._refuse_less(session, room, number, rows.num_rows)
             yield room, number
+        except UserError:
+            if not self._is_there(session, name):
+                message = f"sink {self.target.sink}: its rows were removed by another"
+                raise SinkSuperseded(message) from None
+            raise
         finally:
             self._drop(session, name)
 
-    def _refuse_less(self, session: Session, room: Room, copied: int) -> None:
+    def _is_there(self, session: Session, name: sql.Identifier) -> bool:
+        row = session.execute("SELECT to_regclass(%s)", (name.as_string(),)).fetchone()
+        return row is not None and row[0] is not None
+
+    def _refuse_less(self, session: Session, room: Room, copied: int, wanted: int) -> None:
         row = session.execute(sql.SQL("SELECT count(*) FROM {}").format(room.rows)).fetchone()
-        if row is None or row[0] != copied:
-            message = f"sink {self.target.sink}: of {copied} rows of a batch, some are gone"
-            hint = "see whether the server was started anew; it is tried again"
+        if row is None or not row[0] == copied == wanted:
+            there = 0 if row is None else row[0]
+            message = f"sink {self.target.sink}: of {wanted} rows of a batch, {there} are there"
+            hint = "see whether the server or a topic was made anew; it is tried again"
             raise SinkUnreachable(message, hint=hint)
 
     def _drop(self, session: Session, name: sql.Identifier) -> None:
@@ -112,7 +124,7 @@ class _Copy:
 
     target: PostgresTarget
     connection: PostgresConnection
-    secret: str | None
+    secret: str | None = field(repr=False)
     table: sql.Identifier
     uid: str
 

@@ -1,0 +1,273 @@
+"""What executors do for a table: they write the files of rows that lie with them, and of an upsert
+they find and copy what stays."""
+
+import json
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import FileScanTask
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Fence, Problem
+from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
+from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.contract import RowsRefused
+from waybill_spark.sinks.iceberg.connection import Reached, told
+from waybill_spark.sinks.iceberg.keyed import KeyedRows, far_away, keyless, without
+from waybill_spark.sinks.iceberg.present import PresentFiles
+from waybill_spark.sinks.iceberg.writing import (
+    ROWS_HINT,
+    UNABLE,
+    FileWriter,
+    does_not_take,
+    no_key,
+    remove,
+    too_far,
+)
+from waybill_spark.sinks.spread import Share, SpreadRows
+
+AT_ONCE: Final = 128 << 20  # bytes of rows that become a file together, or one for each partition
+HISTORY: Final = ("snapshot-log", "metadata-log", "statistics", "partition-statistics")
+ITEM: Final = "item"  # a file that loses rows, as a pickle
+CAME: Final = "__waybill_came"  # the number of a row in its batch
+
+
+class SpreadFiles:
+    """The files of one batch. Their names say whose rows they are."""
+
+    def __init__(self, rows: SpreadRows, reached: Reached, fence: Fence) -> None:
+        self._rows = rows
+        self._reached = reached
+        self._fence = fence
+        self._written: dict[str, list[DataFile]] = {}
+
+    @property
+    def num_rows(self) -> int:
+        return self._rows.num_rows
+
+    def write(
+        self, metadata: TableMetadata, io: FileIO, sort_by: Sequence[SortField] | None
+    ) -> list[DataFile]:
+        """Once for a table that is the same, whoever has written there in between."""
+        there = self._there(metadata, io, sort_by, with_snapshot=False)
+        if there.table not in self._written:
+            files = self._rows.carry_out(_Writing(there), _undoing(io))
+            self._refuse_others(files, io)
+            self._written[there.table] = files
+        return self._written[there.table]
+
+    def _refuse_others(self, files: Iterable[DataFile], io: FileIO) -> None:
+        """Rows that are not those that were judged, and files that are on the disk of a worker."""
+        count = sum(file.record_count for file in files)
+        if count != self.num_rows:
+            text = f"{self._reached.what}: executors wrote {count} rows of {self.num_rows}"
+            raise Retryable(f"{text}: records went meanwhile")
+        for file in files:
+            here = urlsplit(file.file_path).scheme in ("", "file")
+            if here and not io.new_input(file.file_path).exists():
+                message = f"{self._reached.what}: {file.file_path} is on a worker, and not here"
+                hint = "let workers share the folder of the warehouse, or keep tables in a store"
+                raise UserError([Problem(message=message, hint=hint)])
+
+    def upsert(
+        self, metadata: TableMetadata, io: FileIO, settings: IcebergSinkSettings
+    ) -> "Upserted":
+        """Each share has all rows of its keys. It writes those that count, and tells which rows of
+        which files they take the place of; then each of these files is written without them."""
+        there = self._there(metadata, io, settings.sort_by, with_snapshot=True)
+        rows = self._rows.by_keys(settings.keys, CAME)
+        added: list[DataFile] = []
+        gone: dict[str, tuple[FileScanTask, list[pa.ChunkedArray]]] = {}
+        for each in rows.carry_out(_Matching(there, settings), _undoing(io)):
+            if isinstance(each, DataFile):
+                added.append(each)
+            else:
+                gone.setdefault(each.task.file.file_path, (each.task, []))[1].append(each.replaced)
+        files = [_Replaced(task, _united(parts)) for task, parts in gone.values()]
+        told_of = pa.table({ITEM: pa.array([pickle.dumps(file) for file in files], pa.binary())})
+        try:
+            added += self._rows.others(told_of).carry_out(_Copying(there), _undoing(io))
+        except Exception:
+            _undoing(io)(added)
+            raise
+        return Upserted([task.file for task, _ in gone.values()], added)
+
+    def _there(
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        sort_by: Sequence[SortField] | None,
+        *,
+        with_snapshot: bool,
+    ) -> "_There":
+        return _There(
+            table=_without_history(metadata, with_snapshot=with_snapshot),
+            properties=dict(io.properties),
+            uid=self._fence.pipeline_uid,
+            sink=self._fence.sink,
+            sequence=self._fence.sequence,
+            sort_by=tuple(sort_by or ()),
+            reached=self._reached,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    removed: list[DataFile]
+    added: list[DataFile]
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """Rows of a file, by their numbers."""
+
+    task: FileScanTask
+    replaced: pa.ChunkedArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _There:
+    """A table as executors are told of it, and whose rows they write."""
+
+    table: str
+    properties: Mapping[str, Any] = field(repr=False)
+    """With the keys of a store."""
+    uid: str
+    sink: str
+    sequence: int
+    sort_by: tuple[SortField, ...]
+    reached: Reached
+
+    def opened(self) -> tuple[TableMetadata, FileIO]:
+        metadata = TableMetadataUtil.parse_raw(self.table)
+        return metadata, load_file_io(dict(self.properties), metadata.location)
+
+    def writer(self, metadata: TableMetadata, io: FileIO, share: Share) -> FileWriter:
+        whose = f"{self.uid}-{self.sink}-{self.sequence}-{share.task}-{share.attempt}"
+        return FileWriter(metadata, io, name=f"{whose}-{uuid.uuid4()}", sort_by=self.sort_by)
+
+    def write(self, writer: FileWriter, rows: pa.Table, *, in_order: bool = True) -> list[DataFile]:
+        far = far_away(rows)
+        if far is not None:
+            raise RowsRefused(too_far(self.reached, far), hint=ROWS_HINT)
+        files = writer.write(rows, in_order=in_order)
+        reach(f"{self.uid}.{self.sink}.in_share")
+        return files
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    there: _There
+
+    def __call__(self, share: Share) -> Iterator[DataFile]:
+        there = self.there
+        with told(there.reached), _meant(there.reached):
+            writer = there.writer(*there.opened(), share)
+            for rows in _in_parts(share.rows):
+                yield from there.write(writer, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    there: _There
+    settings: IcebergSinkSettings
+
+    def __call__(self, share: Share) -> Iterator[DataFile | _Replaced]:
+        there, settings = self.there, self.settings
+        batches = [*share.rows]
+        if not batches:
+            return
+        rows = pa.Table.from_batches(batches).sort_by(CAME).drop_columns([CAME])
+        key = keyless(rows, settings.keys)
+        if key is not None:
+            raise RowsRefused(no_key(there.reached, key), hint=ROWS_HINT)
+        with told(there.reached), _meant(there.reached):
+            metadata, io = there.opened()
+            present, new = PresentFiles(metadata, io), KeyedRows(rows, settings, metadata.schema())
+            losers: list[int] = []
+            looked_at = (*settings.keys, *((settings.order_by,) if settings.order_by else ()))
+            for task in [*present.find(new.where())]:
+                old = present.read(task, looked_at)
+                if not new.are_in(old):
+                    continue
+                found = new.matches(old)
+                losers += found.losers.to_pylist()
+                if len(found.replaced):
+                    yield _Replaced(task, found.replaced)
+            yield from there.write(there.writer(metadata, io, share), new.taken(losers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """Rows of a file that stay, in the order that they had."""
+
+    there: _There
+
+    def __call__(self, share: Share) -> Iterator[DataFile]:
+        there = self.there
+        with told(there.reached), _meant(there.reached):
+            metadata, io = there.opened()
+            present, writer = PresentFiles(metadata, io), there.writer(metadata, io, share)
+            for item in (each for batch in share.rows for each in batch.column(ITEM)):
+                file: _Replaced = pickle.loads(item.as_buffer())
+                rest = without(present.read(file.task), file.replaced)
+                yield from there.write(writer, rest, in_order=False)
+
+
+def _in_parts(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    part: list[pa.RecordBatch] = []
+    for batch in rows:
+        part.append(batch)
+        if sum(each.nbytes for each in part) >= AT_ONCE:
+            yield pa.Table.from_batches(part)
+            part = []
+    if part:
+        yield pa.Table.from_batches(part)
+
+
+def _united(parts: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+
+
+@contextmanager
+def _meant(reached: Reached) -> Iterator[None]:
+    """As where the driver writes."""
+    try:
+        yield
+    except UNABLE as error:
+        raise does_not_take(reached, error) from error
+
+
+def _undoing(io: FileIO) -> Callable[[Iterable[DataFile | _Replaced]], None]:
+    def undo(done: Iterable[DataFile | _Replaced]) -> None:
+        remove(io, [each.file_path for each in done if isinstance(each, DataFile)])
+
+    return undo
+
+
+def _without_history(metadata: TableMetadata, *, with_snapshot: bool) -> str:
+    """What executors ask of a table, however old that is."""
+    told_of = json.loads(metadata.model_dump_json(by_alias=True))
+    for name in HISTORY:
+        told_of.pop(name, None)
+    current = told_of.get("current-snapshot-id")
+    told_of["refs"] = {}
+    if with_snapshot:
+        told_of["snapshots"] = [
+            each for each in told_of.get("snapshots", ()) if each["snapshot-id"] == current
+        ]
+    else:  # it is the same for a writer
+        for name in ("snapshots", "current-snapshot-id"):
+            told_of.pop(name, None)
+        told_of |= {"last-sequence-number": 0, "last-updated-ms": 0}
+    own = {key: value for key, value in told_of["properties"].items() if "waybill." not in key}
+    return json.dumps({**told_of, "properties": own})
