@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.big import R31, R32, R33
 from bench.contest import Contest, Result, measure
 from bench.feldera import R21
 from bench.guard import G1
@@ -27,7 +28,27 @@ from bench.tracker import R10
 from bench.waking import R7, R9
 from bench.watching import R9W, R20, R20M
 
-OF_A_STAGE = (R1, R2, R3, R16, R21, R22, R22U, R23, R23F, R24, R25, R26, R29, R29K, R29H, R30)
+OF_A_STAGE = (
+    R1,
+    R2,
+    R3,
+    R16,
+    R21,
+    R22,
+    R22U,
+    R23,
+    R23F,
+    R24,
+    R25,
+    R26,
+    R29,
+    R29K,
+    R29H,
+    R30,
+    R31,
+    R32,
+    R33,
+)
 OF_SERVICES = (R4, R5, R7, R9, R9W, R10, R11, R15, R17, R18, R19, R19O, R20, R20M, R27, R28, G1)
 CONTESTS = {contest.key: contest for contest in (*OF_A_STAGE, *OF_SERVICES)}
 ROUNDS = 5

@@ -143,6 +143,10 @@ class SimStage:
         """Now and then more than can be read at once; what is too much is another thing then."""
         return in_steps(ranges, self._dice.choice((1, 2, STEP_MAX, STEP_MAX)))
 
+    @property
+    def uncut(self) -> bool:
+        return False
+
     def spreads(self, ranges: Ranges) -> bool:
         return self._dice.choice((False, True))
 

@@ -6,8 +6,7 @@ Before its query starts: `open`, `settle`, `resume`, in this order.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -49,7 +48,7 @@ from waybill_spark.settling import (
 )
 from waybill_spark.sinks.contract import Maintained, Sink
 from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.stopping import StageClosed, StageStopped
+from waybill_spark.stopping import StageClosed, StageStopped, collecting, raise_first
 from waybill_spark.taking import Taking
 
 logger = logging.getLogger(__name__)
@@ -66,6 +65,10 @@ class Source(Readings, Protocol):
 
     def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
         """The first offset that each partition still holds; surely so, where `held` ends before."""
+
+    @property
+    def uncut(self) -> bool:
+        """Whether what is taken in parts would undo itself."""
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """`ranges` in parts small enough to be read at once, one behind the other."""
@@ -155,9 +158,9 @@ class TrackedStage:
         with self._busy:
             stops = [*self._give_up(), *self._settle()]
             for ledger in self._ledgers:
-                with _collecting(stops):
+                with collecting(stops):
                     ledger.report()
-            _raise_first(stops)
+            raise_first(stops)
 
     def watch(self) -> None:
         """As `settle`, between batches: what could not be seen before, and what is new."""
@@ -166,7 +169,7 @@ class TrackedStage:
                 for ledger in self._ledgers:
                     if ledger.hidden:
                         ledger.report()
-                _raise_first(self._settle())
+                raise_first(self._settle())
                 self._keep_in_order()
             finally:
                 self._busy.release()
@@ -265,7 +268,7 @@ class TrackedStage:
         """After the rows are read: a topic re-created in between gave rows of another topic."""
         wanted = self._topic_ids()
         if self._source.ids(wanted) != wanted:
-            _raise_first(self._settle())
+            raise_first(self._settle())
             raise Retryable(f"brokers do not agree on the topics of stage {self.name}")
 
     def _settle(self) -> list[StageStopped]:
@@ -281,7 +284,7 @@ class TrackedStage:
                     "records will never be processed",
                     extra={"stage": self.name, "sink": ledger.sink.name, "set_aside": str(found)},
                 )
-                with _collecting(stops):
+                with collecting(stops):
                     ledger.set_aside(found)
         return stops
 
@@ -291,7 +294,7 @@ class TrackedStage:
         if any(ledger.bereft for ledger in self._ledgers):
             for ledger in self._fenceless_first():
                 if ledger.fence is None or ledger.bereft:
-                    with _collecting(stops):
+                    with collecting(stops):
                         ledger.give_up()
         return stops
 
@@ -337,7 +340,8 @@ class TrackedStage:
             "sink is levelled",
             extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
         )
-        for step in in_steps(missing, self._offsets_max):
+        steps = (missing,) if self._source.uncut else in_steps(missing, self._offsets_max)
+        for step in steps:
             for piece in self._source.pieces(step):
                 self._taking.take(self._once(piece), [ledger])
 
@@ -384,17 +388,3 @@ class TrackedStage:
         return any(
             ledger.fence is not None and ledger.fence.batches > 1 for ledger in self._ledgers
         )
-
-
-@contextmanager
-def _collecting(stops: list[StageStopped]) -> Iterator[None]:
-    """Go on in spite of a stop, so that every sink gets its turn; it is raised in the end."""
-    try:
-        yield
-    except StageStopped as stop:
-        stops.append(stop)
-
-
-def _raise_first(stops: list[StageStopped]) -> None:
-    if stops:
-        raise stops[0]

@@ -1,5 +1,8 @@
 """Why a stage cannot go on, in words that an outcome and a person can use."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.words import LossReason, StopReason
 
@@ -21,3 +24,17 @@ class StageStopped(ContractError):
 
 class StageClosed(ContractError):
     """A batch came after `close`; Spark keeps it for the next start."""
+
+
+@contextmanager
+def collecting(stops: list[StageStopped]) -> Iterator[None]:
+    """Go on in spite of a stop, so that every sink gets its turn; it is raised in the end."""
+    try:
+        yield
+    except StageStopped as stop:
+        stops.append(stop)
+
+
+def raise_first(stops: list[StageStopped]) -> None:
+    if stops:
+        raise stops[0]

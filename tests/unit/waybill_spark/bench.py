@@ -171,6 +171,8 @@ class Bench:
     sinks: tuple[str, ...] = ("first", "second")
     offsets_max: int = 100
     bytes_max: int = 100
+    replaces: bool = False
+    """Whether a batch of the stage erases the one before."""
     sizes: dict[int, int] = field(default_factory=dict)
     """Of records that have more than one byte, by offset."""
     lifecycle_id: str = "L1"
@@ -253,7 +255,11 @@ class Bench:
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         runs = [(run.topic, run.partition, range(run.start, run.end)) for run in ranges]
         sizes = {(t, p): [(o, self.sizes.get(o, 1)) for o in run] for t, p, run in runs}
-        return in_pieces(ranges, sizes, self.bytes_max)
+        return (ranges,) if self.replaces else in_pieces(ranges, sizes, self.bytes_max)
+
+    @property
+    def uncut(self) -> bool:
+        return self.replaces
 
     def spreads(self, ranges: Ranges) -> bool:
         return False

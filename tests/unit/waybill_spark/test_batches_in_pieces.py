@@ -68,6 +68,21 @@ def test_a_sink_that_comes_back_is_levelled_in_steps(tmp_path: Path) -> None:
     assert bench.second.ranges == [(0, 1), (1, 3), (3, 4), (4, 6), (6, 7), (7, 9)]
 
 
+def test_what_replaces_is_levelled_at_once(tmp_path: Path) -> None:
+    """The second of two parts would erase the first."""
+    bench = Bench(tmp_path / "checkpoint", replaces=True)
+    bench.second.failing = {0}
+    bench.plan(0, 8)
+    with pytest.raises(Retryable):
+        bench.stage().process(NO_FRAME, 0)
+    bench.folder.rename(tmp_path / "elsewhere")
+    bench.offsets_max, bench.bytes_max = 3, 2
+
+    assert bench.started() == {("T1", 0): 8}
+
+    assert bench.second.ranges == [(0, 8)]
+
+
 def test_levelling_goes_on_where_a_crash_has_ended_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "checkpoint", offsets_max=3)
     bench.second.failing = {0}

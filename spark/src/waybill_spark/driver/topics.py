@@ -84,6 +84,10 @@ class TopicSource:
             return found
         return lowest(self._admin, lambda client: client.starts(topic, identity.partitions))
 
+    @property
+    def uncut(self) -> bool:
+        return self._taking.uncut
+
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """Costs nothing where the records cannot be too much; else they are measured first."""
         taking = self._taking
