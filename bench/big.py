@@ -15,6 +15,7 @@ import pyarrow as pa
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from psycopg import sql
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -138,7 +139,10 @@ def session(around: Surroundings) -> Iterator[SparkSession]:
             spark.conf.set(f"spark.sql.catalog.lakehouse{key}", value)
         yield spark
         spark.stop()
-    finally:
+    finally:  # the next contest has a JVM of its own
+        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+        if gateway is not None:
+            gateway.shutdown()
         jvm.stop()
 
 

@@ -22,6 +22,7 @@ from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import FileScanTask, Table, TableProperties, Transaction
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotsUpdate
 
+from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.iceberg.files import CommitFiles
 
 logger = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ def expire_snapshots(table: Table, older_than_ms: int, keep: int, *, dry_run: bo
             AssertRefSnapshotId.model_validate({"ref": name, "snapshot-id": ref.snapshot_id})
             for name, ref in refs.items()
         )
+        _reach(table, "expire")
         transaction.commit_transaction()
     return Done({"snapshots": len(gone)})
 
@@ -102,6 +104,7 @@ def rewrite_manifests(table: Table, *, dry_run: bool) -> Done:
         with transaction.update_snapshot().merge_append():
             pass
         transaction._snapshot_producers.clear()  # as `CommitFiles.send`
+        _reach(table, "rewrite")
         transaction.commit_transaction()
     return Done({"manifests": number})
 
@@ -160,6 +163,7 @@ def _unite(table: Table, bins: Iterable[list[FileScanTask]]) -> int:
     except Exception:
         files.discard()
         raise
+    _reach(table, "compact")
     try:
         files.send()
     except CommitFailedException:
@@ -169,6 +173,11 @@ def _unite(table: Table, bins: Iterable[list[FileScanTask]]) -> int:
             files.discard()
         raise
     return added
+
+
+def _reach(table: Table, task: str) -> None:
+    """All is written, and nothing of it counts yet."""
+    reach(f"{'.'.join(table.name())}.{task}")
 
 
 def _alone(table: Table) -> Transaction:
