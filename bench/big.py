@@ -140,7 +140,8 @@ def session(around: Surroundings) -> Iterator[SparkSession]:
         yield spark
         spark.stop()
     finally:  # the next contest has a JVM of its own
-        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+        gateway = SparkContext._gateway  # noqa: SLF001 - as PySpark has no word for it
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
         if gateway is not None:
             gateway.shutdown()
         jvm.stop()

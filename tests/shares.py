@@ -49,11 +49,13 @@ class Shares(SpreadRows):
             return [pickle.loads(pickle.dumps(error))]
 
     def by_keys(self, keys: Sequence[str], came: str) -> "Shares":
-        rows = self._rows.append_column(came, pa.arange(0, self.num_rows))
-        return Shares(rows.sort_by([(key, "ascending") for key in keys]), by=keys[0])
+        rows = self._rows.append_column(came, pa.arange(0, self._rows.num_rows))
+        """As after a shuffle: they come in any order."""
+        order = [*((key, "ascending") for key in keys), (came, "descending")]
+        return type(self)(rows.sort_by(order), by=keys[0])
 
     def others(self, rows: pa.Table) -> "Shares":
-        return Shares(rows)
+        return type(self)(rows)
 
     def forget(self) -> None:
         """They are Python's to forget."""

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
-from pyiceberg.manifest import DataFile
 
 from builders import make_fence
 from contracts.sink import SinkContract
@@ -238,13 +237,32 @@ def test_an_upsert_by_executors_gives_what_one_here_gives(
 
 
 def test_an_upsert_looks_at_what_came_in_between(catalog: OpenCatalog, tmp_path: Path) -> None:
+    """And the files of the first try are gone, but for what a lost attempt has left."""
     sink = iceberg_sinks.opened(catalog, iceberg_sinks.target(**UPSERT))
     sink.write(iceberg_sinks.as_rows(1, 2), make_fence(sequence=0))
     iceberg_sinks.loaded(catalog).append(iceberg_sinks.as_table(3))
 
+    before = files_in(tmp_path)
     sink.write(Shares(iceberg_sinks.as_table(2, 3, 4)), make_fence(sequence=1))
 
     assert iceberg_sinks.numbers_in(catalog) == [1, 2, 3, 4]
+    left_over = files_in(tmp_path) - files_of(catalog) - before
+    assert {name.split("-lake-1-")[1].split("-")[0] for name in left_over} == {"1"}
+
+
+def test_old_rows_that_only_stay_are_not_judged(catalog: OpenCatalog) -> None:
+    schema = pa.schema([("order_id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    sink = iceberg_sinks.opened(catalog, iceberg_sinks.target(**UPSERT), schema)
+    with iceberg_sinks.loaded(catalog).transaction() as change:
+        change.set_properties({"write.metadata.metrics.default": "none"})
+    far = pa.array([0, 10**18], schema.field("at").type)
+    iceberg_sinks.loaded(catalog).append(pa.table({"order_id": [1, 2], "at": far}, schema=schema))
+
+    soon = pa.array([5, 6], schema.field("at").type)
+    rows = pa.table({"order_id": [1, 3], "at": soon}, schema=schema)
+    sink.write(Shares(rows), make_fence(sequence=0))
+
+    assert iceberg_sinks.loaded(catalog).scan().count() == 3
 
 
 def test_an_upsert_by_executors_needs_keys(catalog: OpenCatalog, tmp_path: Path) -> None:
@@ -256,35 +274,46 @@ def test_an_upsert_by_executors_needs_keys(catalog: OpenCatalog, tmp_path: Path)
     assert files_in(tmp_path) == set()
 
 
-def test_rows_that_went_meanwhile_are_not_passed_over(
-    catalog: OpenCatalog, postgres: Database
-) -> None:
-    class Fewer(Shares):
-        @property
-        def num_rows(self) -> int:
-            return super().num_rows + 1
+class Fewer(Shares):
+    @property
+    def num_rows(self) -> int:
+        return super().num_rows + 1
 
-    with pytest.raises(Retryable, match="executors wrote 3 rows of 4"):
-        iceberg_sinks.opened(catalog).write(
+
+class Elsewhere(Shares):
+    def answers(self, work: Any) -> Any:  # noqa: ANN401
+        told = super().answers(work)
+        for each in told:
+            for file in getattr(each, "files", [each]):
+                Path(urlsplit(file.file_path).path).unlink()
+        return told
+
+
+EITHER: Final = pytest.mark.parametrize("settings", [{}, UPSERT], ids=["append", "upsert"])
+
+
+@EITHER
+def test_rows_that_went_meanwhile_are_not_passed_over(
+    catalog: OpenCatalog, postgres: Database, settings: dict[str, Any]
+) -> None:
+    wanted = iceberg_sinks.target(**settings)
+    with pytest.raises(Retryable, match="executors had 3 rows of 4"):
+        iceberg_sinks.opened(catalog, wanted).write(
             Fewer(iceberg_sinks.as_table(1, 2, 3)), make_fence(sequence=0)
         )
     table = pa.Table.from_batches(postgres_sinks.rows(1, 2, 3))
     with pytest.raises(SinkUnreachable, match="of 4 rows of a batch, 3 are there"):
-        postgres_sinks.opened(postgres).write(Fewer(table), make_fence(sequence=0))
+        postgres_sinks.opened(postgres, **settings).write(Fewer(table), make_fence(sequence=0))
     assert (stored(postgres), left(postgres)) == ([], [])
 
 
-def test_files_on_the_disk_of_a_worker_are_not_committed(catalog: OpenCatalog) -> None:
-    class Elsewhere(Shares):
-        def answers(self, work: Any) -> Any:  # noqa: ANN401
-            told = super().answers(work)
-            for each in told:
-                assert isinstance(each, DataFile)
-                Path(urlsplit(each.file_path).path).unlink()
-            return told
-
+@EITHER
+def test_files_on_the_disk_of_a_worker_are_not_committed(
+    catalog: OpenCatalog, settings: dict[str, Any]
+) -> None:
+    wanted = iceberg_sinks.target(**settings)
     with pytest.raises(UserError, match="is on a worker, and not here"):
-        iceberg_sinks.opened(catalog).write(
+        iceberg_sinks.opened(catalog, wanted).write(
             Elsewhere(iceberg_sinks.as_table(1, 2)), make_fence(sequence=0)
         )
     assert iceberg_sinks.loaded(catalog).current_snapshot() is None

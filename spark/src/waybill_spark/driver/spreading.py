@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from waybill_shared.contract.errors import ContractError, Retryable
+from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.process.failpoints import FOLDER
 from waybill_spark.sinks.rows import column_of
 from waybill_spark.sinks.spread import Share, SpreadRows
@@ -34,12 +35,9 @@ ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 ANSWER_DDL: Final = "answer binary"
 TELLING: Final = re.compile(r"Cannot run program|^\w+Error: |version mismatch")
 REASON_MAX: Final = 500
-WRITERS: Final = (
-    "waybill_spark.sinks.iceberg.executors",
-    "waybill_spark.sinks.postgres.staging",
-)
 ANSWER_COUNT: Final = "count bigint"
 ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+TASK_BYTES: Final = 16 << 20  # of what is sent with a task
 ROWS_OF_KEYS: Final = 250_000  # of an upsert, in one share
 
 
@@ -96,7 +94,12 @@ class FrameRows(SpreadRows):
         return FrameRows(by_keys, self._num_rows, self._forget)
 
     def others(self, rows: pa.Table) -> SpreadRows:
-        frame = self._frame.sparkSession.createDataFrame(rows)
+        """In as many tasks as there are cores, and small ones."""
+        spark = self._frame.sparkSession
+        tasks = max(spark.sparkContext.defaultParallelism, rows.nbytes // TASK_BYTES + 1)
+        items = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        schema = ", ".join(f"{name} binary" for name in rows.column_names)
+        frame = spark.createDataFrame(spark.sparkContext.parallelize(items, tasks), schema)
         return FrameRows(frame, rows.num_rows, self._forget)
 
     def forget(self) -> None:
@@ -133,6 +136,7 @@ def _without_failures(spark: SparkSession) -> Iterator[None]:
         context.removeJobTag(tag)
     tracker = context.statusTracker()
     assert context._jsc is not None
+    context._jsc.sc().listenerBus().waitUntilEmpty()  # the tracker hears of it there
     for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag):
         told = tracker.getJobInfo(job)
         for each in () if told is None else told.stageIds:
@@ -166,8 +170,8 @@ def _reason(error: Exception) -> str:
 
 def _nothing(share: Share) -> Iterator[None]:
     """What work needs must be there."""
-    for name in WRITERS:
-        import_module(name)
+    for kind in KINDS.values():
+        import_module(kind.loader)
     for _ in share.rows:
         yield None
 

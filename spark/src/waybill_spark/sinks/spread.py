@@ -64,7 +64,7 @@ class SpreadRows(ABC):
 
     @abstractmethod
     def others(self, rows: pa.Table) -> "SpreadRows":
-        """Other rows, with the same executors."""
+        """Other rows, whose columns are bytes, with the same executors."""
 
     @abstractmethod
     def forget(self) -> None:

@@ -61,22 +61,10 @@ class SpreadFiles:
         there = self._there(metadata, io, sort_by, with_snapshot=False)
         if there.table not in self._written:
             files = self._rows.carry_out(_Writing(there), _undoing(io))
-            self._refuse_others(files, io)
+            self._refuse_fewer(sum(file.record_count for file in files))
+            self._refuse_elsewhere(files, io)
             self._written[there.table] = files
         return self._written[there.table]
-
-    def _refuse_others(self, files: Iterable[DataFile], io: FileIO) -> None:
-        """Rows that are not those that were judged, and files that are on the disk of a worker."""
-        count = sum(file.record_count for file in files)
-        if count != self.num_rows:
-            text = f"{self._reached.what}: executors wrote {count} rows of {self.num_rows}"
-            raise Retryable(f"{text}: records went meanwhile")
-        for file in files:
-            here = urlsplit(file.file_path).scheme in ("", "file")
-            if here and not io.new_input(file.file_path).exists():
-                message = f"{self._reached.what}: {file.file_path} is on a worker, and not here"
-                hint = "let workers share the folder of the warehouse, or keep tables in a store"
-                raise UserError([Problem(message=message, hint=hint)])
 
     def upsert(
         self, metadata: TableMetadata, io: FileIO, settings: IcebergSinkSettings
@@ -84,22 +72,36 @@ class SpreadFiles:
         """Each share has all rows of its keys. It writes those that count, and tells which rows of
         which files they take the place of; then each of these files is written without them."""
         there = self._there(metadata, io, settings.sort_by, with_snapshot=True)
-        rows = self._rows.by_keys(settings.keys, CAME)
-        added: list[DataFile] = []
+        rows, undo = self._rows.by_keys(settings.keys, CAME), _undoing(io)
+        shares = rows.carry_out(_Matching(there, settings), lambda done: undo(_files_of(done)))
+        added = _files_of(shares)
         gone: dict[str, tuple[FileScanTask, list[pa.ChunkedArray]]] = {}
-        for each in rows.carry_out(_Matching(there, settings), _undoing(io)):
-            if isinstance(each, DataFile):
-                added.append(each)
-            else:
-                gone.setdefault(each.task.file.file_path, (each.task, []))[1].append(each.replaced)
+        for each in (found for share in shares for found in share.found):
+            gone.setdefault(each.task.file.file_path, (each.task, []))[1].append(each.replaced)
         files = [_Replaced(task, _united(parts)) for task, parts in gone.values()]
-        told_of = pa.table({ITEM: pa.array([pickle.dumps(file) for file in files], pa.binary())})
         try:
-            added += self._rows.others(told_of).carry_out(_Copying(there), _undoing(io))
+            self._refuse_fewer(sum(share.rows for share in shares))
+            self._refuse_elsewhere(added, io)
+            told_of = pa.table({ITEM: pa.array(map(pickle.dumps, files), pa.binary())})
+            added += self._rows.others(told_of).carry_out(_Copying(there), undo)
         except Exception:
-            _undoing(io)(added)
+            undo(added)
             raise
         return Upserted([task.file for task, _ in gone.values()], added)
+
+    def _refuse_fewer(self, count: int) -> None:
+        """Rows that are not those that were judged."""
+        if count != self.num_rows:
+            text = f"{self._reached.what}: executors had {count} rows of {self.num_rows}"
+            raise Retryable(f"{text}: records went meanwhile")
+
+    def _refuse_elsewhere(self, files: Iterable[DataFile], io: FileIO) -> None:
+        for file in files:
+            here = urlsplit(file.file_path).scheme in ("", "file")
+            if here and not io.new_input(file.file_path).exists():
+                message = f"{self._reached.what}: {file.file_path} is on a worker, and not here"
+                hint = "let workers share the folder of the warehouse, or keep tables in a store"
+                raise UserError([Problem(message=message, hint=hint)])
 
     def _there(
         self,
@@ -135,6 +137,15 @@ class _Replaced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Matched:
+    """Of one share: how many rows it had, what they replace, and the files of those that count."""
+
+    rows: int
+    found: list[_Replaced]
+    files: list[DataFile]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _There:
     """A table as executors are told of it, and whose rows they write."""
 
@@ -155,11 +166,11 @@ class _There:
         whose = f"{self.uid}-{self.sink}-{self.sequence}-{share.task}-{share.attempt}"
         return FileWriter(metadata, io, name=f"{whose}-{uuid.uuid4()}", sort_by=self.sort_by)
 
-    def write(self, writer: FileWriter, rows: pa.Table, *, in_order: bool = True) -> list[DataFile]:
+    def write(self, writer: FileWriter, rows: pa.Table) -> list[DataFile]:
         far = far_away(rows)
         if far is not None:
             raise RowsRefused(too_far(self.reached, far), hint=ROWS_HINT)
-        files = writer.write(rows, in_order=in_order)
+        files = writer.write(rows)
         reach(f"{self.uid}.{self.sink}.in_share")
         return files
 
@@ -181,7 +192,7 @@ class _Matching:
     there: _There
     settings: IcebergSinkSettings
 
-    def __call__(self, share: Share) -> Iterator[DataFile | _Replaced]:
+    def __call__(self, share: Share) -> Iterator[_Matched]:
         there, settings = self.there, self.settings
         batches = [*share.rows]
         if not batches:
@@ -193,17 +204,20 @@ class _Matching:
         with told(there.reached), _meant(there.reached):
             metadata, io = there.opened()
             present, new = PresentFiles(metadata, io), KeyedRows(rows, settings, metadata.schema())
+            found: list[_Replaced] = []
             losers: list[int] = []
             looked_at = (*settings.keys, *((settings.order_by,) if settings.order_by else ()))
             for task in [*present.find(new.where())]:
                 old = present.read(task, looked_at)
                 if not new.are_in(old):
                     continue
-                found = new.matches(old)
-                losers += found.losers.to_pylist()
-                if len(found.replaced):
-                    yield _Replaced(task, found.replaced)
-            yield from there.write(there.writer(metadata, io, share), new.taken(losers))
+                matches = new.matches(old)
+                losers += matches.losers.to_pylist()
+                if len(matches.replaced):  # without the filter that it was found by
+                    plain = FileScanTask(task.file, task.delete_files)
+                    found.append(_Replaced(plain, matches.replaced))
+            files = there.write(there.writer(metadata, io, share), new.taken(losers))
+            yield _Matched(rows=rows.num_rows, found=found, files=files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +234,7 @@ class _Copying:
             for item in (each for batch in share.rows for each in batch.column(ITEM)):
                 file: _Replaced = pickle.loads(item.as_buffer())
                 rest = without(present.read(file.task), file.replaced)
-                yield from there.write(writer, rest, in_order=False)
+                yield from writer.write(rest, in_order=False)
 
 
 def _in_parts(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -243,15 +257,18 @@ def _meant(reached: Reached) -> Iterator[None]:
     """As where the driver writes."""
     try:
         yield
+    except MemoryError:
+        raise
     except UNABLE as error:
         raise does_not_take(reached, error) from error
 
 
-def _undoing(io: FileIO) -> Callable[[Iterable[DataFile | _Replaced]], None]:
-    def undo(done: Iterable[DataFile | _Replaced]) -> None:
-        remove(io, [each.file_path for each in done if isinstance(each, DataFile)])
+def _files_of(shares: Iterable[_Matched]) -> list[DataFile]:
+    return [file for share in shares for file in share.files]
 
-    return undo
+
+def _undoing(io: FileIO) -> Callable[[Iterable[DataFile]], None]:
+    return lambda files: remove(io, [each.file_path for each in files])
 
 
 def _without_history(metadata: TableMetadata, *, with_snapshot: bool) -> str:

@@ -13,6 +13,7 @@ from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConne
 from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 
 IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that stands still may hold a lock
+IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '{}'"
 
 
 Session = psycopg.Connection[tuple[Any, ...]]

@@ -13,6 +13,7 @@ from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import RowsRefused, SinkLife, SinkSuperseded, Written
 from waybill_spark.sinks.postgres.connection import (
+    IDLE,
     IDLE_IN_TRANSACTION_S,
     Session,
     connect,
@@ -27,7 +28,6 @@ from waybill_spark.sinks.postgres.tables import PostgresTarget, fitting_table, m
 from waybill_spark.sinks.spread import SpreadRows
 from waybill_spark.stopping import StageStopped
 
-IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '{}'"
 TRIES: Final = 5  # of a transaction that another one was in the way of
 T = TypeVar("T")
 
@@ -71,6 +71,7 @@ class PostgresSink:
             with self._filled(rows, fence.pipeline_uid) as (room, number):
                 self._reach(fence, "after_copy")
                 self._move(lambda: self._take(room, number), fence)
+            self._ask(self._staging.clear)
         else:
             self._move(lambda: self._load(rows, fence), fence)
         self._seen = fence

@@ -19,7 +19,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
-from waybill_spark.sinks.postgres.connection import Session, connect, told
+from waybill_spark.sinks.postgres.connection import IDLE, Session, connect, told
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 from waybill_spark.sinks.spread import Share, SpreadRows
@@ -49,7 +49,7 @@ class Staging:
         return found is not None and bool(found[0])
 
     def clear(self, session: Session) -> None:
-        """Of whoever wrote this sink before."""
+        """Of whoever wrote this sink before. Whoever comes after is refused by the fence then."""
         for (name,) in session.execute(LEFT, (self.schema, self._prefix)).fetchall():
             self._drop(session, sql.Identifier(self.schema, name))
 
@@ -58,7 +58,6 @@ class Staging:
         self, session: Session, rows: SpreadRows, columns: Sequence[str], *, uid: str
     ) -> Iterator[tuple[Room, int]]:
         """And how many rows there are."""
-        self.clear(session)  # what was still in use when the sink was claimed
         name = sql.Identifier(self.schema, f"{self._prefix}{uuid.uuid4().hex[:8]}")
         session.execute(
             sql.SQL(
@@ -84,7 +83,7 @@ class Staging:
             room, number = Room(name, tuple(copied)), sum(copied.values())
             self._refuse_less(session, room, number, rows.num_rows)
             yield room, number
-        except UserError:
+        except (UserError, psycopg.errors.UndefinedTable):
             if not self._is_there(session, name):
                 message = f"sink {self.target.sink}: its rows were removed by another"
                 raise SinkSuperseded(message) from None
@@ -137,6 +136,7 @@ class _Copy:
             told(what, self.connection.place),
             session.transaction(),
         ):
+            session.execute(IDLE.format("0"))  # Spark may compute a part again
             copied = copy(
                 session,
                 self.target,
