@@ -59,3 +59,11 @@ class Shares(SpreadRows):
 
     def forget(self) -> None:
         """They are Python's to forget."""
+
+
+class Fewer(Shares):
+    """One was there when they were counted, and then no more."""
+
+    @property
+    def num_rows(self) -> int:
+        return super().num_rows + 1
