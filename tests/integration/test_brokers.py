@@ -209,7 +209,7 @@ def test_what_a_dead_broker_led_is_written_and_told_by_others(cluster: Cluster) 
     """Nothing is refused or there twice, and each record stands where ingress was told."""
     create(make_admin(cluster.kafka), "written", *NODES)
     reader = make_admin(cluster.kafka)
-    assert sides(reader, "written") == (0, 0, 0)
+    eventually(lambda: sides(reader, "written") == (0, 0, 0), within_s=WITHIN_S)
     leader, survivor = NODES[:2]
     assert cluster.leader("written", survivor) == leader
     placed: dict[int, int] = {}
