@@ -16,7 +16,7 @@ from waybill import Client
 from waybill_local.stack import StackState
 from waybill_shared.contract.routes import HTTP_SERVICES
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 HOOKS = Path(__file__).with_name("openapi_hooks.py")
 
