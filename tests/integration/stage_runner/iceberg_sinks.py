@@ -22,6 +22,16 @@ from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
 NAME: Final = "raw.orders"
 LIFE: Final = SinkLife(name="lake", since=1, fence_key="here/waybill/default/uid/load/lake@1")
 SCHEMA: Final = pa.schema([("order_id", pa.int64()), ("customer", pa.string())])
+KINDS: Final = pa.schema(
+    [
+        ("n", pa.int64()),
+        ("x", pa.float64()),
+        ("day", pa.date32()),
+        ("name", pa.string()),
+        ("list", pa.list_(pa.int64())),
+        ("flag", pa.bool_()),
+    ]
+)
 FLAGGED: Final = pa.schema([*SCHEMA, ("void", pa.bool_())])
 
 

@@ -17,6 +17,7 @@ from pyiceberg.types import (
 
 from builders import make_fence
 from integration.stage_runner.iceberg_sinks import (
+    KINDS,
     NAME,
     SCHEMA,
     as_rows,
@@ -30,16 +31,6 @@ from integration.stage_runner.iceberg_sinks import (
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.fitting import fitting
 
-KINDS = pa.schema(
-    [
-        ("n", pa.int64()),
-        ("x", pa.float64()),
-        ("day", pa.date32()),
-        ("name", pa.string()),
-        ("list", pa.list_(pa.int64())),
-        ("flag", pa.bool_()),
-    ]
-)
 UNPARTITIONED = "which cannot be partitioned by"
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["n"]}
 

@@ -16,6 +16,7 @@ from pyiceberg.types import (
 
 from builders import make_fence
 from integration.stage_runner.iceberg_sinks import (
+    KINDS,
     NAME,
     SCHEMA,
     as_rows,
@@ -35,16 +36,6 @@ from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.tables import NOTHING, IcebergTarget
 from waybill_spark.stopping import StageStopped
 
-KINDS = pa.schema(
-    [
-        ("n", pa.int64()),
-        ("x", pa.float64()),
-        ("day", pa.date32()),
-        ("name", pa.string()),
-        ("list", pa.list_(pa.int64())),
-        ("flag", pa.bool_()),
-    ]
-)
 WIDER_DECIMAL = "decimal(9, 2), was decimal(4, 2)"
 WIDER = pa.schema([*SCHEMA, ("tax", pa.float64())])
 

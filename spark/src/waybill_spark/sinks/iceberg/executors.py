@@ -81,9 +81,9 @@ class SpreadFiles:
         files = [_Replaced(task, _united(parts)) for task, parts in gone.values()]
         try:
             self._refuse_fewer(sum(share.rows for share in shares))
-            self._refuse_elsewhere(added, io)
             told_of = pa.table({ITEM: pa.array(map(pickle.dumps, files), pa.binary())})
             added += self._rows.others(told_of).carry_out(_Copying(there), undo)
+            self._refuse_elsewhere(added, io)
         except Exception:
             undo(added)
             raise

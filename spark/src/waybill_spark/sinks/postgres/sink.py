@@ -71,10 +71,11 @@ class PostgresSink:
             with self._filled(rows, fence.pipeline_uid) as (room, number):
                 self._reach(fence, "after_copy")
                 self._move(lambda: self._take(room, number), fence)
+            self._seen = fence
             self._ask(self._staging.clear)
         else:
             self._move(lambda: self._load(rows, fence), fence)
-        self._seen = fence
+            self._seen = fence
         return Written(fence=fence, version=self._version())
 
     @contextmanager
