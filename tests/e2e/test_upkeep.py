@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -12,7 +13,7 @@ from pyiceberg.table import Table
 from e2e.every_sink import START_TIMEOUT_S, WAIT_S
 from e2e.faults import kill
 from e2e.waiting import drivers_of, eventually
-from waybill import Client
+from waybill import Client, Invalid
 from waybill_local.stack import StackState
 from waybill_shared.process.failpoints import REACHED
 
@@ -53,6 +54,13 @@ class Kept:
         token = self.client.send(self.name, "orders", [{"order_id": next(self._numbers)}]).token
         assert self.client.wait(token, timeout_s=WAIT_S).kind == "complete"
 
+    def maintain(self, *, dry_run: bool = False) -> dict[str, Any]:
+        taken = self.client.maintain(self.name, "lake", dry_run=dry_run)
+        done = self.client.operation(taken.id, wait_s=WAIT_S) if taken.pending else taken
+        assert done.state == "done", done.errors
+        assert done.result is not None
+        return dict(done.result)
+
     def kill_driver(self) -> None:
         kill(drivers_of(self._stack, self.uid))
 
@@ -70,6 +78,35 @@ def kept(client: Client, stack: StackState, catalog: SqlCatalog) -> Iterator[Kep
     made = Kept(client, stack, catalog)
     yield made
     client.delete(made.name)
+
+
+def test_a_table_is_kept_in_order_when_somebody_asks_for_it(kept: Kept) -> None:
+    kept.apply(", maintenance: {compact: {every: 300 days}, rewriteManifests: {every: 300 days}}")
+    done = "waybill.maintained.rewriteManifests"
+    eventually(lambda: done in kept.table.properties, within_s=WAIT_S)
+    for _ in range(BATCHES):
+        kept.send()
+    files = len(kept.table.inspect.files())
+
+    told = kept.maintain(dry_run=True)
+    assert told["dry_run"] is True
+    assert told["tasks"]["compact"] == {"files": files, "into": 1}
+    assert len(kept.table.inspect.files()) == files
+
+    told = kept.maintain()
+    assert told["tasks"]["compact"] == {"files": files, "into": 1}
+    assert len(kept.table.inspect.files()) == 1
+    kept.send()
+    kept.client.operation(kept.client.stop(kept.name).id, wait_s=WAIT_S)
+    assert set(kept.maintain()["tasks"]) == {"compact", "rewriteManifests"}
+    kept.assert_once()
+
+
+def test_what_cannot_be_kept_in_order_is_refused(kept: Kept) -> None:
+    with pytest.raises(Invalid, match="its manifest names no task"):
+        kept.maintain()
+    with pytest.raises(Invalid, match="there is no sink river"):
+        kept.client.maintain(kept.name, "river")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
 from waybill.generations import Generations
+from waybill.manifest_calls import AsyncManifestCalls
 from waybill.models import (
     AsyncIssuedToken,
     AsyncReceipt,
@@ -29,7 +30,6 @@ from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
-from waybill.proposals import Proposal
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, AsyncToken, text_of
@@ -61,7 +61,7 @@ class AsyncSystemClock:
         await asyncio.sleep(seconds)
 
 
-class AsyncClient(AsyncWatchCalls):
+class AsyncClient(AsyncWatchCalls, AsyncManifestCalls):
     """Talks to one Waybill from an event loop; use it as an asynchronous context manager.
 
     async with AsyncClient() as client:
@@ -259,13 +259,11 @@ class AsyncClient(AsyncWatchCalls):
         plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
         return await self._run(plan)
 
-    async def propose(self, topic: str) -> Proposal:
-        """As `Client.propose`."""
-        return Proposal.read(await self._ask(questions.propose(topic)))
-
-    async def convert(self, sql: str, name: str) -> str:
-        """As `Client.convert`."""
-        return (await self._ask(questions.convert(sql, name))).text("manifest")
+    async def maintain(
+        self, name: str, sink: str, *, dry_run: bool = False, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """As `Client.maintain`."""
+        return await self._change(questions.maintain(name, sink, dry_run=dry_run), wait_s)
 
     async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""

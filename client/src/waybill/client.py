@@ -17,12 +17,12 @@ from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
 from waybill.generations import Generations
+from waybill.manifest_calls import ManifestCalls
 from waybill.models import IssuedToken, Operation, Position, Receipt, Replayed, Span, StartFrom
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
-from waybill.proposals import Proposal
 from waybill.sse import Following
 from waybill.target import find_api_key, find_target
 from waybill.tokens import AnyToken, Token, text_of
@@ -49,7 +49,7 @@ NAME_GRACE_S = 2.0  # a pipeline applied a moment ago may not be told of yet
 T = TypeVar("T")
 
 
-class Client(WatchCalls):
+class Client(WatchCalls, ManifestCalls):
     """Talks to one Waybill; use it as a context manager.
 
     with Client() as client:
@@ -264,16 +264,12 @@ class Client(WatchCalls):
         plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
         return self._run(plan)
 
-    def propose(self, topic: str) -> Proposal:
-        """Columns for an input, from the newest records of a topic, a hundred at most.
-
-        NotFound: no such topic. Invalid: it is empty, holds no JSON objects, or is Waybill's own.
-        """
-        return Proposal.read(self._ask(questions.propose(topic)))
-
-    def convert(self, sql: str, name: str) -> str:
-        """A manifest with an input for each CREATE TABLE; Invalid has the place of what is not."""
-        return self._ask(questions.convert(sql, name)).text("manifest")
+    def maintain(
+        self, name: str, sink: str, *, dry_run: bool = False, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """Keep the table of a sink in order, at once, by what its manifest names; `result` of the
+        operation says what was done, or with `dry_run` would be. NotFound: no such pipeline."""
+        return self._change(questions.maintain(name, sink, dry_run=dry_run), wait_s)
 
     def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""

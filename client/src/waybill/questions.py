@@ -220,6 +220,13 @@ def restart(name: str, start_from: StartFrom | None) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)
 
 
+def maintain(name: str, sink: str, *, dry_run: bool) -> Question:
+    if not sink:
+        raise Unusable("the name of the sink is empty")
+    path = f"{_pipeline_path(name)}/sinks/{quote(sink, safe='')}/maintain"
+    return Question(method="POST", path=path, params={"dry_run": "true"} if dry_run else None)
+
+
 def delete(name: str) -> Question:
     return Question(method="DELETE", path=_pipeline_path(name))
 

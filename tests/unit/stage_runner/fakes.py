@@ -55,6 +55,7 @@ class World:
     checks: list[str] = field(default_factory=list)
     only_checked: list[str] = field(default_factory=list)
     compared: list[str | None] = field(default_factory=list)
+    maintained: list[tuple[str, str, bool]] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
@@ -146,6 +147,10 @@ class World:
         self.compared.append(before)
         if not for_run:
             self.only_checked.append(check_id)
+
+    def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
+        self.checks.append(check_id)
+        self.maintained.append((record.manifest, sink, dry_run))
 
     def forget_check(self, check_id: str) -> None:
         self.checks.remove(check_id)

@@ -9,17 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import (
-    CheckOrder,
     DriverEvent,
     DriverHome,
-    EndOrder,
-    RunOrder,
     SinkPlaces,
     SparkPlace,
 )
 from waybill_spark.driver import host
 from waybill_spark.driver.host import Host
-from waybill_spark.driver.orders import Orders
+from waybill_spark.driver.orders import Next, Orders
 from waybill_spark.driver.run import Engine
 
 SOON_S = 0.1
@@ -41,7 +38,7 @@ def warmed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 class NobodyElse(Orders):
     """The only order is to end, once somebody asks for one."""
 
-    def next(self) -> RunOrder | CheckOrder | EndOrder:
+    def next(self) -> Next:
         self.end()
         return super().next()
 

@@ -16,6 +16,7 @@ from waybill.cli import accepted, render
 from waybill.cli.accepted import Accepted
 from waybill.cli.check import tell_findings
 from waybill.cli.exits import ExitCode
+from waybill.cli.maintain import tell_upkeep
 from waybill.cli.phase_view import showing_phase
 from waybill.cli.render import Form
 from waybill.cli.session import connect
@@ -27,7 +28,7 @@ from waybill.waiting import Patience, SystemTimer
 if TYPE_CHECKING:
     from waybill.client import Client
 
-CHECK = "validate"  # as operations call it
+CHECK, MAINTAIN = "validate", "maintain"  # as operations call them
 ANSWERS_KEPT_S = 3600.0  # by Waybill; what it has forgotten it tells as pending
 
 
@@ -63,6 +64,9 @@ def follow(id: str, timeout: float, output: Form) -> None:
         operation = client.operation(id, wait_s=timeout)
     if operation.action == CHECK and not operation.pending:
         tell_findings(found_in(operation), pipeline, output)
+        return
+    if operation.action == MAINTAIN:
+        tell_upkeep(operation, output)
         return
     if not operation.pending:
         with _only_warned():

@@ -19,6 +19,7 @@ from waybill_ingress.adapters.files.download import FileFetcher
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
+from waybill_ingress.adapters.maintain_http import maintain_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.adapters.propose_http import propose_router
@@ -182,6 +183,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         tokens_router(tokens, Merges(mint), of_connectors, repeats),
         pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
+        maintain_router(commands, answers, repeats),
         replays_router(replays, repeats),
         feldera_router(records, tokens, registry, repeats, limits=settings.body_limits),
         feldera_connectors_router(of_connectors, registry),

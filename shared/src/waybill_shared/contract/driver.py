@@ -117,11 +117,22 @@ class CheckOrder(_Message):
     """The manifest that is applied now: only its columns are wanted, and only if it compiles."""
 
 
+class MaintainOrder(_Message):
+    """Keep the table of a sink in order, whoever writes to it meanwhile. Told as a check is."""
+
+    kind: Literal["maintain"] = "maintain"
+    check_id: str
+    pipeline_uid: str
+    manifest: str
+    sink: str
+    dry_run: bool
+
+
 class EndOrder(_Message):
     kind: Literal["end"] = "end"
 
 
-Order = RunOrder | StopOrder | CheckOrder | EndOrder
+Order = RunOrder | StopOrder | CheckOrder | MaintainOrder | EndOrder
 ORDERS: Final[TypeAdapter[Order]] = TypeAdapter(Annotated[Order, Field(discriminator="kind")])
 
 
@@ -157,3 +168,5 @@ class DriverEvent(_Message):
     """The same of the manifest that is applied now."""
     alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
     """By stage and sink, what the first rows of a checked manifest would change beside rows."""
+    upkeep: Mapping[str, Mapping[str, int]] = {}
+    """By task, what was done to a table, in numbers."""

@@ -10,7 +10,12 @@ from waybill_shared.contract.words import Action
 WITHOUT_PLACES: Final = "without_places"
 """An option of a validation: whoever sent the manifest does not know lines and columns of it."""
 COMPARED_WITH: Final = "compared_with"
-"""An option of a validation: the uid of the pipeline that the manifest would change."""
+"""An option of a validation: the uid of the pipeline that the manifest would change. Of a
+maintenance: of the one whose table it is."""
+SINK: Final = "sink"
+"""An option of a maintenance: whose table."""
+DRY_RUN: Final = "dry_run"
+"""An option of a maintenance: only say what would be done."""
 PATTERN = re.compile(rf"({'|'.join(Action)})\.([a-z][a-z0-9_-]{{0,62}})\.([0-9a-f]{{32}})")
 
 

@@ -206,6 +206,7 @@ class Action(Word):
     RESTART = "restart", "run it with a new driver, also on topics that were created again"
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
     VALIDATE = "validate", "check a manifest; nothing is made or changed"
+    MAINTAIN = "maintain", "keep the table of a sink in order, at once"
 
 
 class OperationState(Word):

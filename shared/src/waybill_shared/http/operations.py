@@ -65,6 +65,6 @@ class OperationAnswer(_Answer):
     warnings: list[str] = Field(default_factory=list)
     result: Annotated[dict[str, Any] | None, BeforeValidator(_parsed)] = Field(
         default=None,
-        description="what a check has found, as `POST /v1/validate` answers it; null when it is no"
-        " longer kept",
+        description="what a check has found, as `POST /v1/validate` answers it; what was done to a"
+        " table, `tasks` by their names, in numbers; null when it is no longer kept",
     )

@@ -10,6 +10,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable
@@ -76,6 +77,10 @@ class Replies:
         self._changed.notify()
 
 
+ASIDE: Final = frozenset({Action.VALIDATE, Action.MAINTAIN})
+"""What changes no record."""
+
+
 def follow_replies(
     kafka: Kafka,
     prefix: str,
@@ -85,11 +90,11 @@ def follow_replies(
     since_ms: int | None = None,
 ) -> TopicFollower[Reply]:
     """Whoever hears a reply may ask for the pipeline next, whose record came before it: that is
-    known to the follower of `pipelines` by then. A validation has none. `since_ms`: as of any
+    known to the follower of `pipelines` by then. What stands ASIDE has none. `since_ms`: as of any
     follower."""
 
     def hear(reply: Reply) -> None:
-        if replies.caught_up.is_set() and reply.action is not Action.VALIDATE:
+        if replies.caught_up.is_set() and reply.action not in ASIDE:
             try:
                 pipelines.await_now(RECORD_TIMEOUT_S)
             except Retryable as error:

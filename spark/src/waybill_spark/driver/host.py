@@ -15,6 +15,7 @@ from waybill_shared.contract.driver import (
     DriverEvent,
     DriverHome,
     EndOrder,
+    MaintainOrder,
     RunOrder,
     RunSpec,
 )
@@ -27,6 +28,7 @@ from waybill_spark.driver.checking import ask_sinks, at_sink
 from waybill_spark.driver.cluster import is_cluster
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline, compile_stages
 from waybill_spark.driver.failures import StageFailed, cause_of, describe, for_the_log
+from waybill_spark.driver.maintaining import maintain
 from waybill_spark.driver.orders import Orders
 from waybill_spark.driver.run import Engine, PipelineRun
 from waybill_spark.driver.warming import warming
@@ -67,6 +69,8 @@ class Host:
             match order:
                 case CheckOrder():
                     self._check(order)
+                case MaintainOrder():
+                    self._maintain(order)
                 case RunOrder(spec=spec):
                     if not self._run(spec):
                         return False
@@ -114,6 +118,13 @@ class Host:
                 columns_before=before,
                 alterations=alterations,
             )
+        )
+
+    def _maintain(self, order: MaintainOrder) -> None:
+        self._tell(DriverEvent(kind="checking", check_id=order.check_id))
+        problems, done = maintain(order, self._home.places)
+        self._tell(
+            DriverEvent(kind="checked", check_id=order.check_id, problems=problems, upkeep=done)
         )
 
     def _columns_before(self, check: CheckOrder) -> dict[str, dict[str, str]]:

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from waybill_shared.contract.driver import ORDERS, CheckOrder, EndOrder, RunOrder, StopOrder
+from waybill_shared.contract.driver import (
+    ORDERS,
+    CheckOrder,
+    EndOrder,
+    MaintainOrder,
+    RunOrder,
+    StopOrder,
+)
 from waybill_shared.contract.errors import ContractError
 
 logger = logging.getLogger(__name__)
@@ -17,11 +24,14 @@ class OrderUnknown(ContractError):
     """The runner says what this driver does not understand: it must not guess."""
 
 
+Next = RunOrder | CheckOrder | MaintainOrder | EndOrder
+
+
 class Orders:
     """Who begins runs and checks asks for the `next`; a `stop` reaches the run that it names."""
 
     def __init__(self) -> None:
-        self._waiting: deque[RunOrder | CheckOrder | EndOrder | ContractError] = deque()
+        self._waiting: deque[Next | ContractError] = deque()
         self._comes = threading.Condition()
         self._stops: dict[str, threading.Event] = {}
         self._ends = threading.Event()
@@ -30,7 +40,7 @@ class Orders:
         """Until there are no more: then the runner is gone, which ends the driver."""
         threading.Thread(target=self._read, args=(lines,), name="orders", daemon=True).start()
 
-    def next(self) -> RunOrder | CheckOrder | EndOrder:
+    def next(self) -> Next:
         """The next to carry out; raises what was given to `fail`."""
         with self._comes:
             self._comes.wait_for(lambda: self._waiting)
@@ -77,7 +87,7 @@ class Orders:
                     self._put(order)
         self.end()
 
-    def _put(self, order: RunOrder | CheckOrder | EndOrder | ContractError) -> None:
+    def _put(self, order: Next | ContractError) -> None:
         with self._comes:
             self._waiting.append(order)
             self._comes.notify()

@@ -128,6 +128,15 @@ class WantedSink:
     """What the manifest says of itself."""
 
 
+@runtime_checkable
+class Keeper(Protocol):
+    """A kind of sinks whose tables can be kept in order at once."""
+
+    def keep(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
+        """All tasks of the manifest, due or not: what was done, or would be, in numbers. Raises
+        UserError, and Retryable."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """What there is to open a sink with."""

@@ -69,3 +69,20 @@ NOT_CHECKED: Final[Mapping[Slug, JsonObject]] = {
     ),
 }
 """The same of a manifest that was not checked to the end."""
+
+NOT_MAINTAINED: Final[Mapping[Slug, JsonObject]] = {
+    Slug.TOO_MANY_CHECKS: _failed(
+        Slug.TOO_MANY_CHECKS,
+        _error("32 manifests are waiting for their check", "send it again in a moment"),
+        Action.MAINTAIN,
+    ),
+    Slug.INTERNAL: _failed(
+        Slug.INTERNAL,
+        _error(
+            "the driver that did it ended, and the next one too; what was done stays done",
+            "the log of the stage_runner says why",
+        ),
+        Action.MAINTAIN,
+    ),
+}
+"""The same of a table that was not kept in order."""

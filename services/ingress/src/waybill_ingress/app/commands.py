@@ -18,7 +18,14 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, Reply, command_key
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES, OperationId
+from waybill_shared.contract.manifest.upkeep import refuse_no_tasks
+from waybill_shared.contract.operations import (
+    COMPARED_WITH,
+    DRY_RUN,
+    SINK,
+    WITHOUT_PLACES,
+    OperationId,
+)
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 
@@ -100,6 +107,37 @@ class Commands:
             options=options,
         )
         await self._write(command)
+        return operation
+
+    async def maintain(
+        self,
+        caller: Caller,
+        name: str,
+        sink: str,
+        request_id: str,
+        log: Log | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> OperationId:
+        """It stands aside as a validation does: no other command waits for it."""
+        known = await self._registry.pipeline(caller.tenant, name)
+        refuse_no_tasks(parse_manifest(known.manifest), sink)
+        operation = OperationId(action=Action.MAINTAIN, pipeline=name, nonce=self._mint.nonce())
+        options = {COMPARED_WITH: known.pipeline_uid, SINK: sink, DRY_RUN: str(dry_run).lower()}
+        command = Command(
+            tenant=caller.tenant,
+            pipeline_uid=operation.nonce,
+            id=str(operation),
+            pipeline=name,
+            life=0,
+            action=operation.action,
+            manifest=None,
+            actor=caller.actor,
+            request_id=request_id,
+            at=self._mint.now_ms(),
+            options=options,
+        )
+        await self._write(command, log)
         return operation
 
     async def _refuse_in_this_world(self, tenant: str, manifest: Manifest) -> None:

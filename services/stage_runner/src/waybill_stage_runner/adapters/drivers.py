@@ -10,7 +10,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -19,14 +19,14 @@ from waybill_shared.contract.driver import (
     DriverEvent,
     DriverHome,
     EndOrder,
+    MaintainOrder,
     RunOrder,
     RunSpec,
-    SinkPlaces,
-    SparkPlace,
     StopOrder,
 )
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_stage_runner.adapters.given import limits_of, places_of, spark_place_of
 from waybill_stage_runner.adapters.processes import PROGRAM, DriverProcesses, Gone, Heard
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.core.moves import Tick
@@ -44,7 +44,6 @@ from waybill_stage_runner.core.placing import (
     GiveCheck,
     GiveRun,
     KillProcess,
-    Limits,
     Placement,
     PlacementEvent,
     PlacementMove,
@@ -104,9 +103,9 @@ class DriverPool:
         self._settings = settings
         self._state_folder = settings.stage_runner_state_folder.resolve()
         self._processes = DriverProcesses(self._state_folder / DRIVERS, program)
-        self._placement = Placement(limits=_limits(settings))
+        self._placement = Placement(limits=limits_of(settings))
         self._specs: dict[str, RunSpec] = {}
-        self._checks: dict[str, CheckOrder] = {}
+        self._checks: dict[str, CheckOrder | MaintainOrder] = {}
         """By their ids."""
         self._faults: dict[str, LifecycleError] = {}
         """What drivers said of themselves before they ended."""
@@ -151,6 +150,17 @@ class DriverPool:
             before=before,
         )
         self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
+
+    def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
+        self._checks[check_id] = MaintainOrder(
+            check_id=check_id,
+            pipeline_uid=record.pipeline_uid,
+            manifest=record.manifest,
+            sink=sink,
+            dry_run=dry_run,
+        )
+        wanted = CheckWanted(check_id=check_id, pipeline_uid=check_id, for_run=False, long=True)
+        self._take(wanted)
 
     def forget_check(self, check_id: str) -> None:
         self._checks.pop(check_id, None)
@@ -246,6 +256,7 @@ class DriverPool:
                 columns=event.columns,
                 columns_before=event.columns_before,
                 alterations=event.alterations,
+                upkeep=event.upkeep,
             )
         )
 
@@ -328,10 +339,10 @@ class DriverPool:
             java=settings.stage_runner_java,
             spark_jars=settings.stage_runner_spark_jars,
             spark_archives=settings.stage_runner_spark_archives,
-            spark=_spark_place(settings) if spark else None,
+            spark=spark_place_of(settings) if spark else None,
             sql_guard=settings.stage_runner_sql_guard,
             topic_prefix=settings.topic_prefix,
-            places=_places(settings),
+            places=places_of(settings),
         )
 
     def _spec(
@@ -351,7 +362,7 @@ class DriverPool:
             stages=record.stages,
             topic_prefix=settings.topic_prefix,
             checkpoint_folder=folder / "checkpoints",
-            places=_places(settings),
+            places=places_of(settings),
             log_file=folder / "driver.log",
             batch_rows_max=settings.stage_runner_batch_rows_max,
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
@@ -364,35 +375,3 @@ class DriverPool:
 
 def _now() -> int:
     return time.monotonic_ns() // 1_000_000
-
-
-def _limits(settings: Settings) -> Limits:
-    limits = Limits(
-        spares=settings.spare_drivers,
-        starts=settings.stage_runner_starts,
-        check_ms=round(settings.stage_runner_check_timeout_s * 1000),
-    )
-    # On a cluster an application is named and counted by what it runs.
-    return limits if settings.is_local else replace(limits, runs=1)
-
-
-def _places(settings: Settings) -> SinkPlaces:
-    file = settings.connections_file
-    return SinkPlaces(
-        lakehouse_folder=settings.stage_runner_lakehouse.resolve(),
-        connections_file=None if file is None else file.resolve(),
-    )
-
-
-def _spark_place(settings: Settings) -> SparkPlace:
-    file = settings.spark_conf_file
-    return SparkPlace(
-        master=settings.spark_master,
-        heap=settings.spark_driver_memory,
-        cores_max=settings.spark_cores_max,
-        executor_memory=settings.spark_executor_memory,
-        driver_host=settings.spark_driver_host,
-        driver_port=settings.spark_driver_port,
-        executor_python=settings.spark_executor_python,
-        conf_file=None if file is None else file.resolve(),
-    )

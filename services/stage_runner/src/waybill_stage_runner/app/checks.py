@@ -1,10 +1,14 @@
 """Commands whose manifests are checked before anything is made of them, or are only checked."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from waybill_shared.contract.events import Command, Problem
-from waybill_shared.contract.operations import COMPARED_WITH
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Command, PipelineRecord, Problem
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.upkeep import refuse_no_tasks
+from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
@@ -23,6 +27,11 @@ TOO_SLOW: Final = (
 NOT_CHECKED: Final[Mapping[CheckFailure, str]] = {
     "gone": "the driver in which it was checked ended, and the next one too",
     "not_begun": "the driver that was to check it did not begin, and was ended",
+}
+NOT_MAINTAINED: Final[Mapping[CheckFailure, str]] = {
+    "gone": "the driver that did it ended, and the next one too; what was done stays done",
+    "not_begun": "the driver that was to do it did not begin, and was ended",
+    "deadline": "it took too long, and was ended; what was done stays done",
 }
 VALIDATIONS_MAX: Final = 32  # that wait at once; each takes some 0.3 s
 
@@ -99,13 +108,33 @@ class Checks:
         )
         return None
 
+    def begin_maintenance(
+        self, command: Command, offset: int, record: PipelineRecord | None
+    ) -> Answer | None:
+        """Have it done; or why not."""
+        if record is None:
+            problem = Problem(message=f"there is no pipeline {command.pipeline} any more")
+            return failed(command, (problem,), Slug.PIPELINE_GONE)
+        sink = command.options.get(SINK, "")
+        try:
+            refuse_no_tasks(parse_manifest(record.manifest), sink)
+        except UserError as error:
+            return failed(command, error.problems, Slug.INVALID)
+        if not self._admission.enter(command.id):
+            return _no_room(command)
+        self._lines.check(command, offset)
+        dry_run = command.options.get(DRY_RUN) == "true"
+        self._drivers.maintain(command.id, record, sink, dry_run=dry_run)
+        return None
+
     def end(self, found: Checked) -> Answer | None:
         """What is answered at once, as it is refused or was only to be checked; else it is free.
 
         A validation that is to be compared is free too: its turn may have to wait for Kafka.
         """
         command = self._lines.checked(found.check_id)
-        if command is not None and COMPARED_WITH in command.options and found.failed is None:
+        compared = command is not None and command.action is Action.VALIDATE
+        if command and compared and COMPARED_WITH in command.options and found.failed is None:
             self._found[command.id] = found
             return None
         answer = None if command is None else self._answer(command, found)
@@ -136,6 +165,8 @@ class Checks:
         self._lines.clear()
 
     def _answer(self, command: Command, found: Checked) -> Answer | None:
+        if command.action is Action.MAINTAIN:
+            return _maintained(command, found)
         assert command.manifest is not None
         if found.failed == "deadline":
             self._admission.remember_slow(command.manifest, self._clock.monotonic_ms())
@@ -147,6 +178,19 @@ class Checks:
             result = findings_of(command, found.problems, found.columns, notes=notes)
             return Answer(command=command, state=OperationState.DONE, result=result)
         return failed(command, found.problems, Slug.INVALID) if found.problems else None
+
+
+def _maintained(command: Command, found: Checked) -> Answer:
+    if found.failed is not None:
+        return _not_checked(command, NOT_MAINTAINED[found.failed])
+    if found.problems:
+        return failed(command, found.problems, Slug.INVALID)
+    told = {
+        "sink": command.options[SINK],
+        "dry_run": command.options.get(DRY_RUN) == "true",
+        "tasks": {name: dict(counts) for name, counts in found.upkeep.items()},
+    }
+    return Answer(command=command, state=OperationState.DONE, result=json.dumps(told))
 
 
 def _not_checked(command: Command, message: str) -> Answer:

@@ -31,6 +31,8 @@ class Checked:
     """The same of the manifest that is applied now, as far as it was asked for."""
     alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     """By stage and sink, what the first rows would change beside rows."""
+    upkeep: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of a maintenance: by task, what was done, in numbers."""
     failed: CheckFailure | None = None
 
 
@@ -116,6 +118,9 @@ class Drivers(Protocol):
         `for_run`: a run of it is likely to follow. `before`: tell the columns of this one, too.
         `compared_with`: the pipeline whose tables it would write, if that is another.
         """
+
+    def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
+        """Keep the table of a sink in order; what was done comes as `Checked`."""
 
     def forget_check(self, check_id: str) -> None:
         """Nobody waits for it any more."""

@@ -118,8 +118,11 @@ class Runner:
             return
         if self._to_check(command, offset):
             compared = self._compared_with(command)
-            before = None if compared is None else compared.manifest
-            refusal = self._checks.begin(command, offset, before)
+            if command.action is Action.MAINTAIN:
+                refusal = self._checks.begin_maintenance(command, offset, compared)
+            else:
+                before = None if compared is None else compared.manifest
+                refusal = self._checks.begin(command, offset, before)
             if refusal is not None:
                 self._answer(refusal)
             return
@@ -138,8 +141,8 @@ class Runner:
             self._answer(answer)
 
     def _to_check(self, command: Command, offset: int) -> bool:
-        """What would make a driver run another text, and what is to be checked and no more."""
-        if command.action is Action.VALIDATE:
+        """What would make a driver run another text, and what changes no pipeline."""
+        if command.action in (Action.VALIDATE, Action.MAINTAIN):
             return command.id not in self._told and self._checks.found(command) is None
         if command.action is not Action.APPLY or self._checks.passed(command):
             return False
@@ -185,7 +188,8 @@ class Runner:
         self._apply(uid, Wanted(record=record, command=command, said=again))
 
     def _compared_with(self, command: Command) -> PipelineRecord | None:
-        """The pipeline that a validation would change, if this runner has it."""
+        """The pipeline that a validation would change, or whose table is to be kept, if this runner
+        has it."""
         state = self._states.get(command.options.get(COMPARED_WITH, ""))
         if state is None or state.record.tenant != command.tenant:
             return None
@@ -240,6 +244,7 @@ class Runner:
             return self._applied(command, before, now)
         assert before is not None
         assert command.action is not Action.VALIDATE, "it is answered when it is checked"
+        assert command.action is not Action.MAINTAIN, "it is answered when it is done"
         match command.action:
             case Action.RESTART:
                 return self._restarted(command, before, now)

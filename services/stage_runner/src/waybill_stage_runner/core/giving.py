@@ -85,6 +85,7 @@ def emptied(driver: Driver, state: DriverState, now: int) -> Driver:
         begun=False,
         again=False,
         for_run=True,
+        long=False,
         kept_for=None,
         kept_until=0,
     )
@@ -199,6 +200,7 @@ def _give_check(placement: Placement, driver: Driver, ask: CheckAsk, now: int) -
         check_id=ask.check_id,
         again=ask.again,
         for_run=ask.for_run,
+        long=ask.long,
     )
     given = _later_spare(placement.having(checking), now)
     return given, (GiveCheck(driver_id=driver.id, check_id=ask.check_id),)
@@ -230,9 +232,11 @@ def _begins(driver: Driver, now: int) -> bool:
 
 
 def _needed(placement: Placement) -> int:
-    """A driver for each in line; of those that are only checked one takes one after the other."""
+    """A driver for each in line; of those that are only checked one takes one after the other, but
+    for one that is long at work."""
     only_checked = [a for a in placement.line if isinstance(a, CheckAsk) and not a.for_run]
-    at_work = any(not driver.for_run for driver in placement.drivers.values())
+    drivers = placement.drivers.values()
+    at_work = any(not driver.for_run and not driver.long for driver in drivers)
     return len(placement.line) - len(only_checked) + int(bool(only_checked) and not at_work)
 
 

@@ -148,7 +148,11 @@ def _gone(placement: Placement, event: DriverGone, now: int) -> Decision:
         return (left, ()) if driver.was_ready else _failed_start(left, event, now)
     if check_id is not None:
         ask = CheckAsk(
-            check_id=check_id, pipeline_uid=uid, again=driver.again, for_run=driver.for_run
+            check_id=check_id,
+            pipeline_uid=uid,
+            again=driver.again,
+            for_run=driver.for_run,
+            long=driver.long,
         )
         return _once_more(left, ask)
     if driver.replaced:
@@ -185,7 +189,9 @@ def _kill_overdue(placement: Placement, now: int) -> Decision:
     moves: tuple[PlacementMove, ...] = ()
     for driver in placement.drivers.values():
         checking = driver.state is DriverState.CHECKING and driver.begun
-        patience = placement.limits.check_ms if checking else PATIENCE_MS.get(driver.state)
+        limits = placement.limits
+        of_check = limits.long_ms if driver.long else limits.check_ms
+        patience = of_check if checking else PATIENCE_MS.get(driver.state)
         if patience is None or now - driver.since < patience:
             continue
         placement, killed = kill(placement, driver, now)

@@ -21,6 +21,7 @@ class Limits:
     runs: int = 20  # of one driver: what piles up in its memory goes with it
     checks: int = 500  # the same
     check_ms: int = 30_000  # that a check may take once it has begun: somebody waits for it
+    long_ms: int = 6 * 3_600_000  # of a maintenance: a table may be large
 
 
 class DriverState(StrEnum):
@@ -45,6 +46,7 @@ class Driver:
     begun: bool = False  # its check, or its run
     again: bool = False  # its check was repeated
     for_run: bool = True  # a run of what it checks is likely to follow
+    long: bool = False  # its check is a maintenance
     replaced: bool = False  # its run was wanted anew: nobody is told that this one is over
     kept_for: str | None = None  # the pipeline whose compiled manifest it holds
     kept_until: int = 0
@@ -72,6 +74,7 @@ class CheckAsk:
     pipeline_uid: str
     again: bool = False  # it was repeated, and is not repeated once more
     for_run: bool = True  # a run is likely to follow; else nothing does
+    long: bool = False  # a maintenance, which may take hours
 
 
 Ask = RunAsk | CheckAsk
@@ -118,11 +121,13 @@ class RunUnwanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckWanted:
-    """The id is new with each check. `for_run`: a run of what is checked is likely to follow."""
+    """The id is new with each check. `for_run`: a run of what is checked is likely to follow.
+    `long`: it is a maintenance."""
 
     check_id: str
     pipeline_uid: str
     for_run: bool = True
+    long: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,12 @@ def _run_unwanted(placement: Placement, wish: RunUnwanted, now: int) -> Decision
 def _check_wanted(placement: Placement, wish: CheckWanted) -> Placement:
     if placement.ended:
         return placement
-    ask = CheckAsk(check_id=wish.check_id, pipeline_uid=wish.pipeline_uid, for_run=wish.for_run)
+    ask = CheckAsk(
+        check_id=wish.check_id,
+        pipeline_uid=wish.pipeline_uid,
+        for_run=wish.for_run,
+        long=wish.long,
+    )
     return replace(placement, line=in_order((*placement.line, ask)))
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from waybill_shared.contract.manifest.fields import ColumnName, Name, Strict, TableName
 from waybill_shared.contract.manifest.sink_settings import TableSettings
-from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE, Maintenance, age_ms
+from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE, Maintenance, TableTask, age_ms
 
 LOCAL: Final = "lakehouse"
 TRANSFORM: Final = re.compile(r"identity|year|month|day|hour|(?:bucket|truncate)\[[1-9]\d{0,8}\]")
@@ -126,6 +126,10 @@ class IcebergSinkSettings(TableSettings):
     @property
     def is_shared(self) -> bool:
         return False
+
+    @property
+    def upkeep(self) -> Mapping[str, TableTask]:
+        return self.maintenance.tasks
 
     @property
     def gathers(self) -> bool:

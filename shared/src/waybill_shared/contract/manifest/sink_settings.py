@@ -7,6 +7,7 @@ from typing import Protocol
 from pydantic import Field, model_validator
 
 from waybill_shared.contract.manifest.fields import Name, Strict
+from waybill_shared.contract.manifest.upkeep import TableTask
 
 
 class FedTopic(Protocol):
@@ -51,6 +52,11 @@ class SinkSettings(Strict):
     def replaces(self) -> str:
         """What each batch erases of those before it; empty: nothing."""
         return ""
+
+    @property
+    def upkeep(self) -> Mapping[str, TableTask] | None:
+        """What keeps its table in order, by the keys of the manifest; None: there is none."""
+        return None
 
     @property
     def gathers(self) -> bool:

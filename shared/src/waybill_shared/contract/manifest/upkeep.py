@@ -1,11 +1,16 @@
 """What a manifest says of keeping a table in order: which tasks, and how often."""
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, field_validator
 
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.fields import Strict
+
+if TYPE_CHECKING:
+    from waybill_shared.contract.manifest.model import Manifest
 
 AGE: Final = re.compile(r"([1-9]\d{0,4}) ?(minute|hour|day)s?")
 AGE_MS: Final = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
@@ -86,3 +91,20 @@ class Maintenance(Strict):
             "removeOrphans": self.remove_orphans,
         }
         return {name: task for name, task in named.items() if task is not None}
+
+
+def refuse_no_tasks(manifest: "Manifest", sink: str) -> None:
+    """UserError if there is nothing that could be done for it."""
+    names = [each.name for stage in manifest.stages for each in stage.sinks]
+    found = manifest.sink(sink)
+    if found is None:
+        message, hint = f"there is no sink {sink}", f"its sinks: {', '.join(names)}"
+    elif found.settings.upkeep is None:
+        message = f"sink {sink} is of kind {found.kind}, which has no table to keep in order"
+        hint = "only tables of Iceberg need it"
+    elif not found.settings.upkeep:
+        message = f"sink {sink}: its manifest names no task"
+        hint = "say in the manifest what is to be done, as in maintenance: {compact: {}}"
+    else:
+        return
+    raise UserError([Problem(message=message, path="sink", hint=hint)])

@@ -7,14 +7,18 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
+from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import is_yet_to_be_made, open_catalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
+from waybill_spark.sinks.iceberg.upkeep import do_all
 from waybill_spark.sinks.rows import all_columns
 
 
@@ -41,6 +45,19 @@ class IcebergLoader:
             ):
                 table = find_table(catalog.tables, target.name)
         return tuple(fitting(target, table, schema).said())
+
+    def keep(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
+        target = _target(wanted)
+        missing = UserError([Problem(message=f"there is no table {target.name} yet")])
+        if is_yet_to_be_made(target.settings.connection, wanted.places):
+            raise missing
+        what = f"sink {target.sink}: table {target.name}"
+        catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
+        with closing(catalog.tables), told(Reached(what, catalog.place)):
+            table = find_table(catalog.tables, target.name)
+            if table is None:
+                raise missing
+            return do_all(table, target.settings.upkeep, SystemClock(), dry_run=dry_run)
 
 
 def _target(wanted: WantedSink) -> IcebergTarget:

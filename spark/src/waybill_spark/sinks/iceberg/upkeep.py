@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
 from waybill_shared.contract.manifest.upkeep import (
@@ -15,6 +16,8 @@ from waybill_shared.contract.manifest.upkeep import (
     TableTask,
     age_ms,
 )
+from waybill_shared.process.clock import Clocks
+from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.iceberg.tasks import (
     Done,
     compact,
@@ -24,6 +27,7 @@ from waybill_spark.sinks.iceberg.tasks import (
 )
 
 DONE_AT: Final = "waybill.maintained."
+CONFLICTS_MS: Final = 60_000  # so long others may come in between of one step
 AGAIN_MS: Final = 60_000  # after one that failed, or that somebody came in between of
 
 
@@ -62,6 +66,36 @@ class Upkeep:
         text = table.properties.get(DONE_AT + name, "")
         last = int(text) if text.isdigit() else 0
         return last > now_ms or now_ms >= last + self._tasks[name].every_ms
+
+
+def do_all(
+    table: Table, tasks: Mapping[str, TableTask], clock: Clocks, *, dry_run: bool
+) -> dict[str, dict[str, int]]:
+    """At once, each to its end, whoever writes there meanwhile. What was done, in numbers."""
+    done: dict[str, dict[str, int]] = {}
+    for name, task in tasks.items():
+        counts: Counter[str] = Counter()
+        is_whole = False
+        while not is_whole:
+            part = _patiently(table, task, clock, dry_run=dry_run)
+            counts.update(part.counts)
+            is_whole = part.is_whole or dry_run
+        if not dry_run:
+            _remember(table, name, clock.now_ms())
+        done[name] = {count: counts[count] for count in sorted(counts)}
+    return done
+
+
+def _patiently(table: Table, task: TableTask, clock: Clocks, *, dry_run: bool) -> Done:
+    until = clock.monotonic_ms() + CONFLICTS_MS
+    while True:
+        try:
+            return run(table, task, clock.now_ms(), dry_run=dry_run)
+        except CommitFailedException as error:
+            if clock.monotonic_ms() > until:
+                hint = "try it again when less is written there"
+                raise SinkUnreachable("others change the table all the time", hint=hint) from error
+            table.refresh()
 
 
 def _remember(table: Table, name: str, now_ms: int) -> None:

@@ -1,0 +1,70 @@
+"""The command maintain: keeps the table of a sink in order, at once."""
+
+from typing import Annotated
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.exits import ExitCode
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import PipelineArgument, TimeoutOption, connect
+from waybill.models import Operation
+
+WAIT_S = 600.0  # a table may be large
+HELD_S = 10.0  # of the first request
+SinkArgument = Annotated[str, typer.Argument(metavar="SINK", help="the name of the sink")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="only say what would be done: nothing is changed")
+]
+
+
+def maintain(
+    name: PipelineArgument,
+    sink: SinkArgument,
+    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag of the command line
+    timeout: TimeoutOption = WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Keep the Iceberg table of a sink in order, at once.
+
+    Does every task that the manifest names under `maintenance`, due or not: it unites small files,
+    rewrites manifests, expires snapshots and removes orphans. The pipeline may run or be stopped.
+    What takes longer than --timeout goes on; `waybill wait OPERATION` then waits for it.
+
+    \b
+    Example:
+      waybill maintain orders lake --dry-run
+
+    \b
+    Exit codes: 0 done · 1 error · 2 usage · 4 not done in time
+    """
+    with connect() as client, render.busy(f"keeping the table of {sink} in order"):
+        operation = client.maintain(name, sink, dry_run=dry_run, wait_s=min(HELD_S, timeout))
+        if operation.pending:
+            operation = client.operation(operation.id, wait_s=timeout)
+    tell_upkeep(operation, output)
+
+
+def tell_upkeep(operation: Operation, output: Form) -> None:
+    """What was done, in numbers. Ends with an error if it was not."""
+    if output is Form.JSON:
+        render.as_json(operation.raw)
+    if operation.failed:
+        name = operation.pipeline
+        render.complain(*(render.fault_text(fault, name) for fault in operation.errors))
+        raise typer.Exit(ExitCode.ERROR)
+    if operation.pending:
+        render.complain(f"it goes on: waybill wait {operation.id}")
+        raise typer.Exit(ExitCode.IN_PROGRESS)
+    if output is not Form.JSON:
+        render.data(_lines(operation))
+
+
+def _lines(operation: Operation) -> list[str]:
+    result = operation.result or {}
+    tasks = result.get("tasks")
+    would = " would be" if result.get("dry_run") else ""
+    return [
+        f"{task}: {', '.join(f'{count} {what}{would}' for what, count in counts.items())}"
+        for task, counts in (tasks.items() if isinstance(tasks, dict) else ())
+    ]

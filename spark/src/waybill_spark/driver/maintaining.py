@@ -1,0 +1,42 @@
+"""Keeps the table of a sink in order when somebody asks for it. To the pipeline that writes there
+it is a stranger's work."""
+
+import logging
+
+from waybill_shared.contract.driver import MaintainOrder, SinkPlaces
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_spark.sinks.contract import Keeper, WantedSink
+from waybill_spark.sinks.opening import loader_of
+
+logger = logging.getLogger(__name__)
+
+Upkeep = dict[str, dict[str, int]]
+
+
+def maintain(order: MaintainOrder, places: SinkPlaces) -> tuple[tuple[Problem, ...], Upkeep]:
+    """What is wrong, or what was done by each task."""
+    try:
+        return (), _maintain(order, places)
+    except UserError as error:
+        return error.problems, {}
+    except Retryable as error:
+        hint = getattr(error, "hint", "") or "try it again later"
+        return (Problem(message=str(error), hint=hint),), {}
+    except Exception as error:  # whatever it was, it is no reason to end the driver
+        logger.exception("table cannot be kept", extra={"sink": order.sink})
+        message = f"sink {order.sink}: {type(error).__name__}: {error}"
+        return (Problem(message=message, hint="the log of the driver says more"),), {}
+
+
+def _maintain(order: MaintainOrder, places: SinkPlaces) -> Upkeep:
+    manifest = parse_manifest(order.manifest)
+    sink = manifest.sink(order.sink)
+    assert sink is not None, "the runner has looked for it"
+    keeper = loader_of(sink.kind)
+    assert isinstance(keeper, Keeper), "its settings have tasks"
+    wanted = WantedSink(
+        sink=sink, pipeline_uid=order.pipeline_uid, places=places, about=manifest.about
+    )
+    return keeper.keep(wanted, dry_run=order.dry_run)
