@@ -19,6 +19,7 @@ from unit.ingress.repeating import World
 from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.adapters.convert_http import convert_router
 from waybill_ingress.adapters.http import records_router, tokens_router
+from waybill_ingress.adapters.maintain_http import maintain_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
 from waybill_ingress.adapters.propose_http import propose_router
@@ -37,6 +38,7 @@ from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.authentication import KeysInForce
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
@@ -53,9 +55,10 @@ def make_app(
     answers: FakeAnswers | None = None,
     samples: FakeSamples | None = None,
     letters: FakeLetters | None = None,
+    known_pipeline: PipelineRecord | None = None,
 ) -> FastAPI:
     mint = FakeMint()
-    directory = FakeDirectory(pipeline(source()))
+    directory = FakeDirectory(known_pipeline or pipeline(source()))
     known = Registry(directory, directory, kafka, mint)
     limits = RowLimits(records_max=10, record_bytes_max=500, bytes_max=10_000_000)
     writer = Records(known, kafka, kafka, mint, limits, spool=RecordSpool)
@@ -75,6 +78,7 @@ def make_app(
         tokens_router(issuer, Merges(sealing), of_connectors, repeats),
         pipelines_router(commands, told, repeats),
         validate_router(commands, told),
+        maintain_router(commands, told, repeats),
         replays_router(replays, repeats),
         convert_router(),
         propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),

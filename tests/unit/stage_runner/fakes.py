@@ -198,9 +198,9 @@ def pass_check(runner: Runner, command: Command) -> None:
         runner.handle(freed[1], freed[0])
 
 
-def running(world: World) -> Runner:
+def running(world: World, manifest: str = EXAMPLE) -> Runner:
     runner = runner_in(world)
-    carry_out(runner, command(1), 1)
+    carry_out(runner, command(1, manifest=manifest), 1)
     runner.hear(UID, 1, DriverRuns())
     runner.act()
     return runner
