@@ -86,6 +86,8 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
     ("restart", ("orders", "latest"), {}, "POST", f"{PIPELINE_PATH}/restart",
      [Response(status=202, json=OPERATION)]),
     ("delete", ("orders",), {}, "DELETE", PIPELINE_PATH, [Response(status=202, json=OPERATION)]),
+    ("maintain", ("orders", "lake"), {"dry_run": True}, "POST",
+     f"{PIPELINE_PATH}/sinks/lake/maintain", [Response(status=202, json=OPERATION)]),
     ("stop", ("orders",), {"wait_s": 0}, "POST", f"{PIPELINE_PATH}/stop",
      [Response(status=202, json=OPERATION)]),
     ("stop", ("orders",), {}, "POST", f"{PIPELINE_PATH}/stop",

@@ -8,6 +8,7 @@ from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect
+from waybill.errors import ProblemError
 from waybill.models import Operation
 
 WAIT_S = 600.0  # a table may be large
@@ -38,10 +39,16 @@ def maintain(
     \b
     Exit codes: 0 done · 1 error · 2 usage · 4 not done in time
     """
-    with connect() as client, render.busy(f"keeping the table of {sink} in order"):
-        operation = client.maintain(name, sink, dry_run=dry_run, wait_s=min(HELD_S, timeout))
-        if operation.pending:
-            operation = client.operation(operation.id, wait_s=timeout)
+    try:
+        with connect() as client, render.busy(f"keeping the table of {sink} in order"):
+            operation = client.maintain(name, sink, dry_run=dry_run, wait_s=min(HELD_S, timeout))
+            if operation.pending:
+                operation = client.operation(operation.id, wait_s=timeout)
+    except ProblemError as problem:
+        if not problem.errors:
+            raise
+        render.complain(*(render.fault_text(fault, name) for fault in problem.errors))
+        raise typer.Exit(ExitCode.ERROR) from problem
     tell_upkeep(operation, output)
 
 
@@ -63,8 +70,8 @@ def tell_upkeep(operation: Operation, output: Form) -> None:
 def _lines(operation: Operation) -> list[str]:
     result = operation.result or {}
     tasks = result.get("tasks")
-    would = " would be" if result.get("dry_run") else ""
+    would = " would do" if result.get("dry_run") else ""
     return [
-        f"{task}: {', '.join(f'{count} {what}{would}' for what, count in counts.items())}"
+        f"{task}{would}: {', '.join(f'{count} {what}' for what, count in counts.items())}"
         for task, counts in (tasks.items() if isinstance(tasks, dict) else ())
     ]
