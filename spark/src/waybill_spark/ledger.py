@@ -32,7 +32,7 @@ from waybill_spark.fencing import (
     drop_empty,
 )
 from waybill_spark.settling import left_out, union, went_with_topic
-from waybill_spark.sinks.contract import Sink, SinkSuperseded, Written
+from waybill_spark.sinks.contract import Sink, SinkSuperseded, Versioned, Written
 from waybill_spark.sinks.spread import Rows
 
 
@@ -82,6 +82,7 @@ class Ledger:
         self._emit = emit
         self._clock = clock
         self._written: Written | None = None
+        self._versions_from = 0
         self.hidden = False
         """Whether readers cannot see yet, and so nobody was told, what stands in the sink."""
         self._gone = False
@@ -231,6 +232,7 @@ class Ledger:
             self.hidden = not (self._gone or self.sink.await_visible(fence))
         if self.hidden:
             return
+        self._versions_from = self._read_versions_from()
         self._emit(
             Commit(
                 stage=self.stage,
@@ -251,8 +253,17 @@ class Ledger:
                 set_aside=fence.set_aside,
                 dead_sequence=fence.dead_sequence,
                 dropped=fence.dropped,
+                versions_from=self._versions_from,
             )
         )
+
+    def tell_versions(self) -> None:
+        """Report again, if versions have gone since."""
+        if self._written is not None and self._read_versions_from() != self._versions_from:
+            self.report()
+
+    def _read_versions_from(self) -> int:
+        return self.sink.versions_from if isinstance(self.sink, Versioned) else 0
 
     def _move(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> None:
         with self._in_sink():

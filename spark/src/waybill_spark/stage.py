@@ -242,6 +242,7 @@ class TrackedStage:
         for ledger in self._ledgers:
             if isinstance(ledger.sink, Maintained):
                 ledger.sink.keep_in_order()
+                ledger.tell_versions()
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)

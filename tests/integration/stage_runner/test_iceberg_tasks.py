@@ -16,6 +16,7 @@ from integration.stage_runner.iceberg_sinks import (
     NAME,
     SCHEMA,
     as_rows,
+    as_table,
     loaded,
     local,
     numbers_in,
@@ -340,3 +341,16 @@ def test_why_a_table_is_not_kept_in_order_is_logged(
     sink.keep_in_order()
     assert "table is not kept in order" in caplog.text
     assert "table raw.older is in the same folder" in caplog.text
+
+
+def test_whose_snapshots_are_gone_is_told(catalog: OpenCatalog) -> None:
+    sink = filled(catalog, 4)
+    assert sink.versions_from == 0
+    loaded(catalog).append(as_table(100))
+    expire_snapshots(loaded(catalog), LATER_MS, 2, dry_run=False)
+    sink.write(as_rows(50), make_fence(sequence=4))
+    assert sink.versions_from == 3
+    loaded(catalog).append(as_table(101))
+    expire_snapshots(loaded(catalog), LATER_MS, 1, dry_run=False)
+    again = opened(catalog)
+    assert again.versions_from == 5, "a stranger's is the only one"

@@ -75,6 +75,18 @@ def test_a_forgotten_batch_is_expired_but_complete() -> None:
     assert outcome.stages[1].sinks[0].detail == "expired"
 
 
+@pytest.mark.parametrize(("versions_from", "detail"), [(7, None), (8, "version_expired")])
+def test_a_version_that_was_expired_is_told_beside_it(
+    versions_from: int, detail: str | None
+) -> None:
+    content = slot(enriched=(9,), copy=(9,), lake=(9,))
+    gone = replace(content.sinks[LOAD], versions_from=versions_from)
+    content = replace(content, sinks={**content.sinks, LOAD: gone})
+    outcome = describe(token(span(3, 5)), [judge(claim(span(3, 5)), view(content))], BATCHES)
+    (sink,) = outcome.stages[1].sinks
+    assert (sink.version, sink.detail) == ({"iceberg_snapshot_id": "107"}, detail)
+
+
 def test_a_blocked_stage_says_so_only_while_it_is_not_done() -> None:
     content = slot(enriched=(9,), copy=(9,), lifecycle=life("Stopped"))
     outcome = describe(token(span(3, 5)), [judge(claim(span(3, 5)), view(content))], BATCHES)

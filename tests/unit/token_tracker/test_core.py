@@ -306,3 +306,12 @@ def test_last_event_says_what_blocks_the_driver() -> None:
     slot = apply_lifecycle(slot, make_lifecycle(kind="claim", at=NOW + 3), NOW)
     assert slot.blocked_by == "x"
     assert apply_lifecycle(slot, make_lifecycle("Running", at=NOW + 3), NOW).blocked_by is None
+
+
+def test_versions_that_are_gone_do_not_come_back() -> None:
+    first = loaded(3, sequence=4)
+    slot = EMPTY
+    for told in (first, replace(first, versions_from=4), loaded(5, sequence=5)):
+        slot = apply_fact(slot, make_fact(told)).slot
+    assert slot.sinks["load/lake@1"].versions_from == 4
+    assert slot_from_json(slot_to_json(slot)) == slot

@@ -100,6 +100,7 @@ class Commit:
     set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
     dead_sequence: int = 0  # of the last DeadLetters of the stage that this goes past
     dropped: dict[str, int] = field(default_factory=dict)  # cumulative: records, by rule
+    versions_from: int = 0  # what the sink called a batch of a lower sequence is gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,8 @@ class SinkState:
     committed_at: int = 0
     batch_rows: int = 0
     version: dict[str, str] = field(default_factory=dict)
+    versions_from: int = 0
+    """What the sink called a batch of a lower sequence is gone."""
     dead_sequence: int = 0
     """Of the last DeadLetters of the stage that this is past."""
     dropped: dict[str, int] = field(default_factory=dict)

@@ -192,6 +192,10 @@ class BatchDetail(Word):
     """
 
     EXPIRED = "expired", "all of it is committed, by a batch too old for its details to be kept"
+    VERSION_EXPIRED = (
+        "version_expired",
+        "`version` names what is no more: the snapshot expired",
+    )
 
 
 class Action(Word):

@@ -110,6 +110,15 @@ class Sink(Protocol):
 
 
 @runtime_checkable
+class Versioned(Protocol):
+    """A sink in which versions do not stay for ever."""
+
+    @property
+    def versions_from(self) -> int:
+        """The least sequence of a batch whose version can still be read."""
+
+
+@runtime_checkable
 class Maintained(Protocol):
     """A sink whose table must be kept in order."""
 

@@ -44,7 +44,7 @@ class SinkJudgement:
 
     `lost`: some of it never comes here, so that covering it says little. `removed`: the pipeline
     has this sink no longer. `coming`: what is still to come. What is wanted is `begun` when the
-    first of it has come.
+    first of it has come. Batches of sequences below `versions_from` have versions that are gone.
     """
 
     key: str
@@ -58,6 +58,7 @@ class SinkJudgement:
     coming: tuple[Span, ...] = ()
     wait: SinkWait | None = None
     begun: Vector = field(default_factory=dict)
+    versions_from: int = 0
 
     @property
     def behind(self) -> int:

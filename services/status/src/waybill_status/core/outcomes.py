@@ -233,6 +233,13 @@ def _state(stage: StageJudgement, *, lost: bool, done: bool) -> StateInStage:
     return StateInStage.WAITING if stage.blocked_by is None else StateInStage.BLOCKED
 
 
+def _detail(sink: SinkJudgement, batch: Progress | None) -> BatchDetail | None:
+    if batch is None:
+        return BatchDetail.EXPIRED if sink.brought else None
+    gone = batch.version and batch.sequence < sink.versions_from
+    return BatchDetail.VERSION_EXPIRED if gone else None
+
+
 def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
     return SinkOutcome(
         name=sink.name,
@@ -240,7 +247,7 @@ def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
         batch_rows=None if batch is None else batch.batch_rows,
         behind=sink.behind,
         version=(batch.version or None) if batch is not None else None,
-        detail=BatchDetail.EXPIRED if sink.brought and batch is None else None,
+        detail=_detail(sink, batch),
         blocked_by=None if sink.wait is None else sink.wait.blocked_by,
         message=None if sink.wait is None else sink.wait.message,
     )

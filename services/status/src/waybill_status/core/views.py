@@ -133,6 +133,8 @@ class View:
     blocked_by: str | None
     waits: tuple[SinkWait, ...]
     version: int = field(compare=False)
+    versions_from: Mapping[str, int] = field(default_factory=dict)
+    """By sink key, where it is not 0: batches of lower sequences have versions that are gone."""
 
     def wait_of(self, stage: str, sink: str) -> SinkWait | None:
         same = (wait for wait in self.waits if (wait.stage, wait.sink) == (stage, sink))
@@ -178,6 +180,9 @@ def view_of(reading: SlotReading | None) -> View:
         blocked_by=_blocked_by(slot, stamp.now_ms),
         waits=waits_of(slot, stamp.now_ms),
         version=stamp.version,
+        versions_from={
+            key: state.versions_from for key, state in slot.sinks.items() if state.versions_from
+        },
     )
 
 

@@ -159,6 +159,7 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         committed_at=commit.committed_at if newer else state.committed_at,
         batch_rows=commit.batch_rows if newer else state.batch_rows,
         version=commit.version if newer else state.version,
+        versions_from=max(commit.versions_from, state.versions_from),
         dead_sequence=max(commit.dead_sequence, state.dead_sequence),
         dropped=commit.dropped if newer else state.dropped,
         began=from_vector(_began(commit) | to_vector(state.began)),

@@ -130,6 +130,21 @@ class IcebergSink:
         """A snapshot is visible as soon as it is committed."""
         return True
 
+    @property
+    def versions_from(self) -> int:
+        """Snapshots go from the oldest on; those of strangers say nothing."""
+        table = self._table
+        fence = None if table is None else self._fence(table)
+        if table is None or fence is None:
+            return 0
+        key = SEQUENCE_PROPERTY + self._fence_key
+        told = (
+            snapshot.summary.additional_properties.get(key)
+            for snapshot in table.metadata.snapshots
+            if snapshot.summary is not None
+        )
+        return min((int(text) for text in told if text), default=fence.sequence + 1)
+
     def keep_in_order(self) -> None:
         """One task that is due, if there is one; what fails is tried again later."""
         try:
