@@ -37,7 +37,8 @@ from waybill_spark.driver.sizes import RecordSizes
 from waybill_spark.driver.topics import TopicSource
 from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkLife
-from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
+from waybill_spark.sinks.kafka.sending import KEY, VALUE
+from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.topic_ids import OTHER_ID_S
 from waybill_stage_runner.adapters.topics import KafkaTopics

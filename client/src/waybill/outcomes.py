@@ -46,6 +46,8 @@ class SinkProgress:
     blocked_by: str | None = None
     message: str | None = None
     """What the sink said, if it takes nothing now."""
+    guarantee: str = "once"
+    """`at_least_once`: its rows may be there more often."""
 
     @property
     def postgres_lsn(self) -> str | None:
@@ -70,6 +72,7 @@ class SinkProgress:
             detail=fields.text_or_none("detail"),
             blocked_by=fields.text_or_none("blocked_by"),
             message=fields.text_or_none("message"),
+            guarantee=fields.text_or_none("guarantee") or "once",
         )
 
 

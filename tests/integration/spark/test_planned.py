@@ -14,7 +14,7 @@ from taking import tables_of
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
 from waybill_spark.driver.stand_ins import RAW_DDL
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.sinks.kafka.sink import KEY, VALUE
+from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.rows import BatchRows
 
 QUERY = "SELECT order_id, customer, amount * 2 AS twice FROM orders WHERE amount > 1"

@@ -17,7 +17,7 @@ from waybill_spark.driver.decode import decode
 from waybill_spark.driver.inputs import DecodedInput
 from waybill_spark.driver.judging import look
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.sinks.kafka.sink import KEY, VALUE
+from waybill_spark.sinks.kafka.sending import KEY, VALUE
 
 ORDER = {
     "order_id": 7,

@@ -13,13 +13,15 @@ from builders import make_fence
 from contracts.sink import SinkContract
 from integration.conftest import Surroundings
 from integration.waiting import eventually
+from shares import Shares
 from waybill_shared.contract.events import Fence, Gap
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import RowsRefused, Sink, SinkLife
-from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
+from waybill_spark.sinks.contract import RowsRefused, Sink, SinkLife, SinkSuperseded
+from waybill_spark.sinks.kafka.sending import KEY, VALUE
+from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.stopping import StageStopped
 from waybill_spark.topic_ids import OTHER_ID_S
 
@@ -188,3 +190,58 @@ def test_records_that_the_topic_takes_only_smaller_are_refused_and_named(
     assert "larger" in (sink.refused(large) or "")
     sink.write(rows(2), make_fence(sequence=0))
     assert committed(target, fences) == [2]
+
+
+def spread(*numbers: int) -> Shares:
+    return Shares(pa.Table.from_batches([*rows(*numbers)]))
+
+
+def test_executors_write_where_rows_may_be_there_again(
+    target: KafkaSinkTarget, fences: Fences
+) -> None:
+    """Here one of them does it twice; the fence knows where all of it ends."""
+    often = replace(target, at_least_once=True)
+    sink = opened(often, fences)
+    first = sink.write(rows(1), make_fence(sequence=0)).fence
+    second = sink.write(spread(2, 3, 4, 5), after(first)).fence
+
+    found = committed(target, fences)
+    assert set(found) == {1, 2, 3, 4, 5}
+    assert len(found) == 7, "the second half is there twice"
+    assert sink.await_visible(second)
+    last = opened(often, fences).last()
+    assert last is not None
+    assert last.fence == second
+    assert [output.end for output in second.outputs] != [output.end for output in first.outputs]
+
+
+def test_without_leave_to_do_so_all_goes_through_the_driver(
+    target: KafkaSinkTarget, fences: Fences
+) -> None:
+    shares = spread(1, 2, 3)
+    opened(target, fences).write(shares, make_fence(sequence=0))
+    assert sorted(committed(target, fences)) == [1, 2, 3]
+    assert shares.asked == 0
+
+
+def test_a_record_that_an_executor_cannot_write_is_refused(
+    target: KafkaSinkTarget, fences: Fences
+) -> None:
+    sink = opened(replace(target, at_least_once=True), fences)
+    huge = pa.table({KEY: ["1", "2"], VALUE: ["x" * 3_000_000, "{}"]})
+    with pytest.raises(RowsRefused, match="larger than the topic takes"):
+        sink.write(Shares(huge), make_fence(sequence=0))
+    assert sink.last() is None
+
+
+def test_a_paused_driver_moves_no_fence_though_its_executors_wrote(
+    target: KafkaSinkTarget, fences: Fences
+) -> None:
+    often = replace(target, at_least_once=True)
+    paused, newer = opened(often, fences), opened(often, fences)
+    written = newer.write(spread(1, 2), make_fence(sequence=0)).fence
+    with pytest.raises(SinkSuperseded):
+        paused.write(spread(1, 2), make_fence(sequence=0))
+    last = opened(often, fences).last()
+    assert last is not None
+    assert last.fence == written

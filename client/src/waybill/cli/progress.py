@@ -77,6 +77,8 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
         facts.extend(f"{render.spell(name)} {value}" for name, value in sink.version.items())
     if sink is not None and sink.detail:
         facts.append(sink.detail)
+    if sink is not None and sink.guarantee != "once":
+        facts.append(render.spell(sink.guarantee))
     if blocked_by := _blocked_by(stage, sink):
         facts.append(f"blocked by {blocked_by}")
     return ", ".join(facts)

@@ -126,6 +126,7 @@ class SinkDefinition:
     retired: tuple[str, ...] = ()  # ids that its topic had before
     moved: int = 0  # the generation with which its topic was created anew, the last time
     awaited_since: int = 0  # tokens of earlier generations do not wait for it
+    guarantee: str = "once"  # how often a row is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

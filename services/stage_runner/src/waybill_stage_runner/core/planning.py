@@ -132,6 +132,7 @@ def define(
             since=generation,
             bases=ends,
             awaited_since=0 if sink.settings.awaited else generation if awaited else NEVER,
+            guarantee=sink.settings.promised,
         )
         kept = _going_on(same[0], new) if same else new
         return replace(kept, terminal=topic not in read and kept.awaited_since != NEVER)

@@ -337,6 +337,7 @@ def _sink(
         coming=tuple(left for span in wanted.spans for left in left_of(span, reached, lost)),
         wait=None if covered else view.wait_of(stage, sink.name),
         versions_from=view.versions_from.get(key, 0),
+        guarantee=sink.guarantee,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from waybill_shared.contract.events import SinkWait
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import (
+    Guarantee,
     LossReason,
     OutcomeKind,
     StateInSink,
@@ -59,6 +60,7 @@ class SinkJudgement:
     wait: SinkWait | None = None
     begun: Vector = field(default_factory=dict)
     versions_from: int = 0
+    guarantee: str = Guarantee.ONCE
 
     @property
     def behind(self) -> int:

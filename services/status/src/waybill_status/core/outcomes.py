@@ -11,6 +11,7 @@ from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import merge_spans
 from waybill_shared.contract.words import (
     BatchDetail,
+    Guarantee,
     Obstacle,
     OutcomeKind,
     StateInSink,
@@ -41,6 +42,10 @@ def _silent(value: object) -> bool:
     return value is None
 
 
+def _as_usual(value: object) -> bool:
+    return value == Guarantee.ONCE
+
+
 def _untrue(value: object) -> bool:
     return value is False
 
@@ -58,6 +63,10 @@ class SinkOutcome:
     blocked_by: str | None = field(metadata={"exclude_if": _silent})
     message: str | None = field(
         metadata={"description": "what the sink said", "exclude_if": _silent}
+    )
+    guarantee: str = field(
+        default=Guarantee.ONCE,
+        metadata={"description": meanings(Guarantee), "exclude_if": _as_usual},
     )
 
 
@@ -250,4 +259,5 @@ def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
         detail=_detail(sink, batch),
         blocked_by=None if sink.wait is None else sink.wait.blocked_by,
         message=None if sink.wait is None else sink.wait.message,
+        guarantee=sink.guarantee,
     )

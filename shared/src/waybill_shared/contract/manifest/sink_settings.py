@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from waybill_shared.contract.manifest.fields import Name, Strict
 from waybill_shared.contract.manifest.upkeep import TableTask
+from waybill_shared.contract.words import Guarantee
 
 
 class FedTopic(Protocol):
@@ -52,6 +53,11 @@ class SinkSettings(Strict):
     def replaces(self) -> str:
         """What each batch erases of those before it; empty: nothing."""
         return ""
+
+    @property
+    def promised(self) -> Guarantee:
+        """How often a row is there when its token is complete."""
+        return Guarantee.ONCE
 
     @property
     def upkeep(self) -> Mapping[str, TableTask] | None:

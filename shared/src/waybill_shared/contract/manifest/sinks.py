@@ -27,10 +27,20 @@ class KafkaSinkSettings(SinkSettings):
     key: str | None = None
     format: Literal["json"] = "json"
     partitions: Partitions = 4
+    guarantee: Literal[Guarantee.ONCE, Guarantee.AT_LEAST_ONCE] = Guarantee.ONCE
 
     @property
     def target(self) -> str:
         return self.topic
+
+    @property
+    def gathers(self) -> bool:
+        """A transaction is one producer's."""
+        return self.guarantee is Guarantee.ONCE
+
+    @property
+    def promised(self) -> Guarantee:
+        return self.guarantee
 
     @property
     def feeds(self) -> "KafkaSinkSettings":
@@ -56,6 +66,10 @@ class PostgresSinkSettings(TableSettings):
 
 class ConsoleSinkSettings(SinkSettings):
     rows: int = Field(default=20, ge=1, le=1_000)
+
+    @property
+    def promised(self) -> Guarantee:
+        return Guarantee.AT_LEAST_ONCE
 
     @property
     def target(self) -> str:

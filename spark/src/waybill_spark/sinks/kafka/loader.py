@@ -9,8 +9,10 @@ from pyspark.sql import functions as F
 
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import KafkaSinkSettings
+from waybill_shared.contract.words import Guarantee
 from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
-from waybill_spark.sinks.kafka.sink import KEY, VALUE, KafkaSink, KafkaSinkTarget
+from waybill_spark.sinks.kafka.sending import KEY, VALUE
+from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import column_of
 
 TIMESTAMP_TEXT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
@@ -19,10 +21,13 @@ TIMESTAMP_TEXT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Sp
 class KafkaLoader:
     def open(self, opening: Opening) -> Sink:
         assert opening.topic_id is not None
+        settings = opening.wanted.sink.settings
+        assert isinstance(settings, KafkaSinkSettings)
         target = KafkaSinkTarget(
             topic=opening.wanted.sink.settings.target,
             topic_id=opening.topic_id,
             absent_s=opening.topic_absent_s,
+            at_least_once=settings.guarantee is not Guarantee.ONCE,
         )
         return KafkaSink(opening.life, target, opening.fences)
 
