@@ -16,6 +16,7 @@ from xdist.remote import Producer
 
 from containers import Servers, docker_answers, servers_in_containers
 from postgres import DATABASE_URL, Database, database, postgres_process
+from telling import AtOnce
 from tiers import BUDGET, ByFile, has_own_stack, needs_stack, place
 from waybill_local import archives, jars
 from waybill_local.java import find_java
@@ -56,6 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
     if config.option.containers is None:
         config.option.containers = docker_answers()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    plugins = session.config.pluginmanager
+    if (terminal := plugins.getplugin("terminalreporter")) is not None:  # no worker has one
+        plugins.register(AtOnce(terminal))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
