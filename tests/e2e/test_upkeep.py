@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
@@ -15,6 +16,7 @@ from e2e.faults import kill
 from e2e.waiting import drivers_of, eventually
 from waybill import Client, Invalid
 from waybill_local.stack import StackState
+from waybill_shared.contract.words import EventType
 from waybill_shared.process.failpoints import REACHED
 
 BATCHES = 22  # so many manifests are too many
@@ -65,6 +67,13 @@ class Kept:
         kill(drivers_of(self._stack, self.uid))
 
     @property
+    def told(self) -> set[str]:
+        """Tasks of which others were told."""
+        asked = {"pipeline": self.name, "type": EventType.TABLE_MAINTAINED}
+        events = httpx.get(f"{self._stack.url}/v1/events", params=asked).raise_for_status().json()
+        return {event["data"]["task"] for event in events["items"] if any(event["data"]["done"])}
+
+    @property
     def table(self) -> Table:
         return self._catalog.load_table(self.table_name)
 
@@ -100,6 +109,7 @@ def test_a_table_is_kept_in_order_when_somebody_asks_for_it(kept: Kept) -> None:
     kept.client.operation(kept.client.stop(kept.name).id, wait_s=WAIT_S)
     assert set(kept.maintain()["tasks"]) == {"compact", "rewriteManifests"}
     kept.assert_once()
+    eventually(lambda: kept.told >= {"rewriteManifests", "compact"}, within_s=WAIT_S)
 
 
 def test_what_cannot_be_kept_in_order_is_refused(kept: Kept) -> None:

@@ -20,6 +20,7 @@ from waybill_shared.contract.events import (
     LifecycleEvent,
     PipelineRecord,
     StageDefinition,
+    TableUpkeep,
 )
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
@@ -254,6 +255,9 @@ class RunnerProcess:
 
     def blocked(self, state: PipelineState) -> None:
         self._say([self._event(state, "heartbeat", None)])
+
+    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
+        raise NotImplementedError("sinks of the simulation need none")
 
     def beat(self, states: Sequence[PipelineState]) -> None:
         beats = [

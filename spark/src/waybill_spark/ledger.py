@@ -13,6 +13,7 @@ from waybill_shared.contract.events import (
     Fence,
     Range,
     SetAside,
+    TableUpkeep,
     from_vector,
     to_vector,
 )
@@ -32,7 +33,13 @@ from waybill_spark.fencing import (
     drop_empty,
 )
 from waybill_spark.settling import left_out, union, went_with_topic
-from waybill_spark.sinks.contract import Sink, SinkSuperseded, Versioned, Written
+from waybill_spark.sinks.contract import (
+    Maintained,
+    Sink,
+    SinkSuperseded,
+    Versioned,
+    Written,
+)
 from waybill_spark.sinks.spread import Rows
 
 
@@ -257,10 +264,17 @@ class Ledger:
             )
         )
 
-    def tell_versions(self) -> None:
+    def keep_in_order(self) -> TableUpkeep | None:
         """Report again, if versions have gone since."""
+        if not isinstance(self.sink, Maintained):
+            return None
+        kept = self.sink.keep_in_order()
         if self._written is not None and self._read_versions_from() != self._versions_from:
             self.report()
+        if kept is None:
+            return None
+        task, done = kept
+        return TableUpkeep(stage=self.stage, sink=self.sink.name, task=task, done={**done})
 
     def _read_versions_from(self) -> int:
         return self.sink.versions_from if isinstance(self.sink, Versioned) else 0

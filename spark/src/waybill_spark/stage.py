@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from pyspark.sql import DataFrame
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Commit, SinkWait
+from waybill_shared.contract.events import Commit, SinkWait, TableUpkeep
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
@@ -46,7 +46,7 @@ from waybill_spark.settling import (
     losses,
     stop_of,
 )
-from waybill_spark.sinks.contract import Maintained, Sink
+from waybill_spark.sinks.contract import Sink
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageClosed, StageStopped, collecting, raise_first
 from waybill_spark.taking import Taking
@@ -96,6 +96,7 @@ class TrackedStage:
         budget: Budget,
         loads: Loads,
         emit: Callable[[Commit], None],
+        tell_kept: Callable[[TableUpkeep], None],
         clock: Clock,
     ) -> None:
         self.name = name
@@ -107,6 +108,7 @@ class TrackedStage:
         self._to_rows = to_rows
         self._clock = clock
         self._loads = loads
+        self._tell_kept = tell_kept
         self._ledgers = tuple(
             Ledger(
                 sink,
@@ -240,9 +242,9 @@ class TrackedStage:
 
     def _keep_in_order(self) -> None:
         for ledger in self._ledgers:
-            if isinstance(ledger.sink, Maintained):
-                ledger.sink.keep_in_order()
-                ledger.tell_versions()
+            kept = ledger.keep_in_order()
+            if kept is not None:
+                self._tell_kept(kept)
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)

@@ -24,7 +24,7 @@ from integration.stage_runner.iceberg_sinks import (
     target,
 )
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.sinks.contract import Kept, SinkSuperseded
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import (
@@ -202,12 +202,12 @@ def test_each_task_is_done_when_it_is_due_by_one_of_those_who_write_there(
     filled(catalog, 8)
     clock = Hand()
     sink, other = kept(catalog, clock), kept(catalog, clock)
-    sink.keep_in_order()
+    assert sink.keep_in_order() == Kept("compact", {"files": 8, "into": 1})
     assert (len(paths(catalog)), len(loaded(catalog).snapshots())) == (1, 9)
     sink.keep_in_order()
     assert len(loaded(catalog).snapshots()) == 3
     for each in (sink, other, kept(catalog, clock)):
-        each.keep_in_order()
+        assert each.keep_in_order() is None
     assert len(loaded(catalog).snapshots()) == 3
     for number in range(8):
         sink.write(as_rows(100 + number), make_fence(sequence=8 + number))

@@ -11,6 +11,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Problem,
     StageDefinition,
+    TableUpkeep,
 )
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
@@ -56,6 +57,7 @@ class World:
     only_checked: list[str] = field(default_factory=list)
     compared: list[str | None] = field(default_factory=list)
     maintained: list[tuple[str, str, bool]] = field(default_factory=list)
+    kept: list[TableUpkeep] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
@@ -100,6 +102,9 @@ class World:
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self.phases.append(state.phase)
+
+    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
+        self.kept.append(upkeep)
 
     def beat(self, states: Sequence[PipelineState]) -> None:
         self.beats += [state.blocked_by for state in states]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
-from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.events import Command, Problem, TableUpkeep
 from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
@@ -60,6 +60,30 @@ def test_what_was_done_is_told_in_numbers(world: World, runner: Runner, dry_run:
         "sink": "lake", "dry_run": dry_run, "tasks": done,
     }  # fmt: skip
     assert runner.unanswered() == set()
+
+
+def test_each_task_that_had_something_to_do_is_an_event(world: World, runner: Runner) -> None:
+    ask(runner, maintenance())
+    done = {"compact": {"files": 12, "into": 1}, "removeOrphans": {"files": 0, "bytes": 0}}
+    find(runner, upkeep=done)
+    assert world.kept == [
+        TableUpkeep(stage="load", sink="lake", task="compact", done=done["compact"])
+    ]
+
+
+def test_what_would_be_done_is_no_event(world: World, runner: Runner) -> None:
+    ask(runner, maintenance(dry_run=True))
+    find(runner, upkeep={"compact": {"files": 12, "into": 1}})
+    assert world.kept == []
+
+
+def test_what_a_deleted_pipeline_had_is_answered_all_the_same(world: World, runner: Runner) -> None:
+    ask(runner, maintenance())
+    runner.handle(command(3, "delete"), 3)
+    runner.act()
+    find(runner, upkeep={"compact": {"files": 12, "into": 1}})
+    assert world.answers[-1] == ("m2", "done")
+    assert world.kept == []
 
 
 def test_no_other_command_waits_for_it(world: World, runner: Runner) -> None:

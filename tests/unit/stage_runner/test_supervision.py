@@ -11,6 +11,7 @@ from waybill_shared.contract.events import (
     LifecycleError,
     PipelineRecord,
     SinkWait,
+    TableUpkeep,
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
@@ -23,12 +24,14 @@ from waybill_stage_runner.core.moves import (
     DriverEnded,
     DriverFailed,
     DriverIgnores,
+    DriverKept,
     DriverRuns,
     Event,
     Move,
     Say,
     StartDriver,
     StopDriver,
+    TellUpkeep,
     Wanted,
 )
 from waybill_stage_runner.core.states import ITSELF
@@ -369,6 +372,12 @@ def test_what_a_driver_leaves_out_is_told_until_another_one_starts(running: Pipe
     running.want(RECORD, "c2")
     assert running.state.phase is Phase.STARTING
     assert not running.state.ignored
+
+
+def test_a_table_that_a_driver_has_kept_is_told_at_once(running: Pipeline) -> None:
+    upkeep = TableUpkeep(stage="load", sink="lake", task="compact", done={"files": 12, "into": 1})
+    assert running.on(DriverKept(upkeep=upkeep)) == (TellUpkeep(upkeep=upkeep),)
+    assert running.state.phase is Phase.RUNNING
 
 
 def test_driver_may_be_blocked_before_it_runs(starting: Pipeline) -> None:

@@ -10,7 +10,7 @@ import pytest
 from builders import TENANT, UID, make_commit, make_definition, make_fact, make_lifecycle
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fact, LifecycleEvent
+from waybill_shared.contract.events import Fact, LifecycleEvent, TableUpkeep
 from waybill_shared.contract.words import EventType
 from waybill_token_tracker.app import announcing
 from waybill_token_tracker.app.announcing import Announced, Announcer, HeardMessage, SlotStanding
@@ -99,6 +99,20 @@ def test_a_change_of_phase_is_told_and_a_sign_of_life_is_not() -> None:
     ((key, event),) = told
     assert (key, event.type, event.pipeline) == (UID, EventType.PIPELINE_PHASE, "orders")
     assert event.data["phase"] == make_lifecycle().phase
+
+
+def test_a_table_that_was_kept_in_order_is_told_in_numbers() -> None:
+    kept = TableUpkeep(stage="enrich", sink="lake", task="compact", done={"files": 12, "into": 1})
+    heard = replace(make_lifecycle(), kind="upkeep", phase_from=None, upkeep=kept)
+    ((key, event),) = World(heard, heard).run()
+    assert (key, event.type, event.subject) == (
+        UID,
+        EventType.TABLE_MAINTAINED,
+        "orders/enrich/lake",
+    )
+    assert (event.pipeline, event.stage) == ("orders", "enrich")
+    assert (event.data["sink"], event.data["task"]) == ("lake", "compact")
+    assert event.data["done"] == {"files": 12, "into": 1}
 
 
 def test_dead_letters_are_told_by_their_ids() -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from sim.loads import SimLoads
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Commit, Fence, Range
+from waybill_shared.contract.events import Commit, Fence, Range, TableUpkeep
 from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import Identity
 from waybill_spark.dead_letters.budget import Budget
@@ -163,6 +163,7 @@ class Bench:
     first: ListSink = field(default_factory=lambda: ListSink("first"))
     second: ListSink = field(default_factory=lambda: ListSink("second"))
     commits: list[Commit] = field(default_factory=list)
+    kept: list[TableUpkeep] = field(default_factory=list)
     topic_id: str | None = "T1"
     log_start: int = 0
     retired: tuple[str, ...] = ()
@@ -215,6 +216,7 @@ class Bench:
             budget=self.budget,
             loads=SimLoads(lambda count: 0),  # one after the other
             emit=self.commits.append,
+            tell_kept=self.kept.append,
             clock=self,
         )
         stage.open()

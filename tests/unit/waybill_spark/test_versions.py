@@ -3,15 +3,20 @@
 from dataclasses import dataclass, field
 
 from unit.waybill_spark.bench import ListSink
-from waybill_shared.contract.events import Commit
+from waybill_shared.contract.events import Commit, TableUpkeep
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.commits import Identity
 from waybill_spark.ledger import Ledger
+from waybill_spark.sinks.contract import Kept
 
 
 @dataclass
 class Forgetful(ListSink):
     versions_from: int = 0
+    kept: Kept | None = None
+
+    def keep_in_order(self) -> Kept | None:
+        return self.kept
 
 
 @dataclass
@@ -32,21 +37,27 @@ class Told:
 def test_it_is_told_once_when_versions_have_gone() -> None:
     sink, told = Forgetful("lake"), Told()
     ledger = told.ledger(sink)
-    ledger.tell_versions()
+    ledger.keep_in_order()
     assert told.commits == [], "nothing stands there"
 
     ledger.set_aside((), None)
     assert [commit.versions_from for commit in told.commits] == [0]
-    ledger.tell_versions()
+    ledger.keep_in_order()
     sink.versions_from = 3
-    ledger.tell_versions()
-    ledger.tell_versions()
+    ledger.keep_in_order()
+    ledger.keep_in_order()
     assert [commit.versions_from for commit in told.commits] == [0, 3]
+
+
+def test_what_a_task_has_done_is_told_with_its_sink() -> None:
+    sink = Forgetful("lake", kept=Kept("compact", {"files": 12}))
+    upkeep = TableUpkeep(stage="load", sink="lake", task="compact", done={"files": 12})
+    assert Told().ledger(sink).keep_in_order() == upkeep
 
 
 def test_a_sink_without_versions_tells_none() -> None:
     told = Told()
     ledger = told.ledger(ListSink("out"))
     ledger.set_aside((), None)
-    ledger.tell_versions()
+    assert ledger.keep_in_order() is None
     assert [commit.versions_from for commit in told.commits] == [0]

@@ -127,17 +127,26 @@ def _tell(event: Fields, output: Form) -> None:
     if output is Form.JSON:
         render.data([json.dumps(event.raw, ensure_ascii=False)])
         return
-    kind, phase = event.text("kind"), event.text("phase")
-    moved = f"{event.text_or_none('phase_from') or ''} -> {phase}".strip()
-    trusted = event.text_or_none("sql_guard") == "trusted"
-    claimed = "claimed, SQL guard: trusted" if trusted else "claimed"
-    what = {"transition": moved, "claim": claimed}.get(kind, _obstacle(event))
-    render.data([render.words(event.text("at"), f"{what:<24}", event.text_or_none("reason") or "")])
+    what, why = _what(event)
+    render.data([render.words(event.text("at"), f"{what:<24}", why)])
     failure = event.object_or_none("error")
-    if failure is not None and kind == "transition":
+    if failure is not None and event.text("kind") == "transition":
         render.data([render.words(" ", "error:", failure.text("message"))])
         if hint := failure.text_or_none("hint"):
             render.data([render.words(" ", "hint:", hint)])
+
+
+def _what(event: Fields) -> tuple[str, str]:
+    """What has happened, and why."""
+    if (kept := event.object_or_none("upkeep")) is not None:
+        done = kept.object_or_none("done")
+        counts = () if done is None else (f"{number} {of}" for of, number in done.raw.items())
+        return f"{kept.text('task')}: {kept.text('sink')}", ", ".join(counts)
+    moved = f"{event.text_or_none('phase_from') or ''} -> {event.text('phase')}".strip()
+    trusted = event.text_or_none("sql_guard") == "trusted"
+    claimed = "claimed, SQL guard: trusted" if trusted else "claimed"
+    what = {"transition": moved, "claim": claimed}.get(event.text("kind"), _obstacle(event))
+    return what, event.text_or_none("reason") or ""
 
 
 def _obstacle(event: Fields) -> str:

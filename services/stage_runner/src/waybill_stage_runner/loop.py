@@ -24,6 +24,7 @@ from waybill_stage_runner.core.moves import (
     DriverEnded,
     DriverFailed,
     DriverIgnores,
+    DriverKept,
     DriverNews,
     DriverRuns,
     DriverWaits,
@@ -176,6 +177,8 @@ def _as_said(event: DriverEvent) -> DriverNews | None:
             return DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
         case "ignored":
             return DriverIgnores(fields=event.ignored)
+        case "kept":
+            return None if event.kept is None else DriverKept(upkeep=event.kept)
         case "failed":
             return DriverFailed(problems=event.problems, error=event.error)
         case _:

@@ -18,6 +18,7 @@ from waybill_shared.contract.events import (
     SinkWait,
     SqlGuard,
     StageDefinition,
+    TableUpkeep,
 )
 from waybill_shared.contract.words import Obstacle
 
@@ -151,6 +152,7 @@ class DriverEvent(_Message):
         "running",
         "blocked",
         "ignored",
+        "kept",
         "failed",
         "ended",
     ]
@@ -159,6 +161,7 @@ class DriverEvent(_Message):
     blocked_by: Obstacle | None = None
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
+    kept: TableUpkeep | None = None
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     columns: Mapping[str, Mapping[str, str]] = {}

@@ -239,12 +239,22 @@ class SinkWait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableUpkeep:
+    """A task has kept the table of a sink in order. `done`: by what is counted."""
+
+    stage: str
+    sink: str
+    task: str
+    done: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleEvent:
     tenant: str
     pipeline_uid: str
     pipeline: str
     generation: int
-    kind: Literal["claim", "transition", "heartbeat"]
+    kind: Literal["claim", "transition", "heartbeat", "upkeep"]
     phase_from: str | None
     phase: str
     reason: str
@@ -256,6 +266,7 @@ class LifecycleEvent:
     at: int
     blocked_by: str | None = None  # an Obstacle
     waits: tuple[SinkWait, ...] = ()
+    upkeep: TableUpkeep | None = None
     sql_guard: SqlGuard = "strict"
 
 

@@ -91,6 +91,17 @@ class PipelinePhaseData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableMaintainedData:
+    """`task`: by its key in the manifest. `done`: in numbers, such as files and snapshots."""
+
+    pipeline_uid: str
+    generation: int
+    sink: str
+    task: str
+    done: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterData:
     """`letters`: ids of the first hundred."""
 
@@ -107,6 +118,7 @@ DATA_OF: Final[dict[EventType, type]] = {
     EventType.STAGE_COMMITTED: StageCommittedData,
     EventType.PIPELINE_PHASE: PipelinePhaseData,
     EventType.DEAD_LETTER: DeadLetterData,
+    EventType.TABLE_MAINTAINED: TableMaintainedData,
 }
 
 
@@ -115,7 +127,8 @@ def data_of(
     | WebhookFailedData
     | StageCommittedData
     | PipelinePhaseData
-    | DeadLetterData,
+    | DeadLetterData
+    | TableMaintainedData,
 ) -> dict[str, JsonValue]:
     """As an event has it: what is in the fields is JSON already, beside a view."""
     return {each.name: _plain(getattr(data, each.name)) for each in fields(data)}

@@ -294,6 +294,7 @@ class EventType(Word):
     STAGE_COMMITTED = "waybill.stage.committed", "a batch of a stage is durable in one of its sinks"
     PIPELINE_PHASE = "waybill.pipeline.phase", "the phase of a pipeline has changed"
     DEAD_LETTER = "waybill.dead_letter", "a stage has written records to a dead-letter topic"
+    TABLE_MAINTAINED = "waybill.table.maintained", "a task has kept the table of a sink in order"
 
 
 class Guarantee(Word):

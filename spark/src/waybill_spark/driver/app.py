@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from waybill_shared.contract.events import SinkWait, StageDefinition, to_vector
+from waybill_shared.contract.events import SinkWait, StageDefinition, TableUpkeep, to_vector
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -59,6 +59,7 @@ class Surroundings:
     """Whether executors can do what is not Spark's: to write."""
     topic_absent_s: float
     loads: Loads
+    tell_kept: Callable[[TableUpkeep], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,7 @@ class RunningStage:
             budget=burial.budget,
             loads=around.loads,
             emit=around.emitter.emit,
+            tell_kept=around.tell_kept,
             clock=around.clock,
         )
 

@@ -4,7 +4,7 @@ Spark."""
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -118,11 +118,18 @@ class Versioned(Protocol):
         """The least sequence of a batch whose version can still be read."""
 
 
+class Kept(NamedTuple):
+    """What a task has done to a table; by what is counted."""
+
+    task: str
+    done: Mapping[str, int]
+
+
 @runtime_checkable
 class Maintained(Protocol):
     """A sink whose table must be kept in order."""
 
-    def keep_in_order(self) -> None:
+    def keep_in_order(self) -> Kept | None:
         """What is due, between two batches, and no longer than a batch takes. Never raises."""
 
 

@@ -229,7 +229,7 @@ class DriverPool:
             case "running" | "blocked":
                 self._take(RunBegun(driver_id=driver_id))
                 self._said(event)
-            case "compiling" | "ignored" | "failed":
+            case "compiling" | "ignored" | "kept" | "failed":
                 self._said(event)
             case _:
                 assert_never(event.kind)

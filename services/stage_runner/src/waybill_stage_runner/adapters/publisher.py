@@ -13,6 +13,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Reply,
     SqlGuard,
+    TableUpkeep,
     command_key,
     pipeline_key,
 )
@@ -75,6 +76,10 @@ class KafkaPublisher:
         event = self._event(state, "heartbeat", None)
         self._producer.send([self._to("lifecycle", event)])
 
+    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
+        event = self._event(state, "upkeep", None, upkeep)
+        self._producer.send([self._to("lifecycle", event)])
+
     def beat(self, states: Sequence[PipelineState]) -> None:
         now = self._clock.now_ms()
         beats = (
@@ -110,7 +115,11 @@ class KafkaPublisher:
         self._producer.send([self._keyed("replies", command_key(command), reply)])
 
     def _event(
-        self, state: PipelineState, kind: EventKind, phase_from: str | None
+        self,
+        state: PipelineState,
+        kind: EventKind,
+        phase_from: str | None,
+        upkeep: TableUpkeep | None = None,
     ) -> LifecycleEvent:
         said = Saying(
             run_id=self._run_id,
@@ -118,7 +127,7 @@ class KafkaPublisher:
             now=self._clock.monotonic_ms(),
             sql_guard=self._sql_guard,
         )
-        return state.event(kind, phase_from, said)
+        return state.event(kind, phase_from, said, upkeep)
 
     def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat) -> Outgoing:
         return self._keyed(topic, pipeline_key(message.tenant, message.pipeline_uid), message)

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from waybill_shared.contract.events import Definition, PipelineRecord, Problem, StageDefinition
+from waybill_shared.contract.events import (
+    Definition,
+    PipelineRecord,
+    Problem,
+    StageDefinition,
+    TableUpkeep,
+)
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.placing import CheckFailure
 from waybill_stage_runner.core.planning import TopicPlan, TopicState
@@ -75,6 +81,9 @@ class Publisher(Protocol):
 
     def blocked(self, state: PipelineState) -> None:
         """What its driver waits for has changed."""
+
+    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
+        """A table of it was kept in order."""
 
     def beat(self, states: Sequence[PipelineState]) -> None:
         """That the runner of these lives."""

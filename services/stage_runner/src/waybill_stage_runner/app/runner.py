@@ -22,7 +22,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
-from waybill_shared.contract.operations import COMPARED_WITH
+from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
@@ -42,6 +42,7 @@ from waybill_stage_runner.core.moves import (
     Say,
     StartDriver,
     StopDriver,
+    TellUpkeep,
     Tick,
     Wanted,
 )
@@ -55,6 +56,7 @@ from waybill_stage_runner.core.records import (
 )
 from waybill_stage_runner.core.states import PipelineState
 from waybill_stage_runner.core.supervision import decide
+from waybill_stage_runner.core.upkeep import upkeep_of
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +140,17 @@ class Runner:
         """What the check of a command has found; others' are nothing to this runner."""
         answer = self._checks.end(found)
         if answer is not None:
+            self._tell_upkeep(answer.command, found)
             self._answer(answer)
+
+    def _tell_upkeep(self, command: Command, found: Checked) -> None:
+        """What a maintenance has done, if the pipeline is still there."""
+        record = None if command.action is not Action.MAINTAIN else self._compared_with(command)
+        if record is None or command.options.get(DRY_RUN) == "true":
+            return
+        state = self._states[record.pipeline_uid]
+        for upkeep in upkeep_of(record, command.options[SINK], found.upkeep):
+            self._todo.append((state, TellUpkeep(upkeep=upkeep)))
 
     def _to_check(self, command: Command, offset: int) -> bool:
         """What would make a driver run another text, and what changes no pipeline."""
@@ -321,6 +333,8 @@ class Runner:
                 self._publisher.phase(state, phase_from)
             case BeatNow():
                 self._publisher.blocked(state)
+            case TellUpkeep(upkeep=upkeep):
+                self._publisher.upkeep(state, upkeep)
             case EndFacts(error=error):
                 self._end_facts(record, error)
             case _:

@@ -9,6 +9,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Problem,
     SinkWait,
+    TableUpkeep,
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
@@ -52,6 +53,13 @@ class DriverIgnores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverKept:
+    """The driver has kept a table in order."""
+
+    upkeep: TableUpkeep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFailed:
     """The driver says why it is about to end."""
 
@@ -71,7 +79,15 @@ class Tick:
     pass
 
 
-DriverNews = DriverWaits | DriverRuns | DriverBlocked | DriverIgnores | DriverFailed | DriverEnded
+DriverNews = (
+    DriverWaits
+    | DriverRuns
+    | DriverBlocked
+    | DriverIgnores
+    | DriverKept
+    | DriverFailed
+    | DriverEnded
+)
 Event = Wanted | DriverNews | Tick
 
 
@@ -105,6 +121,13 @@ class BeatNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TellUpkeep:
+    """A table was kept in order."""
+
+    upkeep: TableUpkeep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndFacts:
     """Say the last definition of a deleted pipeline, and write down that it was said.
 
@@ -125,4 +148,4 @@ class Answer:
     result: str | None = None
 
 
-Move = Say | StartDriver | StopDriver | Announce | BeatNow | EndFacts | Answer
+Move = Say | StartDriver | StopDriver | Announce | BeatNow | TellUpkeep | EndFacts | Answer

@@ -16,6 +16,7 @@ from waybill_shared.contract.events import (
     Problem,
     SinkWait,
     SqlGuard,
+    TableUpkeep,
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
@@ -26,7 +27,7 @@ ITSELF: Final = "stage_runner"
 UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
 """A sink that has failed is waited for until a driver has opened it again."""
 BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # nobody asks for these
-EventKind = Literal["claim", "transition", "heartbeat"]
+EventKind = Literal["claim", "transition", "heartbeat", "upkeep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,13 @@ class PipelineState:
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
 
-    def event(self, kind: EventKind, phase_from: str | None, said: Saying) -> LifecycleEvent:
+    def event(
+        self,
+        kind: EventKind,
+        phase_from: str | None,
+        said: Saying,
+        upkeep: TableUpkeep | None = None,
+    ) -> LifecycleEvent:
         return LifecycleEvent(
             tenant=self.record.tenant,
             pipeline_uid=self.record.pipeline_uid,
@@ -76,6 +83,7 @@ class PipelineState:
             next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
             blocked_by=self.blocked_by,
             waits=self.waits,
+            upkeep=upkeep,
             at=said.at,
             sql_guard=said.sql_guard,
         )

@@ -33,6 +33,7 @@ from waybill_stage_runner.core.moves import (
     DriverEnded,
     DriverFailed,
     DriverIgnores,
+    DriverKept,
     DriverRuns,
     DriverWaits,
     EndFacts,
@@ -41,6 +42,7 @@ from waybill_stage_runner.core.moves import (
     Say,
     StartDriver,
     StopDriver,
+    TellUpkeep,
     Tick,
     Wanted,
 )
@@ -71,6 +73,8 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
             return _blocked(state, event)
         case DriverIgnores():
             return replace(state, ignored=event.fields), ()
+        case DriverKept():
+            return state, (TellUpkeep(upkeep=event.upkeep),)
         case DriverFailed():
             return replace(state, problems=event.problems, error=event.error), ()
         case DriverEnded():

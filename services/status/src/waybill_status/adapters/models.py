@@ -64,16 +64,24 @@ class EventQuery(BaseModel):
     label: list[str] = Field(default=[], description="NAME=VALUE of a watch, all of these")
 
 
+class KeptTable(_Answer):
+    stage: str
+    sink: str
+    task: str = Field(description="by its key in the manifest")
+    done: dict[str, int] = Field(description="in numbers, such as files and bytes")
+
+
 class EventAnswer(_Answer):
     id: str = Field(description="for Last-Event-ID")
     at: Moment
-    kind: str = Field(description="claim | transition | blocked")
+    kind: str = Field(description="claim | transition | blocked | upkeep")
     generation: int
     phase_from: str | None
     phase: str
     reason: str
     actor: str = Field(description=f"{ACTOR}; stage_runner for what nobody asked for")
     blocked_by: str | None
+    upkeep: KeptTable | None = Field(description="of kind `upkeep`: a task has kept a table in order")
     error: Failure | None
     attempt: int
     next_attempt_at: Moment | None

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, LifecycleEvent
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_token_tracker.core.announcements import id_of, is_old, of_fact, of_phase
+from waybill_token_tracker.core.announcements import id_of, is_old, of_fact, of_lifecycle
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Announcer:
     def _announced(self, heard: HeardMessage, id: str, deadline: float) -> Iterator[Announced]:
         message = heard.message
         if isinstance(message, LifecycleEvent):
-            told = of_phase(message, id=id, source=self._source)
+            told = of_lifecycle(message, id=id, source=self._source)
         elif is_old(message):
             return
         else:

@@ -12,13 +12,14 @@ from pydantic import JsonValue
 
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.deaths import DeadLetters
-from waybill_shared.contract.events import Commit, Fact, LifecycleEvent
+from waybill_shared.contract.events import Commit, Fact, LifecycleEvent, TableUpkeep
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.status_events import (
     DeadLetterData,
     PipelinePhaseData,
     StageCommittedData,
     StatusEvent,
+    TableMaintainedData,
     data_of,
 )
 from waybill_shared.contract.words import EventType
@@ -32,8 +33,7 @@ def id_of(message: Fact | LifecycleEvent) -> str | None:
     """None for what is nobody's news."""
     uid = message.pipeline_uid
     if isinstance(message, LifecycleEvent):
-        told = f"phase.{uid}.{message.generation}.{message.at}.{message.phase}"
-        return told if message.kind == TRANSITION else None
+        return _id_of_lifecycle(message)
     match message.body:
         case Commit() as commit:
             sink = f"{commit.stage}.{commit.sink}@{commit.since}"
@@ -41,6 +41,15 @@ def id_of(message: Fact | LifecycleEvent) -> str | None:
         case DeadLetters() as dead:
             return f"dead.{uid}.{dead.stage}@{dead.since}.{dead.sequence}"
     return None
+
+
+def _id_of_lifecycle(event: LifecycleEvent) -> str | None:
+    uid, at = event.pipeline_uid, event.at
+    if event.upkeep is not None:
+        done = event.upkeep
+        return f"upkeep.{uid}.{done.stage}.{done.sink}.{done.task}.{at}"
+    told = f"phase.{uid}.{event.generation}.{at}.{event.phase}"
+    return told if event.kind == TRANSITION else None
 
 
 def is_old(fact: Fact) -> bool:
@@ -112,27 +121,52 @@ def _died(fact: Fact, dead: DeadLetters) -> dict[str, JsonValue]:
     )
 
 
-def of_phase(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
-    """A change of phase; claims, and what a driver waits for, are told to who asks."""
-    if event.kind != TRANSITION:
+def of_lifecycle(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
+    """A change of phase, or a table that was kept in order; claims, and what a driver waits for,
+    are told to who asks."""
+    if event.upkeep is not None:
+        done = event.upkeep
+        kind, stage = EventType.TABLE_MAINTAINED, done.stage
+        subject, data = f"{event.pipeline}/{done.stage}/{done.sink}", _maintained(event, done)
+    elif event.kind == TRANSITION:
+        kind, stage = EventType.PIPELINE_PHASE, None
+        subject, data = event.pipeline, _phase(event)
+    else:
         return
     yield StatusEvent(
         id=id,
         source=source,
-        type=EventType.PIPELINE_PHASE,
-        subject=event.pipeline,
+        type=kind,
+        subject=subject,
         time=format_moment(event.at),
         tenant=event.tenant,
         pipeline=event.pipeline,
-        data=data_of(
-            PipelinePhaseData(
-                pipeline_uid=event.pipeline_uid,
-                generation=event.generation,
-                phase_from=event.phase_from,
-                phase=event.phase,
-                reason=event.reason,
-                actor=event.actor,
-                error=None if event.error is None else asdict(event.error),
-            )
-        ),
+        stage=stage,
+        data=data,
+    )
+
+
+def _phase(event: LifecycleEvent) -> dict[str, JsonValue]:
+    return data_of(
+        PipelinePhaseData(
+            pipeline_uid=event.pipeline_uid,
+            generation=event.generation,
+            phase_from=event.phase_from,
+            phase=event.phase,
+            reason=event.reason,
+            actor=event.actor,
+            error=None if event.error is None else asdict(event.error),
+        )
+    )
+
+
+def _maintained(event: LifecycleEvent, upkeep: TableUpkeep) -> dict[str, JsonValue]:
+    return data_of(
+        TableMaintainedData(
+            pipeline_uid=event.pipeline_uid,
+            generation=event.generation,
+            sink=upkeep.sink,
+            task=upkeep.task,
+            done=upkeep.done,
+        )
     )

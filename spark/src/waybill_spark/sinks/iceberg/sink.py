@@ -25,6 +25,7 @@ from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clocks, SystemClock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import (
+    Kept,
     RowsRefused,
     SinkLife,
     SinkSuperseded,
@@ -145,30 +146,32 @@ class IcebergSink:
         )
         return min((int(text) for text in told if text), default=fence.sequence + 1)
 
-    def keep_in_order(self) -> None:
+    def keep_in_order(self) -> Kept | None:
         """One task that is due, if there is one; what fails is tried again later."""
         try:
-            self._keep_in_order()
+            return self._keep_in_order()
         except Exception:  # a table in disorder is no reason to end the pipeline
             logger.exception("table is not kept in order", extra=self._about())
+            return None
 
-    def _keep_in_order(self) -> None:
+    def _keep_in_order(self) -> Kept | None:
         table, now_ms = self._table, self._clock.now_ms()
         name = None if table is None else self._upkeep.take_due(table, now_ms)
         if table is None or name is None:
-            return
+            return None
         with told(self._reached):
             found = self._catalog.load_table(self._target.name)
         try:
             done = self._upkeep.do(found, name, now_ms)
         except CommitFailedException:
             logger.info("somebody came in between", extra=self._about(task=name))
-            return
+            return None
         if self._is_as(table, found):
             self._table = found  # else the next commit is to meet what came in between
-        if done is not None:
-            about = self._about(task=name, **done.counts)
-            logger.info("table is kept in order", extra=about)
+        if done is None:
+            return None
+        logger.info("table is kept in order", extra=self._about(task=name, **done.counts))
+        return Kept(name, done.counts) if done.is_something else None
 
     def _is_as(self, table: Table, found: Table) -> bool:
         """Whether it was made ready for this sink's rows, and no driver has taken over."""

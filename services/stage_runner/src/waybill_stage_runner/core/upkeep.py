@@ -1,0 +1,17 @@
+"""What a maintenance that somebody has asked for tells of the tables that it has kept."""
+
+from collections.abc import Mapping
+
+from waybill_shared.contract.events import PipelineRecord, TableUpkeep
+
+
+def upkeep_of(
+    record: PipelineRecord, sink: str, tasks: Mapping[str, Mapping[str, int]]
+) -> tuple[TableUpkeep, ...]:
+    """Tasks that had nothing to do are nobody's news."""
+    stage = next(s.name for s in record.stages if sink in {each.name for each in s.sinks})
+    return tuple(
+        TableUpkeep(stage=stage, sink=sink, task=task, done={**done})
+        for task, done in tasks.items()
+        if any(done.values())
+    )
