@@ -81,7 +81,9 @@ class EventAnswer(_Answer):
     reason: str
     actor: str = Field(description=f"{ACTOR}; stage_runner for what nobody asked for")
     blocked_by: str | None
-    upkeep: KeptTable | None = Field(description="of kind `upkeep`: a task has kept a table in order")
+    upkeep: KeptTable | None = Field(
+        description="of kind `upkeep`: a task has kept a table in order"
+    )
     error: Failure | None
     attempt: int
     next_attempt_at: Moment | None
