@@ -20,7 +20,7 @@ from unit.stage_runner.placements import (
     waits,
     want,
 )
-from waybill_stage_runner.core.giving import BEGINS_MS_MAX, IDLE_MS
+from waybill_stage_runner.core.giving import BEGINS_MS_MAX, IDLE_MS, SPARE_AFTER_MS
 from waybill_stage_runner.core.placement import KEPT_MS, PATIENCE_MS
 from waybill_stage_runner.core.placing import (
     CheckUnwanted,
@@ -204,6 +204,17 @@ def test_driver_of_no_use_ends_after_its_run(running: Drivers) -> None:
     moves = running.on(RunDone(driver_id="1"))
     assert moves == (over("a", 0, "1"), EndProcess(driver_id="1"))
     assert running.on(RunDone(driver_id="1")) == ()
+
+
+def test_driver_waits_for_the_next_run_beside_a_spare_one_for_a_while() -> None:
+    drivers = Drivers(spares=1)
+    drivers.on(want("a"), ready("1"), ready("2"))
+    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
+    assert drivers.on(want("b")) == (runs("1", "b"),)
+    assert drivers.after(SPARE_AFTER_MS) == (), "the other one is there"
+    assert drivers.on(RunDone(driver_id="1")) == (over("b", 0, "1"),)
+    assert drivers.after(IDLE_MS - 1) == ()
+    assert [type(move) for move in drivers.after(1)] == [EndProcess]
 
 
 def test_driver_ends_after_its_last_run() -> None:

@@ -152,6 +152,7 @@ def test_spares_too_many_end_after_a_while() -> None:
     drivers.on(checked("1", "x"), checked("2", "y"))
     assert drivers.after(IDLE_MS - 1) == ()
     assert drivers.after(1) == (EndProcess(driver_id="1"),)
+    drivers.on(gone("1"))
     assert drivers.after(IDLE_MS) == ()
 
 

@@ -24,7 +24,7 @@ from waybill_stage_runner.core.placing import (
 )
 
 BEGINS_MS_MAX: Final = 30_000  # one that begins for longer waits for something, and needs no core
-IDLE_MS: Final = 10_000  # the next one who wants a driver may come at once
+IDLE_MS: Final = 30_000  # the next one who wants a driver may come at once
 MANY: Final = 4  # of more that are resumed, the last waits for long in any case
 SPARE_AFTER_MS: Final = 3_000
 """A spare that was taken is not replaced at once: what has just begun needs the cores, and a run
@@ -245,12 +245,15 @@ def missing_spares(placement: Placement, now: int) -> int:
 
 
 def _end_idle(placement: Placement, now: int) -> Decision:
+    """One that has just become free is warm: it, and as many as are to be spare, stay for a while,
+    so that who stops one pipeline and starts another starts no process."""
     moves: tuple[PlacementMove, ...] = ()
     if placement.line:
         return placement, moves
     free = placement.free(now)
     idle = [d for d in free if now - max(d.since, d.kept_until) >= IDLE_MS]
-    for driver in idle[: max(0, len(free) - placement.limits.spares)]:
+    stay = placement.limits.spares + (len(idle) < len(free))
+    for driver in idle[: max(0, len(free) - stay)]:
         placement, ended = end(placement, driver, now)
         moves += ended
     return placement, moves

@@ -17,7 +17,6 @@ from waybill_stage_runner.core.giving import (
     give,
     in_order,
     kill,
-    missing_spares,
     places,
     servable,
 )
@@ -130,7 +129,7 @@ def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
     if driver is None or driver.pipeline_uid is None:
         return placement, ()  # it was killed, and its run is over when it is gone
     over = TellRunOver(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
-    wanted = bool(servable(placement)) or missing_spares(placement, now) > 0
+    wanted = bool(servable(placement)) or placement.limits.spares > 0
     driver = emptied(driver, DriverState.READY, now)
     if driver.spark and driver.runs < placement.limits.runs and wanted and not placement.ended:
         return placement.having(driver), (over,)
