@@ -36,6 +36,7 @@ settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")
 
 START_TIMEOUT_S = 180.0  # the first one on a machine writes class archives
+BATCH_BYTES_MAX = 4 << 20  # more is a big batch: few records of a test are enough for one
 RESTART_DELAY_S_MAX = 1.0  # tests kill services more often than any fault does
 
 
@@ -97,6 +98,7 @@ class BackgroundStack:
             **without_settings(os.environ),
             FOLDER: str(self.failpoints),
             "WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S": "120",  # two stacks and their tests at once
+            "WAYBILL_STAGE_RUNNER_BATCH_BYTES_MAX": str(BATCH_BYTES_MAX),
         }
         self.reports: list[Report] = []
         self.failure: BaseException | None = None

@@ -18,12 +18,12 @@ WHILE_MOVING = 0.6  # of the light faults; the others may meet a driver that sti
 FAULTS = {
     "kill the driver": 2,
     "kill stage_runner": 1,
-    "hold the driver": 2,
-    "kill token_tracker": 2,
-    "hold token_tracker": 2,
-    "flush redis": 4,
-    "kill ingress": 2,
-    "kill status": 2,
+    "hold the driver": 1,
+    "kill token_tracker": 1,
+    "hold token_tracker": 1,
+    "flush redis": 3,
+    "kill ingress": 1,
+    "kill status": 1,
     "kill gateway": 1,
 }
 HEAVY = {"kill the driver", "kill stage_runner"}

@@ -20,7 +20,7 @@ from waybill_local.stack import StackState
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.process.failpoints import REACHED
 
-RECORDS, BYTES = 72, 950_000  # more than 64 MiB together
+RECORDS, BYTES = 72, 60_000  # more than the 4 MiB of this stack together
 SINKS = ("added", "last", "warehouse")
 MANIFEST = """
 version: 1

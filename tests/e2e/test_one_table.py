@@ -12,7 +12,7 @@ from postgres import Database
 from waybill import Client
 from waybill_local.stack import StackState
 
-BATCHES = 200  # of each pipeline
+BATCHES = 40  # of each pipeline
 KEYS = 100
 GOING = 400  # keys beyond those, whose rows come and go
 PIPELINE = """
@@ -25,6 +25,7 @@ inputs:
 stages:
   - name: load
     inputs: [orders]
+    trigger: {{processingTime: 100 milliseconds}}
     sinks:
       - name: newest
         postgres:
