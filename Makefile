@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help sync demo demo-truth up down test test-fast check bench profile fmt lock
+.PHONY: help sync demo demo-truth up down test test-deep test-fast check bench profile fmt lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,8 +33,11 @@ up: sync ## Start the local stack and keep it running (ARGS=--detach: in the bac
 down: sync ## Stop the local stack
 	@$(BIN)/waybill down
 
-test: check ## Everything that CI runs: check, then all tiers of tests (ARGS: for pytest)
+test: check ## Everything that CI runs: check, then tests of all tiers (ARGS: for pytest)
 	$(PYTEST) $(ARGS)
+
+test-deep: sync ## What `test` leaves out: more edges, more rows (a quarter of an hour)
+	$(PYTEST) --deep $(ARGS)
 
 test-fast: check ## What needs no stack: check, unit, contract, simulation (two minutes)
 	$(PYTEST) tests/unit tests/contract tests/sim $(ARGS)

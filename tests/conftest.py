@@ -17,7 +17,7 @@ from xdist.remote import Producer
 from containers import Servers, docker_answers, servers_in_containers
 from postgres import DATABASE_URL, Database, database, postgres_process
 from telling import AtOnce
-from tiers import BUDGET, ByFile, has_own_stack, needs_stack, place
+from tiers import BUDGET, ByFile, has_own_stack, is_deep, needs_stack, place
 from waybill_local import archives, jars
 from waybill_local.java import find_java
 from waybill_local.reports import Report
@@ -47,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="integration tests use Kafka and Valkey from the images of docker-compose.yml, not the"
         " local stack's (default: where Docker answers)",
     )
+    parser.addoption("--deep", action="store_true", help="only what `make test` leaves out")
     parser.addoption("--sql-seed", type=int, default=1, help="of the texts that SQL is fuzzed with")
     parser.addoption("--sql-count", type=int, default=2_000, help="how many of them")
 
@@ -77,7 +78,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Who names a single test gets it, whichever it is."""
+    if not any("::" in arg for arg in config.args):
+        left = [item for item in items if is_deep(item) != config.option.deep]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if is_deep(item) == config.option.deep]
     items.sort(key=place)
 
 

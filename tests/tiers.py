@@ -11,9 +11,37 @@ from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent
 OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
-TIERS = ("unit", "contract", "integration", "e2e", "sim")
-BUDGET = "unit and contract 2 min, integration 9 min, e2e 23 min, sim 1 min"
-"""On 2 quiet cores with 2 workers: 53 minutes of one core, most of them for starts of Spark."""
+TIERS = ("unit", "contract", "e2e", "integration", "sim")
+"""`e2e` comes before `integration`, whose thousands of topics make a broker slow."""
+BUDGET = "unit and contract 2 min, e2e 16 min, integration 9 min, sim 1 min"
+"""On 2 quiet cores with 2 workers, most of it for starts of Spark."""
+DEEP = {
+    "e2e/test_big_batches.py": ("before_commit of", "after_commit of"),
+    "e2e/test_checkpoints.py": ("[damage_last_plan]", "[commit_as_another_driver]"),
+    "e2e/test_crashes.py": (
+        "before_load of",
+        "before_commit of the kafka",
+        "before_commit of the postgres",
+        "after_copy of",
+        "after_event of",
+    ),
+    "e2e/test_dead_letters.py": (
+        "[both.after_journal]",
+        "[iceberg.after_commit]",
+        "[postgres.after_commit]",
+    ),
+    "e2e/test_deletion.py": ("[kill_driver]",),
+    "e2e/test_pieces.py": ("[iceberg]",),
+    "e2e/test_services.py": ("[ingress]", "[token_tracker]", "[status]", "[gateway]"),
+    "e2e/test_switch.py": ("[between record and switch]",),
+    "e2e/test_truth.py": ("",),
+    "e2e/test_two_drivers.py": ("[kafka.before_commit]", "[iceberg.before_commit]"),
+    "integration/local_stack/test_again.py": ("[stopped]",),
+    "integration/local_stack/test_big_batches_on_a_cluster.py": ("[warehouse]",),
+    "integration/local_stack/test_two_million_rows.py": ("",),
+}
+"""Left to `make test-deep`: what takes minutes, and of a promise at many edges those that show it
+once more. By file, what stands in the names of its tests."""
 
 
 class ByFile(LoadScopeScheduling):
@@ -28,6 +56,11 @@ class ByFile(LoadScopeScheduling):
 
 def tier(nodeid: str) -> str:
     return Path(nodeid.partition("::")[0]).parts[1]
+
+
+def is_deep(item: pytest.Item) -> bool:
+    texts = DEEP.get(item.path.relative_to(TESTS).as_posix(), ())
+    return any(text in item.name for text in texts)
 
 
 def has_own_stack(item: pytest.Item) -> bool:
