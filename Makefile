@@ -36,7 +36,7 @@ down: sync ## Stop the local stack
 test: check ## Everything that CI runs: check, then tests of all tiers (ARGS: for pytest)
 	$(PYTEST) $(ARGS)
 
-test-deep: sync ## What `test` leaves out: more edges, more rows (a quarter of an hour)
+test-deep: sync ## What `test` leaves out: more edges, more rows (half an hour)
 	$(PYTEST) --deep $(ARGS)
 
 test-fast: check ## What needs no stack: check, unit, contract, simulation (two minutes)

@@ -17,7 +17,11 @@ BUDGET = "unit and contract 2 min, e2e 16 min, integration 9 min, sim 1 min"
 """On 2 quiet cores with 2 workers, most of it for starts of Spark."""
 DEEP = {
     "e2e/test_big_batches.py": ("before_commit of", "after_commit of"),
-    "e2e/test_checkpoints.py": ("[damage_last_plan]", "[commit_as_another_driver]"),
+    "e2e/test_checkpoints.py": (
+        "[damage_last_plan]",
+        "[commit_as_another_driver]",
+        "whose_fence_is_gone",
+    ),
     "e2e/test_crashes.py": (
         "before_load of",
         "before_commit of the kafka",
@@ -32,16 +36,31 @@ DEEP = {
     ),
     "e2e/test_deletion.py": ("[kill_driver]",),
     "e2e/test_pieces.py": ("[iceberg]",),
-    "e2e/test_services.py": ("[ingress]", "[token_tracker]", "[status]", "[gateway]"),
+    "e2e/test_services.py": (
+        "[ingress]",
+        "[token_tracker]",
+        "[status]",
+        "[gateway]",
+        "[stage_runner]",
+    ),
     "e2e/test_switch.py": ("[between record and switch]",),
+    "e2e/test_topics.py": ("while_ingress_produces",),
     "e2e/test_truth.py": ("",),
-    "e2e/test_two_drivers.py": ("[kafka.before_commit]", "[iceberg.before_commit]"),
-    "integration/local_stack/test_again.py": ("[stopped]",),
+    "e2e/test_two_drivers.py": (
+        "[kafka.before_commit]",
+        "[iceberg.before_commit]",
+        "paused_between_batches",
+    ),
+    "e2e/test_two_runners.py": ("",),
+    "e2e/test_watches.py": ("faults_of_all_parts",),
+    "integration/local_stack/test_again.py": ("",),
     "integration/local_stack/test_big_batches_on_a_cluster.py": ("[warehouse]",),
+    "integration/local_stack/test_spark_cluster.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),
 }
-"""Left to `make test-deep`: what takes minutes, and of a promise at many edges those that show it
-once more. By file, what stands in the names of its tests."""
+"""Left to `make test-deep`: what takes more than a minute and is shown by the simulation or in part
+by others too, and of a promise at many edges those that show it once more. By file, what stands in
+the names of its tests."""
 
 
 class ByFile(LoadScopeScheduling):
