@@ -16,10 +16,12 @@ TIERS = ("unit", "contract", "e2e", "integration", "sim")
 BUDGET = "unit and contract 2 min, e2e 16 min, integration 9 min, sim 1 min"
 """On 2 quiet cores with 2 workers, most of it for starts of Spark."""
 DEEP = {
-    "e2e/test_big_batches.py": ("before_commit of", "after_commit of"),
+    "e2e/test_big_batches.py": ("before_commit of", "after_commit of", "in_share of warehouse"),
+    "e2e/test_changes.py": ("comes_after_a_refused_change", "of_a_deleted_ones_name"),
     "e2e/test_checkpoints.py": (
         "[damage_last_plan]",
         "[commit_as_another_driver]",
+        "of_an_earlier_moment",
         "whose_fence_is_gone",
     ),
     "e2e/test_crashes.py": (
@@ -30,11 +32,16 @@ DEEP = {
         "after_event of",
     ),
     "e2e/test_dead_letters.py": (
+        "[!dead.before_commit]",
         "[both.after_journal]",
         "[iceberg.after_commit]",
         "[postgres.after_commit]",
     ),
     "e2e/test_deletion.py": ("[kill_driver]",),
+    "e2e/test_feldera.py": ("what_is_pushed",),
+    "e2e/test_first_hour.py": ("changed_without_fear",),
+    "e2e/test_lag.py": ("leaves_no_group",),
+    "e2e/test_partitions.py": ("that_the_input_gets",),
     "e2e/test_pieces.py": ("[iceberg]",),
     "e2e/test_services.py": (
         "[ingress]",
@@ -43,8 +50,8 @@ DEEP = {
         "[gateway]",
         "[stage_runner]",
     ),
-    "e2e/test_switch.py": ("[between record and switch]",),
-    "e2e/test_topics.py": ("while_ingress_produces",),
+    "e2e/test_switch.py": ("[between record and switch]", "[after the end of the old run]"),
+    "e2e/test_topics.py": ("while_ingress_produces", "inner_topic_created_anew"),
     "e2e/test_truth.py": ("",),
     "e2e/test_two_drivers.py": (
         "[kafka.before_commit]",
@@ -52,9 +59,12 @@ DEEP = {
         "paused_between_batches",
     ),
     "e2e/test_two_runners.py": ("",),
+    "e2e/test_upkeep.py": ("killed_in_the_middle",),
+    "e2e/test_validate.py": ("many_at_once",),
     "e2e/test_watches.py": ("faults_of_all_parts",),
     "integration/local_stack/test_again.py": ("",),
     "integration/local_stack/test_big_batches_on_a_cluster.py": ("[warehouse]",),
+    "integration/local_stack/test_installed.py": ("with_a_keys_file",),
     "integration/local_stack/test_spark_cluster.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),
 }

@@ -16,12 +16,12 @@ HELD_S = (2.0, 7.0)  # longer and shorter than an answer that is not final may b
 PROGRESS_TIMEOUT_S = 150.0
 WHILE_MOVING = 0.6  # of the light faults; the others may meet a driver that still starts
 FAULTS = {
-    "kill the driver": 2,
+    "kill the driver": 1,
     "kill stage_runner": 1,
     "hold the driver": 1,
     "kill token_tracker": 1,
     "hold token_tracker": 1,
-    "flush redis": 3,
+    "flush redis": 2,
     "kill ingress": 1,
     "kill status": 1,
     "kill gateway": 1,

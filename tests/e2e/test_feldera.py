@@ -104,7 +104,7 @@ def test_a_pipeline_is_seen_as_one_of_feldera(shop: Shop) -> None:
 
 @pytest.mark.timeout(600)
 def test_what_is_pushed_is_there_when_the_client_has_waited(shop: Shop) -> None:
-    for part in range(100, 130):
+    for part in range(100, 160):
         row = {"part": part, "vendor": "v", "price": 1.5}
         shop.pipeline.input_json("price", row, update_format="raw", wait=True)
         assert shop.prices()[part][:2] == ("v", Decimal("1.50"))

@@ -19,9 +19,9 @@ from waybill import Client
 from waybill_local.stack import StackState
 
 SEED = 20_261_121
-TOKENS_MIN = 300
-READS_MIN = 30
-GROWN_MIN = 15  # reads that had to show more than any before
+TOKENS_MIN = 150
+READS_MIN = 20
+GROWN_MIN = 10  # reads that had to show more than any before
 RUN_TIMEOUT_S = 400.0  # it takes about 80; a busy machine starts drivers slowly
 ARRIVAL_TIMEOUT_S = 180.0
 ASK_PAUSE_S = 0.1
