@@ -94,7 +94,7 @@ MUTATIONS: Final = (
         name="nobody waits for what other pipelines read",
         invariant="I1",
         instead={"waybill_status.app.legs.written": stand_ins.none_found},
-        only=("pair",),
+        only=("pair", "driver"),
     ),
     Mutation(
         name="of what nobody knows whether it was told all is told again",
