@@ -11,6 +11,7 @@ from sim.log import Cluster
 from sim.operations import Operations
 from sim.sinks import Edge
 from sim.tracker import Topics
+from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Beat,
@@ -20,7 +21,6 @@ from waybill_shared.contract.events import (
     LifecycleEvent,
     PipelineRecord,
     StageDefinition,
-    TableUpkeep,
 )
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner

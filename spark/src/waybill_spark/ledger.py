@@ -7,16 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.events import (
-    Commit,
-    Fence,
-    Range,
-    SetAside,
-    TableUpkeep,
-    from_vector,
-    to_vector,
-)
+from waybill_shared.contract.events import Commit, Fence, Range, SetAside, from_vector, to_vector
 from waybill_shared.contract.slots import sink_key
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.process.clock import Clock

@@ -13,8 +13,9 @@ from typing import Final, Protocol
 
 from pyspark.sql import DataFrame
 
+from waybill_shared.contract.driver_news import SinkWait, TableUpkeep
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Commit, SinkWait, TableUpkeep
+from waybill_shared.contract.events import Commit
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import LAKE_SINK, make_manifest
 from taking import tables_of
-from waybill_shared.contract.events import IgnoredFields
+from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.manifest.model import Expectation
 from waybill_spark.dead_letters.records import QueryFailed
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Command,
@@ -11,7 +12,6 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Problem,
     StageDefinition,
-    TableUpkeep,
 )
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action

@@ -6,13 +6,8 @@ import pytest
 
 from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
-from waybill_shared.contract.events import (
-    IgnoredFields,
-    LifecycleError,
-    PipelineRecord,
-    SinkWait,
-    TableUpkeep,
-)
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.attempts import CRASHES_MAX

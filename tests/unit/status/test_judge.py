@@ -19,12 +19,8 @@ from unit.status.fakes import (
     span,
     view,
 )
-from waybill_shared.contract.events import (
-    PartitionOffset,
-    SinkDefinition,
-    SinkWait,
-    StageDefinition,
-)
+from waybill_shared.contract.driver_news import SinkWait
+from waybill_shared.contract.events import PartitionOffset, SinkDefinition, StageDefinition
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from waybill_shared.contract.vectors import Span

@@ -23,8 +23,9 @@ from unit.status.fakes import (
     token,
 )
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
+from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.errors import Refusal, TokenRefused
-from waybill_shared.contract.events import IgnoredFields, Reply
+from waybill_shared.contract.events import Reply
 from waybill_shared.contract.words import (
     Action,
     OperationState,

@@ -9,8 +9,9 @@ import pytest
 
 from builders import TENANT, UID, make_commit, make_definition, make_fact, make_lifecycle
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fact, LifecycleEvent, TableUpkeep
+from waybill_shared.contract.events import Fact, LifecycleEvent
 from waybill_shared.contract.words import EventType
 from waybill_token_tracker.app import announcing
 from waybill_token_tracker.app.announcing import Announced, Announcer, HeardMessage, SlotStanding

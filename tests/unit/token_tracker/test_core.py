@@ -19,7 +19,8 @@ from builders import (
     make_sink,
     make_stage,
 )
-from waybill_shared.contract.events import Commit, Definition, IgnoredFields, to_vector
+from waybill_shared.contract.driver_news import IgnoredFields
+from waybill_shared.contract.events import Commit, Definition, to_vector
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_token_tracker.core import hops

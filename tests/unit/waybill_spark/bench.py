@@ -10,8 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sim.loads import SimLoads
+from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Commit, Fence, Range, TableUpkeep
+from waybill_shared.contract.events import Commit, Fence, Range
 from waybill_spark.checkpoint import Checkpoint
 from waybill_spark.commits import Identity
 from waybill_spark.dead_letters.budget import Budget

@@ -1,6 +1,6 @@
 """What a driver remembers of fields that are no columns."""
 
-from waybill_shared.contract.events import IgnoredFields
+from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_spark.driver.ignored import NAMES_MAX, Ignored, unite
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from unit.waybill_spark.bench import ListSink
-from waybill_shared.contract.events import Commit, TableUpkeep
+from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.events import Commit
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.commits import Identity
 from waybill_spark.ledger import Ledger

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from waybill_shared.contract.events import IgnoredFields, SinkWait
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_spark.driver import pace, watching
 from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.blocking import OpenTransactions

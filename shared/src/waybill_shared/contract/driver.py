@@ -11,15 +11,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from waybill_shared.contract.events import (
-    IgnoredFields,
-    LifecycleError,
-    Problem,
-    SinkWait,
-    SqlGuard,
-    StageDefinition,
-    TableUpkeep,
-)
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.events import LifecycleError, Problem, SqlGuard, StageDefinition
 from waybill_shared.contract.words import Obstacle
 
 SCRATCH: Final = "tmp"  # in a driver's folder: what Spark and its libraries unpack

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -229,26 +230,6 @@ class LifecycleError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkWait:
-    """What a stage waits for in one of its sinks, while the others go on."""
-
-    stage: str
-    sink: str
-    blocked_by: str  # an Obstacle
-    message: str | None = None  # what the sink said, in one line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableUpkeep:
-    """A task has kept the table of a sink in order. `done`: by what is counted."""
-
-    stage: str
-    sink: str
-    task: str
-    done: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleEvent:
     tenant: str
     pipeline_uid: str
@@ -268,21 +249,6 @@ class LifecycleEvent:
     waits: tuple[SinkWait, ...] = ()
     upkeep: TableUpkeep | None = None
     sql_guard: SqlGuard = "strict"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoredFields:
-    """What a driver has left out of an input since it began: fields that are no columns, and
-    records that a rule drops; and those that a rule only warns of.
-
-    A batch that is done again counts again.
-    """
-
-    input: str
-    records: int  # that had such a field
-    warnings: tuple[str, ...]  # one for each of the first names
-    dropped: dict[str, int] = field(default_factory=dict)  # records, by rule, or `malformed`
-    warned: dict[str, int] = field(default_factory=dict)  # records that went on, by rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from pydantic import TypeAdapter
 
 from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.events import (
     Definition,
-    IgnoredFields,
     LifecycleEvent,
     PartitionOffset,
-    SinkWait,
     StageDefinition,
 )
 from waybill_shared.contract.vectors import Span

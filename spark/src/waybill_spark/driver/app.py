@@ -13,7 +13,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from waybill_shared.contract.events import SinkWait, StageDefinition, TableUpkeep, to_vector
+from waybill_shared.contract.driver_news import SinkWait, TableUpkeep
+from waybill_shared.contract.events import StageDefinition, to_vector
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin

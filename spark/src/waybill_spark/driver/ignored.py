@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from waybill_shared.contract.events import IgnoredFields
+from waybill_shared.contract.driver_news import IgnoredFields
 
 NAMES_MAX: Final = 20  # that people are warned of, in an input: records may have any number
 NAME_CHARACTERS: Final = 100

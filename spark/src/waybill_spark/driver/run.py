@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
-from waybill_shared.contract.events import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin

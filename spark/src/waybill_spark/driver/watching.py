@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import IgnoredFields, SinkWait
 from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.app import RunningStage, settle
 from waybill_spark.driver.blocking import OpenTransactions

@@ -93,20 +93,7 @@ class Commands:
         known = await self._registry.known(caller.tenant, name)
         if known is not None:
             options[COMPARED_WITH] = known.pipeline_uid
-        command = Command(
-            tenant=caller.tenant,
-            pipeline_uid=operation.nonce,
-            id=str(operation),
-            pipeline=name,
-            life=0,
-            action=operation.action,
-            manifest=manifest,
-            actor=caller.actor,
-            request_id=request_id,
-            at=self._mint.now_ms(),
-            options=options,
-        )
-        await self._write(command)
+        await self._write(self._aside(caller, operation, options, request_id, manifest))
         return operation
 
     async def maintain(
@@ -124,21 +111,31 @@ class Commands:
         refuse_no_tasks(parse_manifest(known.manifest), sink)
         operation = OperationId(action=Action.MAINTAIN, pipeline=name, nonce=self._mint.nonce())
         options = {COMPARED_WITH: known.pipeline_uid, SINK: sink, DRY_RUN: str(dry_run).lower()}
-        command = Command(
+        await self._write(self._aside(caller, operation, options, request_id), log)
+        return operation
+
+    def _aside(
+        self,
+        caller: Caller,
+        operation: OperationId,
+        options: dict[str, str],
+        request_id: str,
+        manifest: str | None = None,
+    ) -> Command:
+        """One that no other command waits for, as its uid is that of no pipeline."""
+        return Command(
             tenant=caller.tenant,
             pipeline_uid=operation.nonce,
             id=str(operation),
-            pipeline=name,
+            pipeline=operation.pipeline,
             life=0,
             action=operation.action,
-            manifest=None,
+            manifest=manifest,
             actor=caller.actor,
             request_id=request_id,
             at=self._mint.now_ms(),
             options=options,
         )
-        await self._write(command, log)
-        return operation
 
     async def _refuse_in_this_world(self, tenant: str, manifest: Manifest) -> None:
         """What is well written, and does not go with what is there."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from waybill_shared.contract import codec
+from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.events import (
     Beat,
     Definition,
@@ -13,7 +14,6 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     Reply,
     SqlGuard,
-    TableUpkeep,
     command_key,
     pipeline_key,
 )

@@ -4,13 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from waybill_shared.contract.events import (
-    Definition,
-    PipelineRecord,
-    Problem,
-    StageDefinition,
-    TableUpkeep,
-)
+from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.events import Definition, PipelineRecord, Problem, StageDefinition
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.placing import CheckFailure
 from waybill_stage_runner.core.planning import TopicPlan, TopicState

@@ -2,15 +2,8 @@
 
 from dataclasses import dataclass
 
-from waybill_shared.contract.events import (
-    Command,
-    IgnoredFields,
-    LifecycleError,
-    PipelineRecord,
-    Problem,
-    SinkWait,
-    TableUpkeep,
-)
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord, Problem
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState

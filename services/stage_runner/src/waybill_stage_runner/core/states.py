@@ -7,16 +7,14 @@ wait. What people read is made of them where it is said.
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
 from waybill_shared.contract.events import (
     Command,
-    IgnoredFields,
     LifecycleError,
     LifecycleEvent,
     PipelineRecord,
     Problem,
-    SinkWait,
     SqlGuard,
-    TableUpkeep,
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug

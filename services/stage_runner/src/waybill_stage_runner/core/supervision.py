@@ -8,13 +8,8 @@ then, and nobody writes there any more. Only after that is the change said.
 from dataclasses import replace
 from typing import Final, assert_never
 
-from waybill_shared.contract.events import (
-    Command,
-    LifecycleError,
-    PipelineRecord,
-    Problem,
-    SinkWait,
-)
+from waybill_shared.contract.driver_news import SinkWait
+from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord, Problem
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState

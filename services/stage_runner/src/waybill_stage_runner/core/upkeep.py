@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from waybill_shared.contract.events import PipelineRecord, TableUpkeep
+from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.events import PipelineRecord
 
 
 def upkeep_of(

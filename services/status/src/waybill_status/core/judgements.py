@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from waybill_shared.contract.events import SinkWait
+from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import (
     Guarantee,

@@ -4,13 +4,12 @@ show these values as they are."""
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import (
-    IgnoredFields,
     LifecycleError,
     PipelineRecord,
     SinkDefinition,
-    SinkWait,
     StageDefinition,
 )
 from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from waybill_shared.contract.events import Definition, SinkWait, to_vector
+from waybill_shared.contract.driver_news import SinkWait
+from waybill_shared.contract.events import Definition, to_vector
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
 from waybill_shared.contract.slots import (
     NON_FINAL_AGE_MS_MAX,

@@ -1,0 +1,38 @@
+"""What a driver says of its run beside commits: values of which messages consist."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkWait:
+    """What a stage waits for in one of its sinks, while the others go on."""
+
+    stage: str
+    sink: str
+    blocked_by: str  # an Obstacle
+    message: str | None = None  # what the sink said, in one line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableUpkeep:
+    """A task has kept the table of a sink in order. `done`: by what is counted."""
+
+    stage: str
+    sink: str
+    task: str
+    done: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredFields:
+    """What a driver has left out of an input since it began: fields that are no columns, and
+    records that a rule drops; and those that a rule only warns of.
+
+    A batch that is done again counts again.
+    """
+
+    input: str
+    records: int  # that had such a field
+    warnings: tuple[str, ...]  # one for each of the first names
+    dropped: dict[str, int] = field(default_factory=dict)  # records, by rule, or `malformed`
+    warned: dict[str, int] = field(default_factory=dict)  # records that went on, by rule
