@@ -42,8 +42,29 @@ class Surroundings:
 
 
 @pytest.fixture(scope="module")
-def surroundings(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
-    return make_surroundings(servers.kafka, servers.redis, tmp_path_factory.mktemp("keys"))
+def surroundings(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Surroundings]:
+    with own_surroundings(servers, tmp_path_factory.mktemp("keys")) as own:
+        yield own
+
+
+@pytest.fixture
+def around(servers: Servers, tmp_path: Path) -> Iterator[Surroundings]:
+    """Topics and groups of this test alone."""
+    with own_surroundings(servers, tmp_path) as own:
+        yield own
+
+
+@contextmanager
+def own_surroundings(servers: Servers, folder: Path) -> Iterator[Surroundings]:
+    """Their topics go with them: thousands of partitions make a broker slow for all who follow."""
+    own = make_surroundings(servers.kafka, servers.redis, folder)
+    yield own
+    client = make_admin(servers.kafka).client
+    topics = [name for name in client.list_topics().topics if name.startswith(own.prefix)]
+    for deleted in client.delete_topics(topics).values():
+        deleted.result()
 
 
 def make_surroundings(
@@ -73,9 +94,12 @@ def make_surroundings(
 
 def can_be_read(admin: KafkaAdmin, prefix: str) -> bool:
     """A broker that was told of new topics leads their partitions a moment later."""
-    found = admin.identify(f"{prefix}.{spec.name}" for spec in topic_specs())
+    names = {f"{prefix}.{spec.name}" for spec in topic_specs()}
     try:
-        return all(admin.starts(name, topic.partitions) for name, topic in found.items())
+        found = admin.identify(names)
+        return found.keys() == names and all(
+            admin.starts(name, topic.partitions) for name, topic in found.items()
+        )
     except Retryable:
         return False
 

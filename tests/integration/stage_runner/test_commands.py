@@ -3,14 +3,12 @@
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import cast
 
 import pytest
 
 from builders import make_command, make_record
-from containers import Servers
-from integration.conftest import Surroundings, make_surroundings
+from integration.conftest import Surroundings
 from integration.topics import create_anew
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.words import OperationState
@@ -40,11 +38,6 @@ class Adopting:
 
     def adopt_answers(self, commands: Iterable[str]) -> None:
         self.answered.update(commands)
-
-
-@pytest.fixture
-def around(servers: Servers, tmp_path: Path) -> Surroundings:
-    return make_surroundings(servers.kafka, servers.redis, tmp_path)
 
 
 def found(around: Surroundings) -> Adopting:

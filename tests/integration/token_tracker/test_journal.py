@@ -1,15 +1,13 @@
 """The journal over a real Kafka: a group, its offsets, and the topic of snapshots."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 
 from builders import TENANT, make_fact
-from containers import Servers
 from contracts.journal import JournalContract
-from integration.conftest import Surroundings, make_surroundings
+from integration.conftest import Surroundings
 from integration.token_tracker.member import Member
 from integration.topics import create_anew
 from waybill_shared.contract import codec
@@ -75,9 +73,8 @@ class Real:
 
 class TestKafkaJournal(JournalContract):
     @pytest.fixture
-    def bench(self, servers: Servers, tmp_path: Path) -> Iterator[Real]:
-        """A group of this test alone."""
-        real = Real(make_surroundings(servers.kafka, servers.redis, tmp_path))
+    def bench(self, around: Surroundings) -> Iterator[Real]:
+        real = Real(around)
         assert isinstance(real.journal, KafkaJournal)
         yield real
         real.close()

@@ -14,8 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from builders import ORDERS_ID, TENANT, make_commit, make_definition, make_fact, make_snapshot
-from containers import Servers
-from integration.conftest import Surroundings, make_surroundings
+from integration.conftest import Surroundings
 from integration.token_tracker import stopped
 from integration.token_tracker.member import WITHIN_S, Member, reached
 from integration.token_tracker.stopped import REFUSED
@@ -32,12 +31,6 @@ TESTS = Path(__file__).parents[2]
 PARTITIONS = 8
 BROKER_LOOKS_EVERY_S = 10.0  # for transactions that took too long
 Start = Callable[[Surroundings, str, int], "subprocess.Popen[str]"]
-
-
-@pytest.fixture
-def around(servers: Servers, tmp_path: Path) -> Surroundings:
-    """A group of this test alone."""
-    return make_surroundings(servers.kafka, servers.redis, tmp_path)
 
 
 @pytest.fixture

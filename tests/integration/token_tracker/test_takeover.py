@@ -2,14 +2,12 @@
 
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from builders import ORDERS_ID, TENANT, make_commit, make_definition, make_fact, make_snapshot
-from containers import Servers
-from integration.conftest import Surroundings, make_surroundings
+from integration.conftest import Surroundings
 from integration.token_tracker.member import POLL_S, WITHIN_S, Member, reached
 from integration.topics import create_anew
 from unit.token_tracker.fakes import FakeStore
@@ -30,12 +28,6 @@ PARTITIONS = 8
 LETTERS = 500  # of a fact
 TURNS = 20
 Join = Callable[..., Member]
-
-
-@pytest.fixture
-def around(servers: Servers, tmp_path: Path) -> Surroundings:
-    """Topics of this test alone: it deletes some."""
-    return make_surroundings(servers.kafka, servers.redis, tmp_path)
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ Driver errors become `Retryable` here and in `waybill_shared.kafka.clients`, and
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -34,6 +34,9 @@ from waybill_shared.kafka.errors import REFUSED, explain
 
 ADMIN_TIMEOUT_S = 10.0
 READY_TIMEOUT_S = 2.0
+COORDINATOR_TIMEOUT_S: Final = 3600.0
+"""The longest that librdkafka takes. It ends the process when it finds the coordinator of a group
+only after the time-out of the question (2.16, its issue 4605)."""
 RENEWAL_S: Final = 20.0  # no request takes longer
 SILENT = 0  # the lowest syslog level
 UNANSWERED: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT})
@@ -108,10 +111,22 @@ class KafkaAdmin:
         the last that does, the client would end there, and with it the process.
         """
         client, silence = self._answering()
-        asked = question(client)
-        for answer in asked.values():
-            answer.add_done_callback(partial(_note, silence))
-        return asked
+        return _told(question(client), silence)
+
+    def ask_coordinators(
+        self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]", timeout_s: float
+    ) -> "Mapping[K, Future[T]]":
+        """The answers that coordinators of groups gave by then; all others have failed.
+
+        Give each question the time-out `COORDINATOR_TIMEOUT_S`: it goes with its client, long
+        before that.
+        """
+        client, silence = self._answering()
+        asked = _told(question(client), silence)
+        late = wait(asked.values(), timeout_s).not_done
+        if late:
+            silence.set()
+        return {key: _no_answer() if answer in late else answer for key, answer in asked.items()}
 
     def reachable(self) -> str | None:
         """None when a broker answers, else what is wrong; a readiness check."""
@@ -224,10 +239,11 @@ class KafkaAdmin:
         )
 
     def _ask_groups(self, names: list[str]) -> "Mapping[str, Future[ConsumerGroupDescription]]":
-        return self.ask(
+        return self.ask_coordinators(
             lambda client: client.describe_consumer_groups(
-                names, include_authorized_operations=True, request_timeout=ADMIN_TIMEOUT_S
-            )
+                names, include_authorized_operations=True, request_timeout=COORDINATOR_TIMEOUT_S
+            ),
+            ADMIN_TIMEOUT_S,
         )
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -326,6 +342,18 @@ class KafkaAdmin:
                 self._silence = threading.Event()
                 self._renewed_at = now
             return self.client, self._silence
+
+
+def _told(asked: "Mapping[K, Future[T]]", silence: threading.Event) -> "Mapping[K, Future[T]]":
+    for answer in asked.values():
+        answer.add_done_callback(partial(_note, silence))
+    return asked
+
+
+def _no_answer() -> "Future[Any]":
+    failed: Future[Any] = Future()
+    failed.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+    return failed
 
 
 def _note(silence: threading.Event, answer: "Future[object]") -> None:

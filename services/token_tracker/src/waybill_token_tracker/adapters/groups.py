@@ -5,11 +5,13 @@ Nothing of Waybill ever reads them. Fulfils `Groups`.
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin import COORDINATOR_TIMEOUT_S, KafkaAdmin
 from waybill_token_tracker.app.ports import OffsetsByName
 
 TIMEOUT_S: Final = 5.0  # lag is not looked at meanwhile
@@ -21,9 +23,9 @@ class ConsumerGroups:
 
     def write(self, groups: Mapping[str, OffsetsByName]) -> dict[str, str]:
         """What went wrong, by group; all others stand in Kafka as they are given here."""
-        asked = [(group, self._write(group, offsets)) for group, offsets in groups.items()]
         failed = {}
-        for group, future in asked:
+        asked = self._admin.ask_coordinators(partial(_writes, groups), TIMEOUT_S)
+        for group, future in asked.items():
             try:
                 places = future.result().topic_partitions
                 wrong = [place.error for place in places or () if place.error is not None]
@@ -39,8 +41,11 @@ class ConsumerGroups:
         if not wanted:
             return {}
         failed = {}
-        asked = self._admin.ask(
-            lambda client: client.delete_consumer_groups(wanted, request_timeout=TIMEOUT_S)
+        asked = self._admin.ask_coordinators(
+            lambda client: client.delete_consumer_groups(
+                wanted, request_timeout=COORDINATOR_TIMEOUT_S
+            ),
+            TIMEOUT_S,
         )
         for group, future in asked.items():
             try:
@@ -50,12 +55,14 @@ class ConsumerGroups:
                     failed[group] = str(error.args[0].str())
         return failed
 
-    def _write(self, group: str, offsets: OffsetsByName) -> "Future[ConsumerGroupTopicPartitions]":
-        places = [
-            TopicPartition(topic, partition, at) for (topic, partition), at in offsets.items()
-        ]
-        asked = [ConsumerGroupTopicPartitions(group, places)]
-        futures = self._admin.ask(
-            lambda client: client.alter_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)
+
+def _writes(
+    groups: Mapping[str, OffsetsByName], client: AdminClient
+) -> "dict[str, Future[ConsumerGroupTopicPartitions]]":
+    asked: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
+    for group, offsets in groups.items():
+        places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        asked |= client.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, places)], request_timeout=COORDINATOR_TIMEOUT_S
         )
-        return futures[group]
+    return asked
