@@ -25,8 +25,8 @@ from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.topics import create_topics
 
-READY_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 15.0
+READY_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 45.0
 POLL_S = 0.05
 
 

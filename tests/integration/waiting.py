@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-DEADLINE_S = 15.0
+DEADLINE_S = 60.0
 POLL_S = 0.02
 
 

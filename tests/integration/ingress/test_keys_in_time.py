@@ -39,7 +39,7 @@ COMPACTED = {
     "max.compaction.lag.ms": "200",
 }
 MARKS, CLIENTS, ROUNDS = 60, 8, 4
-CLEANED_WITHIN_S = 30.0
+CLEANED_WITHIN_S = 90.0
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from waybill_shared.kafka.partitioner import partition_of
 from waybill_shared.kafka.topics import create_missing
 
 DELIVERY_TIMEOUT_S = 3
-WITHIN_S = 30.0
+WITHIN_S = 90.0
 (REQUESTS,) = (spec for spec in topic_specs() if spec.name == "requests")
 
 
