@@ -45,6 +45,17 @@ def catalog(tmp_path: Path) -> OpenCatalog:
     return local(tmp_path)
 
 
+def test_a_new_name_of_a_column_is_told_with_the_statement_that_gives_it(
+    catalog: OpenCatalog,
+) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    first, *rest = SCHEMA
+    schema = pa.schema([("renamed", first.type), *rest])
+    (said,) = fitting(target(schemaEvolution="add"), loaded(catalog), schema).said()
+    assert said.startswith("gets a column renamed, ")
+    assert said.endswith(f"ALTER TABLE raw.orders RENAME COLUMN {first.name} TO renamed")
+
+
 def test_a_column_that_came_is_added_with_the_first_rows(catalog: OpenCatalog) -> None:
     opened(catalog).write(as_rows(1), make_fence(sequence=0))
     wanted = target(schemaEvolution="add")

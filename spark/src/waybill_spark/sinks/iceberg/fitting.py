@@ -73,6 +73,7 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
     mine = _is_mine(target, table)
     return Alteration(
         added=columns.added,
+        renamed=columns.renamed(),
         widened=columns.widened,
         partitions=partitions if mine else None,
         sorted_anew=mine and not _is_sorted_so(target.settings, table),
@@ -105,6 +106,16 @@ class _Columns:
             elif column.required:
                 said = f"its column {name} requires a value, and the query gives none"
                 self._refuse(said, f"add it to the query, or {self._alter(name)} DROP NOT NULL")
+
+    def renamed(self) -> dict[str, str]:
+        """Nobody can tell a new name from a column that goes and one that comes; people can."""
+        names = {each.name for each in self.given.fields}
+        gone = [each for each in self.table.schema().fields if each.name not in names]
+        return {
+            name: f"{self._table} RENAME COLUMN {gone[0].name} TO {name}"
+            for name, kind in self.added.items()
+            if len(gone) == 1 and gone[0].field_type == kind
+        }
 
     def _add(self, new: Mapping[str, NestedField], present: Iterable[str]) -> None:
         if new and self.target.settings.schema_evolution == "none":
@@ -143,8 +154,12 @@ class _Columns:
             hint = f"write schemaEvolution: widen, or {self._alter(name)} TYPE {sql}"
         self._refuse(f"its column {name} is {before}, the query gives {after}", hint)
 
+    @property
+    def _table(self) -> str:
+        return f"ALTER TABLE {self.target.name}"
+
     def _alter(self, column: str) -> str:
-        return f"ALTER TABLE {self.target.name} ALTER COLUMN {column}"
+        return f"{self._table} ALTER COLUMN {column}"
 
     def _refuse(self, said: str, hint: str) -> None:
         self.problems.append(problem(self.target, said, hint))

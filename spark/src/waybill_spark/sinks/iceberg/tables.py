@@ -61,6 +61,8 @@ class Alteration:
     """What the next commit changes beside rows."""
 
     added: Mapping[str, IcebergType] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """By column that is added: what would make it another one, that the query no longer gives."""
     widened: Mapping[str, tuple[IcebergType, IcebergType]] = field(default_factory=dict)
     partitions: tuple[PartitionField, ...] | None = None
     sorted_anew: bool = False
@@ -69,7 +71,9 @@ class Alteration:
     def said(self) -> Iterator[str]:
         """Of what a person would want to know beforehand."""
         for name, kind in self.added.items():
-            yield f"gets a column {name}, {kind}"
+            statement = self.renamed.get(name)
+            hint = f"; if it is another under a new name, first run {statement}"
+            yield f"gets a column {name}, {kind}{hint if statement else ''}"
         for name, (before, after) in self.widened.items():
             yield f"gets a wider column {name}: {after}, was {before}"
         if self.partitions is not None:
