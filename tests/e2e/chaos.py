@@ -13,7 +13,7 @@ from e2e.waiting import drivers_of, eventually
 
 PAUSE_S = (0.5, 2.5)  # between two faults
 HELD_S = (2.0, 7.0)  # longer and shorter than an answer that is not final may be old
-PROGRESS_TIMEOUT_S = 150.0
+PROGRESS_TIMEOUT_S = 240.0
 WHILE_MOVING = 0.6  # of the light faults; the others may meet a driver that still starts
 FAULTS = {
     "kill the driver": 1,

@@ -101,6 +101,24 @@ def test_a_table_of_iceberg_is_written_by_executors(batch: BatchRows, tmp_path: 
     assert len(iceberg_sinks.loaded(catalog).inspect.files()) == 2
 
 
+def test_files_that_are_gone_before_they_are_committed_are_written_again(
+    batch: BatchRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As orphans, while the driver was asleep for a day."""
+    catalog = iceberg_sinks.local(tmp_path)
+    sink = iceberg_sinks.opened(catalog)
+    iceberg_sinks.loaded(catalog).append(iceberg_sinks.as_table(-1))
+    there = {*tmp_path.rglob("*.parquet")}
+
+    def fall_asleep(_: float) -> None:
+        for file in {*tmp_path.rglob("*.parquet")} - there:
+            file.unlink()
+
+    monkeypatch.setattr("waybill_spark.sinks.iceberg.sink.time.sleep", fall_asleep)
+    sink.write(lake(batch), make_fence(sequence=0))
+    assert iceberg_sinks.numbers_in(catalog) == [-1, *range(COUNT)]
+
+
 def test_rows_of_one_key_meet_and_have_their_places(batch: BatchRows) -> None:
     def work(share: Share) -> Iterator[tuple[set[str], list[tuple[int, int]]]]:
         table = pa.Table.from_batches([*share.rows])

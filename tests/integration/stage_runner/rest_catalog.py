@@ -5,7 +5,7 @@ It asks for a token, and can be told to do what a server does in bad moments.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -42,6 +42,8 @@ class RestServer:
     uri: str = ""
     trouble: Trouble = ""
     """Of the next commit, once."""
+    meanwhile: Callable[[], None] = lambda: None
+    """What happens before a commit is denied."""
     commits: list[str] = field(default_factory=list)
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -82,6 +84,7 @@ class RestServer:
         if trouble == "lose_the_answer":
             raise ConnectionAbortedError
         if trouble == "deny_what_is_done":
+            self.meanwhile()
             return 409, _error(409, "a retry of a proxy found it done")
         return 200, json.loads(done.model_dump_json())
 

@@ -32,7 +32,7 @@ from waybill_shared.connections import main as check
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.model import Sink
-from waybill_spark.sinks.contract import SinkUnreachable, WantedSink
+from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
 from waybill_spark.sinks.iceberg.loader import LOADER
 
@@ -163,6 +163,24 @@ def test_a_commit_that_was_taken_and_denied_is_one(
     assert numbers_in(catalog) == [1, 2]
     assert numbers_in(catalog, int(written.version["iceberg_snapshot_id"])) == [1, 2]
     assert len(rest.commits) == 2
+
+
+def test_who_was_overtaken_while_its_commit_was_denied_commits_no_more(
+    told: Told, open_told: Opened, rest: RestServer
+) -> None:
+    catalog = open_told(told, "rest")
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+
+    def overtake() -> None:
+        other = opened(OpenCatalog(rest.catalog, "the other driver's"))
+        other.write(as_rows(3), make_fence(sequence=2))
+
+    rest.trouble, rest.meanwhile = "deny_what_is_done", overtake
+    for again in (1, 2):
+        with pytest.raises(SinkSuperseded):
+            sink.write(as_rows(2), make_fence(sequence=again))
+    assert numbers_in(catalog) == [1, 2, 3]
 
 
 def test_a_server_that_is_not_there_now_is_waited_for(

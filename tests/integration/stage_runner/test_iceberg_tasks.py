@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.types import DoubleType
 
 from builders import make_fence
@@ -16,7 +18,6 @@ from integration.stage_runner.iceberg_sinks import (
     NAME,
     SCHEMA,
     as_rows,
-    as_table,
     loaded,
     local,
     numbers_in,
@@ -33,6 +34,7 @@ from waybill_spark.sinks.iceberg.tasks import (
     remove_orphans,
     rewrite_manifests,
 )
+from waybill_spark.sinks.iceberg.upkeep import DONE_AT, do_all
 
 LATER_MS = 10**15
 SIZE = 10_000_000
@@ -272,13 +274,17 @@ def test_files_that_are_known_by_another_way_stay(
     assert numbers_in(catalog) == [*range(6)]
 
 
-def test_the_folder_of_a_table_that_was_renamed_is_left_alone(catalog: OpenCatalog) -> None:
+@pytest.mark.parametrize("name", ["raw.older", "archive.of.older"])
+def test_the_folder_of_a_table_that_was_renamed_is_left_alone(
+    catalog: OpenCatalog, name: str
+) -> None:
     filled(catalog, 3)
-    catalog.tables.rename_table(NAME, "raw.older")
+    catalog.tables.create_namespace_if_not_exists(name.rpartition(".")[0])
+    catalog.tables.rename_table(NAME, name)
     filled(catalog, 1)
     with pytest.raises(ValueError, match="is in the same folder"):
         remove_orphans(loaded(catalog), LATER_MS // 10, dry_run=False)
-    assert catalog.tables.load_table("raw.older").scan().to_arrow().num_rows == 6
+    assert catalog.tables.load_table(name).scan().to_arrow().num_rows == 6
 
 
 def test_a_file_that_is_committed_while_others_are_looked_for_stays(
@@ -343,14 +349,22 @@ def test_why_a_table_is_not_kept_in_order_is_logged(
     assert "table raw.older is in the same folder" in caplog.text
 
 
-def test_whose_snapshots_are_gone_is_told(catalog: OpenCatalog) -> None:
-    sink = filled(catalog, 4)
-    assert sink.versions_from == 0
-    loaded(catalog).append(as_table(100))
-    expire_snapshots(loaded(catalog), LATER_MS, 2, dry_run=False)
-    sink.write(as_rows(50), make_fence(sequence=4))
-    assert sink.versions_from == 3
-    loaded(catalog).append(as_table(101))
-    expire_snapshots(loaded(catalog), LATER_MS, 1, dry_run=False)
-    again = opened(catalog)
-    assert again.versions_from == 5, "a stranger's is the only one"
+def test_a_note_of_what_was_done_is_written_though_somebody_comes_in_between(
+    catalog: OpenCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(catalog, 8)
+    table = loaded(catalog)
+    commit = table.catalog.commit_table
+
+    def deny(
+        of: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        if DONE_AT not in str(updates):
+            return commit(of, requirements, updates)
+        monkeypatch.setattr(table.catalog, "commit_table", commit)
+        raise CommitFailedException("somebody was faster")
+
+    monkeypatch.setattr(table.catalog, "commit_table", deny)
+    tasks = target(maintenance={"compact": {}}).settings.maintenance.tasks
+    assert do_all(table, tasks, Hand(), dry_run=False)["compact"]["into"] == 1
+    assert f"{DONE_AT}compact" in loaded(catalog).properties

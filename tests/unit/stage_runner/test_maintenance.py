@@ -14,6 +14,7 @@ from waybill_shared.contract.words import Action
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.placing import CheckFailure
+from waybill_stage_runner.core.upkeep import upkeep_of
 
 KEPT = EXAMPLE.replace(
     "table: raw.orders,", "table: raw.orders, maintenance: {compact: {}, removeOrphans: {}},"
@@ -85,6 +86,11 @@ def test_what_a_deleted_pipeline_had_is_answered_all_the_same(world: World, runn
     find(runner, upkeep={"compact": {"files": 12, "into": 1}})
     assert world.answers[-1] == ("m2", "done")
     assert world.kept == []
+
+
+def test_a_sink_that_was_removed_meanwhile_is_no_news(runner: Runner) -> None:
+    (state,) = runner.states
+    assert upkeep_of(state.record, "removed", {"compact": {"files": 12, "into": 1}}) == ()
 
 
 def test_no_other_command_waits_for_it(world: World, runner: Runner) -> None:

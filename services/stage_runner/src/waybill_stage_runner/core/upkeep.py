@@ -9,10 +9,11 @@ from waybill_shared.contract.events import PipelineRecord
 def upkeep_of(
     record: PipelineRecord, sink: str, tasks: Mapping[str, Mapping[str, int]]
 ) -> tuple[TableUpkeep, ...]:
-    """Tasks that had nothing to do are nobody's news."""
-    stage = next(s.name for s in record.stages if sink in {each.name for each in s.sinks})
+    """Tasks that had nothing to do are nobody's news. The sink may have been removed meanwhile."""
     return tuple(
-        TableUpkeep(stage=stage, sink=sink, task=task, done={**done})
+        TableUpkeep(stage=stage.name, sink=sink, task=task, done={**done})
+        for stage in record.stages
+        if sink in {each.name for each in stage.sinks}
         for task, done in tasks.items()
         if any(done.values())
     )

@@ -57,9 +57,11 @@ class SpreadFiles:
     def write(
         self, metadata: TableMetadata, io: FileIO, sort_by: Sequence[SortField] | None
     ) -> list[DataFile]:
-        """Once for a table that is the same, whoever has written there in between."""
+        """Once for a table that is the same, whoever has written there in between; unless so much
+        time has passed that somebody took the files for orphans."""
         there = self._there(metadata, io, sort_by, with_snapshot=False)
-        if there.table not in self._written:
+        before = self._written.get(there.table)
+        if before is None or not all(io.new_input(file.file_path).exists() for file in before):
             files = self._rows.carry_out(_Writing(there), _undoing(io))
             self._refuse_fewer(sum(file.record_count for file in files))
             self._refuse_elsewhere(files, io)

@@ -62,6 +62,7 @@ logger = logging.getLogger(__name__)
 FENCE_PROPERTY: Final = "waybill.fence."
 SEQUENCE_PROPERTY: Final = "waybill.sequence."
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
+LOOK_MS: Final = 600_000  # so often it is seen what others have done, where nothing is written
 CONFLICTS_MS: Final = 60_000  # so long others may come in between
 PAUSE_S: Final = 0.05  # before the first new try; up to twice as long each time
 PAUSE_MAX_S: Final = 0.5
@@ -89,20 +90,23 @@ class IcebergSink:
         self._fence_key = life.fence_key
         self._clock = clock or SystemClock()
         self._table: Table | None = None
+        self._seen: Fence | None = None
+        """Its own last one: whatever else stands in the table, another driver has moved it."""
         self._alteration: Alteration = NOTHING
         self._upkeep = Upkeep(target.settings.maintenance)
+        self._look_at = self._clock.monotonic_ms() + LOOK_MS
 
     def claim(self) -> None:
         """Nothing to shut out: the commit's own requirement refuses a writer of the past."""
         with told(self._reached):
             self._table = find_table(self._catalog, self._target.name)
-        if self._schema is None:
-            return
-        self._alteration = fitting(self._target, self._table, self._schema)
-        if self._table is None:
-            with told(self._reached):
-                self._table = make_table(self._catalog, self._target, self._schema)
+        if self._schema is not None:
             self._alteration = fitting(self._target, self._table, self._schema)
+            if self._table is None:
+                with told(self._reached):
+                    self._table = make_table(self._catalog, self._target, self._schema)
+                self._alteration = fitting(self._target, self._table, self._schema)
+        self._seen = None if self._table is None else self._fence(self._table)
 
     def last(self) -> Written | None:
         if self._table is None:
@@ -133,18 +137,22 @@ class IcebergSink:
 
     @property
     def versions_from(self) -> int:
-        """Snapshots go from the oldest on; those of strangers say nothing."""
+        """Behind the last snapshot that is gone: a tag may keep an older one, and nobody can say
+        which. Those of strangers say nothing."""
         table = self._table
         fence = None if table is None else self._fence(table)
         if table is None or fence is None:
             return 0
         key = SEQUENCE_PROPERTY + self._fence_key
-        told = (
+        there = {
             snapshot.summary.additional_properties.get(key)
             for snapshot in table.metadata.snapshots
             if snapshot.summary is not None
-        )
-        return min((int(text) for text in told if text), default=fence.sequence + 1)
+        }
+        sequence = fence.sequence + 1
+        while str(sequence - 1) in there:
+            sequence -= 1
+        return sequence
 
     def keep_in_order(self) -> Kept | None:
         """One task that is due, if there is one; what fails is tried again later."""
@@ -156,19 +164,22 @@ class IcebergSink:
 
     def _keep_in_order(self) -> Kept | None:
         table, now_ms = self._table, self._clock.now_ms()
-        name = None if table is None else self._upkeep.take_due(table, now_ms)
-        if table is None or name is None:
+        if table is None:
             return None
+        name = self._upkeep.take_due(table, now_ms)
+        if name is None and self._clock.monotonic_ms() < self._look_at:
+            return None
+        self._look_at = self._clock.monotonic_ms() + LOOK_MS
         with told(self._reached):
             found = self._catalog.load_table(self._target.name)
         try:
-            done = self._upkeep.do(found, name, now_ms)
+            done = None if name is None else self._upkeep.do(found, name, now_ms)
         except CommitFailedException:
             logger.info("somebody came in between", extra=self._about(task=name))
             return None
         if self._is_as(table, found):
             self._table = found  # else the next commit is to meet what came in between
-        if done is None:
+        if name is None or done is None:
             return None
         logger.info("table is kept in order", extra=self._about(task=name, **done.counts))
         return Kept(name, done.counts) if done.is_something else None
@@ -206,12 +217,11 @@ class IcebergSink:
         return None if far is None else too_far(self._reached, far)
 
     def _write(self, rows: NewRows | None, fence: Fence) -> Written:
-        before = self._fence(self._current())
         until, pause_s = 0, PAUSE_S
+        self._refuse_superseded()
         while not self._is_committed(rows, fence):
             until = until or self._clock.monotonic_ms() + CONFLICTS_MS  # not of the first writing
-            if self._fence(self._current()) != before:
-                raise SinkSuperseded(f"{self._reached.what}: another driver has moved its fence")
+            self._refuse_superseded()
             if self._schema is not None:
                 self._alteration = fitting(self._target, self._current(), self._schema)
             if self._clock.monotonic_ms() > until:
@@ -222,7 +232,12 @@ class IcebergSink:
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
         if rows is not None:
             self._alteration = NOTHING
+        self._seen = fence
         return self._written(fence)
+
+    def _refuse_superseded(self) -> None:
+        if self._fence(self._current()) != self._seen:
+            raise SinkSuperseded(f"{self._reached.what}: another driver has moved its fence")
 
     def _is_committed(self, rows: NewRows | None, fence: Fence) -> bool:
         """False if somebody came in between: then the table is read anew, and nothing was done."""
@@ -263,6 +278,8 @@ class IcebergSink:
         self._look_again(before)
         now = self._current()
         if now.snapshot_by_id(files.snapshot_id) is not None:
+            self._seen = fence
+            self._refuse_superseded()  # another driver may have come after it
             return True
         changed = now.metadata_location != before.metadata_location
         if changed and self._fence(now) != fence:

@@ -16,11 +16,17 @@ from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import FileScanTask, Table, TableProperties, Transaction
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotsUpdate
+from pyiceberg.typedef import Identifier
 
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.iceberg.files import CommitFiles
@@ -236,7 +242,7 @@ def _files_from_before(table: Table, older_than_ms: int) -> tuple[fs.FileSystem,
 def _refuse_other_tables(table: Table) -> None:
     """One that was given another name keeps its folder, and another may be made in it."""
     own = _place(table.location())
-    for namespace in table.catalog.list_namespaces():
+    for namespace in _namespaces(table.catalog):
         for name in table.catalog.list_tables(namespace):
             if name == table.name():
                 continue
@@ -246,6 +252,17 @@ def _refuse_other_tables(table: Table) -> None:
                 continue  # of another kind, or gone meanwhile
             if other == own or other.startswith(f"{own}/"):
                 raise ValueError(f"table {'.'.join(name)} is in the same folder, {own}")
+
+
+def _namespaces(catalog: Catalog, parent: Identifier = ()) -> Iterator[Identifier]:
+    """Also those that are in others."""
+    try:
+        found = catalog.list_namespaces(parent)
+    except NoSuchNamespaceError:  # it is gone, or the catalog has none in others
+        return
+    for each in found:
+        yield each
+        yield from _namespaces(catalog, each)
 
 
 def _refuse_other_names(table: Table, known: Iterable[str], orphans: Iterable[str]) -> None:

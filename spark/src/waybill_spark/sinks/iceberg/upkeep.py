@@ -3,6 +3,7 @@ so that several pipelines, and drivers that come and go, do it once."""
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
@@ -28,6 +29,7 @@ from waybill_spark.sinks.iceberg.tasks import (
 
 DONE_AT: Final = "waybill.maintained."
 CONFLICTS_MS: Final = 60_000  # so long others may come in between of one step
+NOTES_MAX: Final = 5  # tries to write down when a task was done
 AGAIN_MS: Final = 60_000  # after one that failed, or that somebody came in between of
 
 
@@ -99,9 +101,12 @@ def _patiently(table: Table, task: TableTask, clock: Clocks, *, dry_run: bool) -
 
 
 def _remember(table: Table, name: str, now_ms: int) -> None:
-    table.refresh()
-    with table.transaction() as transaction:
-        transaction.set_properties({DONE_AT + name: str(now_ms)})
+    """What is done is done, also where others come in between each time: then it is done again."""
+    for _ in range(NOTES_MAX):
+        table.refresh()
+        with suppress(CommitFailedException), table.transaction() as transaction:
+            transaction.set_properties({DONE_AT + name: str(now_ms)})
+            return
 
 
 def run(table: Table, task: TableTask, now_ms: int, *, dry_run: bool = False) -> Done:
