@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -29,7 +30,7 @@ from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import compact, rewrite_manifests
 
 WRITERS = 4
-BATCHES = 6
+BATCHES = 12
 KEYS = 10
 VALUES = pa.schema([("order_id", pa.int64()), ("value", pa.int64())])
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"], "orderBy": "value"}
@@ -39,8 +40,9 @@ STRANGE = 1_000_000  # rows of strangers have greater numbers
 PAUSE_S = 0.2  # of strangers: who never stops leaves room for nobody
 
 
-def test_several_pipelines_upsert_the_same_keys(tmp_path: Path) -> None:
+def test_several_pipelines_upsert_the_same_keys_and_each_has_its_turn(tmp_path: Path) -> None:
     opened(local(tmp_path), target(**UPSERT), VALUES)
+    turns, at_first_end = Counter[int](), list[int]()
 
     def write(number: int) -> dict[int, int]:
         life = replace(LIFE, fence_key=f"pipeline {number}")
@@ -53,6 +55,8 @@ def test_several_pipelines_upsert_the_same_keys(tmp_path: Path) -> None:
             rows = pa.table({"order_id": keys, "value": values}, schema=VALUES)
             sink.write(rows.to_batches(), make_fence(sequence=sequence))
             written |= dict.fromkeys(keys, values[0])
+            turns[number] += 1
+        at_first_end.append(min(turns[each] for each in range(WRITERS)))
         sink.close()
         return written
 
@@ -64,6 +68,7 @@ def test_several_pipelines_upsert_the_same_keys(tmp_path: Path) -> None:
     expected = {key: max(written.get(key, -1) for written in each) for key in range(KEYS)}
     assert sorted((row["order_id"], row["value"]) for row in rows) == sorted(expected.items())
     assert len(loaded(catalog).snapshots()) == WRITERS * BATCHES
+    assert at_first_end[0] >= BATCHES // 3
 
 
 Deed = Callable[[OpenCatalog, int], object]

@@ -64,8 +64,8 @@ SEQUENCE_PROPERTY: Final = "waybill.sequence."
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
 LOOK_MS: Final = 600_000  # so often it is seen what others have done, where nothing is written
 CONFLICTS_MS: Final = 60_000  # so long others may come in between
-PAUSE_S: Final = 0.05  # before the first new try; up to twice as long each time
-PAUSE_MAX_S: Final = 0.5
+PAUSE_S: Final = 0.05  # before a new try, at most
+TURN_MS_MAX: Final = 2_000
 
 
 class IcebergSink:
@@ -92,6 +92,8 @@ class IcebergSink:
         self._table: Table | None = None
         self._seen: Fence | None = None
         """Its own last one: whatever else stands in the table, another driver has moved it."""
+        self._turn_at = self._turn_ms = 0
+        """When its last commit was made, and how long that took; 0 where nobody else writes."""
         self._alteration: Alteration = NOTHING
         self._upkeep = Upkeep(target.settings.maintenance)
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
@@ -217,23 +219,42 @@ class IcebergSink:
         return None if far is None else too_far(self._reached, far)
 
     def _write(self, rows: NewRows | None, fence: Fence) -> Written:
-        until, pause_s = 0, PAUSE_S
         self._refuse_superseded()
+        until, others = 0, self._let_others_go_first()
+        begun = self._clock.monotonic_ms()
         while not self._is_committed(rows, fence):
             until = until or self._clock.monotonic_ms() + CONFLICTS_MS  # not of the first writing
-            self._refuse_superseded()
-            if self._schema is not None:
-                self._alteration = fitting(self._target, self._current(), self._schema)
+            self._refit()
             if self._clock.monotonic_ms() > until:
                 message = f"{self._reached.what}: others change it all the time"
                 hint = "let them come less often, or one after the other; it is tried again"
                 raise SinkUnreachable(message, hint=hint)
-            time.sleep(pause_s * random.uniform(0.5, 1.5))
-            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+            time.sleep(random.uniform(0, PAUSE_S))
+            others, begun = True, self._clock.monotonic_ms()
         if rows is not None:
             self._alteration = NOTHING
-        self._seen = fence
+        self._seen, self._turn_at = fence, self._clock.monotonic_ms()
+        self._turn_ms = self._turn_at - begun if others else 0
         return self._written(fence)
+
+    def _let_others_go_first(self) -> bool:
+        """Whether there are any. Who has just had a turn at a table of many waits about as long as
+        that took: else one that is a little slower would come in too late each time."""
+        if not self._turn_ms:
+            return False
+        turn_ms = min(self._turn_ms, TURN_MS_MAX) * random.uniform(1, 2)
+        time.sleep(max(0, self._turn_at + turn_ms - self._clock.monotonic_ms()) / 1000)
+        before = self._current()
+        with told(self._reached):
+            self._look_again(before)
+        self._refit()
+        return self._current().metadata_location != before.metadata_location
+
+    def _refit(self) -> None:
+        """For what others have made of the table."""
+        self._refuse_superseded()
+        if self._schema is not None:
+            self._alteration = fitting(self._target, self._current(), self._schema)
 
     def _refuse_superseded(self) -> None:
         if self._fence(self._current()) != self._seen:
