@@ -61,6 +61,7 @@ DEEP = {
     "e2e/test_upkeep.py": ("killed_in_the_middle",),
     "e2e/test_validate.py": ("many_at_once",),
     "e2e/test_watches.py": ("faults_of_all_parts",),
+    "integration/ingress/test_keys_on_a_cluster.py": ("",),
     "integration/local_stack/test_again.py": ("",),
     "integration/local_stack/test_big_batches_on_a_cluster.py": ("[warehouse]",),
     "integration/local_stack/test_installed.py": ("with_a_keys_file",),

@@ -19,6 +19,7 @@ import pytest
 
 from containers import Servers
 from integration.waiting import eventually
+from waybill_local.processes import die_with
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.topics import topic_specs
@@ -145,7 +146,12 @@ def serving(
     settings = {**os.environ, **environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"waybill_{name}"], env=settings, stdout=output, stderr=output
+            [sys.executable, "-m", f"waybill_{name}"],
+            env=settings,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Linux shares its cores among sessions: a busy one is alone so
+            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - system calls only
         )
     try:
         url = f"http://127.0.0.1:{port}"
