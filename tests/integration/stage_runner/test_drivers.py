@@ -1,6 +1,5 @@
 """What the pool makes of drivers that end, do not start or were left behind: real processes."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from waybill_stage_runner.adapters.drivers import (
     Said,
     Waits,
 )
-from waybill_stage_runner.adapters.processes import HOME, NICENESS, PROGRAM, RUNS
+from waybill_stage_runner.adapters.processes import HOME, PROGRAM, RUNS
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings
 
@@ -184,17 +183,6 @@ def test_a_jvm_whose_driver_is_gone_is_ended_too(pool: Pool, tmp_path: Path) -> 
     with stopped_process(f"-Djava.io.tmpdir={left_folder / 'tmp'}") as left:
         pool.start()
         assert left.wait(WAIT_S) == -signal.SIGKILL  # a parent hears of it a moment later
-
-
-def test_drivers_give_way_to_whoever_else_works(pool: Pool) -> None:
-    pool.start()
-    wait(pool.runs)
-    (home,) = pool.living()
-    (group,) = groups.groups_with(str(home / HOME).__eq__)
-    niceness = os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
-    assert os.getpriority(os.PRIO_PGRP, group) == niceness
-    if (sessions := Path(f"/proc/{group}/autogroup")).exists():
-        assert sessions.read_text().split()[-1] == str(niceness)
 
 
 def test_who_only_looks_into_a_folder_is_left_alone(pool: Pool, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from waybill_spark.driver.warming import take_batches
 
 logger = logging.getLogger(__name__)
 
-NICENESS: Final = 10  # drivers go first
+NICENESS: Final = 5  # drivers go first
 HEAP: Final = "1g"
 WRITE_TIMEOUT_S: Final = 600.0
 NOBODY: Final = "127.0.0.1:9"

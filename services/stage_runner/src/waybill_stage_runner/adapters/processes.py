@@ -31,7 +31,6 @@ PROGRAM: Final = (sys.executable, "-P", "-m", "waybill_spark.driver")
 HOME: Final = "home.json"
 LOG: Final = "driver.log"
 RUNS: Final = "runs"  # in a driver's folder: an empty file per pipeline that it runs
-NICENESS: Final = 5  # more than the runner's
 LEFT_TIMEOUT_S: Final = 2.0  # for what an earlier runner left; then others get their turn
 
 
@@ -93,7 +92,6 @@ class DriverProcesses:
         except OSError as error:
             raise Retryable(f"a driver cannot be started in {home.folder}: {error}") from error
         os.close(writer)
-        _give_way(process.pid)
         driver = _Driver(process=process, folder=home.folder)
         self._drivers[driver_id] = driver
         threading.Thread(target=_say, args=(driver,), daemon=True).start()
@@ -166,17 +164,6 @@ class DriverProcesses:
         driver.orders.put(None)
         end_group(driver.process.pid)
         self.events.put(Gone(driver_id=driver_id, exit_code=exit_code))
-
-
-def _give_way(pid: int) -> None:
-    """Spark takes all cores that it gets: the runner, and on a small machine Kafka, go first.
-
-    Linux may share its cores among sessions before it looks at processes.
-    """
-    with suppress(OSError):  # it has ended; or it is no Linux, or one without groups of sessions
-        niceness = os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
-        os.setpriority(os.PRIO_PROCESS, pid, niceness)
-        Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
 
 
 def _say(driver: _Driver) -> None:
