@@ -39,7 +39,7 @@ test: check ## Everything that CI runs: check, then tests of all tiers (ARGS: fo
 test-deep: sync ## What `test` leaves out: more edges, more rows (half an hour)
 	$(PYTEST) --deep $(ARGS)
 
-test-fast: check ## What needs no stack: check, unit, contract, simulation (two minutes)
+test-fast: check ## What needs no stack: check, unit, contract, simulation (seven minutes)
 	$(PYTEST) tests/unit tests/contract tests/sim $(ARGS)
 
 check: sync ## Lint, format, types, import rules; changes nothing

@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 TESTS = Path(__file__).parent
 OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
 TIERS = ("unit", "contract", "integration", "e2e", "sim")
-BUDGET = "unit and contract 2 min, integration 9 min, e2e 14 min, sim 1 min"
+BUDGET = "unit and contract 4 min, integration 20 min, e2e 30 min, sim 3 min"
 """On 2 quiet cores with 2 workers, most of it for starts of Spark."""
 DEEP = {
     "e2e/test_big_batches.py": ("before_commit of", "after_commit of", "in_share of warehouse"),
