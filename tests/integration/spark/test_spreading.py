@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -114,7 +115,8 @@ def test_files_that_are_gone_before_they_are_committed_are_written_again(
         for file in {*tmp_path.rglob("*.parquet")} - there:
             file.unlink()
 
-    monkeypatch.setattr("waybill_spark.sinks.iceberg.sink.time.sleep", fall_asleep)
+    clock = SimpleNamespace(sleep=fall_asleep)  # of this module alone: other threads sleep as well
+    monkeypatch.setattr("waybill_spark.sinks.iceberg.sink.time", clock)
     sink.write(lake(batch), make_fence(sequence=0))
     assert iceberg_sinks.numbers_in(catalog) == [-1, *range(COUNT)]
 
