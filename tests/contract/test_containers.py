@@ -1,6 +1,7 @@
 """Dockerfile, compose file and .env.example say what the services' settings and routes say."""
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,20 @@ def test_kafka_is_the_version_and_configuration_of_the_local_stack(tmp_path: Pat
     for name, value in there.items():
         if not places.search(name):
             assert value == here[name], name
+
+
+def test_what_wheels_are_built_of_goes_into_the_build() -> None:
+    """Members, and the folders that links in them lead to."""
+    let_in = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+        if line.startswith("!")
+    }
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    members = tomllib.loads(text)["tool"]["uv"]["workspace"]["members"]
+    links = [
+        path for each in members for path in ROOT.glob(f"{each}/src/**/*") if path.is_symlink()
+    ]
+    needed = {member.removesuffix("/*") for member in members}
+    needed |= {path.resolve().relative_to(ROOT).parts[0] for path in links}
+    assert needed <= let_in
