@@ -45,6 +45,10 @@ TAKEOVER_MAX_S: Final = 30.0
 TAKEOVER_PAUSE_S: Final = 0.5
 
 
+class _Closing(Retryable):
+    """The consumer is on its way out: it is asked no more."""
+
+
 class FactStream:
     """Feeds a tracker the messages of the partitions that the group gives this process."""
 
@@ -138,6 +142,8 @@ class FactStream:
         while True:
             try:
                 self._take_over(consumer, assigned)
+            except _Closing:
+                return  # what is given to one that goes, another gets at once
             except Retryable as error:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"partitions cannot be taken over: {error}") from error
@@ -154,7 +160,8 @@ class FactStream:
                 [at for at in assigned if at.topic != self._beats], timeout=ANSWER_TIMEOUT_S
             )
         except KafkaException as error:
-            raise Retryable(f"the group's offsets: {error.args[0].str()}") from error
+            kind = _Closing if error.args[0].code() == KafkaError._DESTROY else Retryable
+            raise kind(f"the group's offsets: {error.args[0].str()}") from error
         places = [self._begin(at) for at in committed]
         facts = {at.partition: at.offset for at in places if at.topic == self._commits}
         snapshots = self._read_snapshots(facts)
