@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import waybill
-from waybill.cli.describe import OBSTACLES
 from waybill.cli.keys import KeyScope
 from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import STYLE_BY_WORD
@@ -28,6 +27,7 @@ from waybill_shared.contract.words import (
 )
 from waybill_shared.tools.words_page import render
 from waybill_status.core.judgements import FINAL
+from waybill_status.core.stuck import OBSTACLES
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "shared/src/waybill_shared/contract/words.py"
@@ -92,7 +92,7 @@ def test_the_sdk_compares_with_words_that_there_are() -> None:
     assert [each for each in compared if each[1] not in COMPARED[each[0]]] == []
 
 
-def test_the_command_explains_obstacles_that_there_are_and_colours_every_end() -> None:
+def test_obstacles_that_are_explained_are_there_and_the_command_colours_every_end() -> None:
     assert set(OBSTACLES) <= set(Obstacle)
     assert {*OutcomeKind, *OperationState} <= set(STYLE_BY_WORD)
 

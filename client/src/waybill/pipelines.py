@@ -33,6 +33,18 @@ class PipelineFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStuck:
+    """Why a pipeline processes nothing now, and what to do."""
+
+    cause: str
+    hint: str | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineStuck":
+        return cls(cause=fields.text("cause"), hint=fields.text_or_none("hint"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConnector:
     """A file that is fetched into an input. `rows` of it were read, of which `records` were written
     and `dead` were none. `error` says why the last attempt failed, `note` what else is to be known.
@@ -68,6 +80,21 @@ class PipelineConnector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputColumn:
+    """A record without a value of a `required` one is refused."""
+
+    name: str
+    type: str
+    required: bool
+
+    @classmethod
+    def read(cls, fields: Fields) -> "InputColumn":
+        return cls(
+            name=fields.text("name"), type=fields.text("type"), required=fields.flag("required")
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineInput:
     """A topic the pipeline reads; `bases` has the offset it began at, by partition.
 
@@ -81,6 +108,8 @@ class PipelineInput:
     topic_id: str | None
     partitions: int | None
     bases: Mapping[int, int]
+    format: str | None = None
+    columns: tuple[InputColumn, ...] = ()
     ignored_records: int = 0
     warnings: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -96,6 +125,8 @@ class PipelineInput:
             topic_id=fields.text_or_none("topic_id"),
             partitions=fields.whole_or_none("partitions"),
             bases={} if bases is None else {int(key): bases.whole(key) for key in bases.raw},
+            format=fields.text_or_none("format"),
+            columns=tuple(map(InputColumn.read, fields.objects("columns"))),
             ignored_records=fields.whole_or_none("ignored_records") or 0,
             warnings=fields.texts("warnings"),
             dropped=_counts(fields, "dropped"),
@@ -163,6 +194,7 @@ class Pipeline:
     generation: int | None = None
     reason: str | None = None
     since: datetime | None = None
+    stuck: PipelineStuck | None = None
     blocked_by: str | None = None
     attempt: int = 0
     next_attempt_at: datetime | None = None
@@ -179,7 +211,7 @@ class Pipeline:
 
     @classmethod
     def read(cls, fields: Fields) -> "Pipeline":
-        error = fields.object_or_none("error")
+        error, stuck = fields.object_or_none("error"), fields.object_or_none("stuck")
         return cls(
             name=fields.text("name"),
             phase=fields.text("phase"),
@@ -188,6 +220,7 @@ class Pipeline:
             generation=fields.whole_or_none("generation"),
             reason=fields.text_or_none("reason"),
             since=fields.moment_or_none("since"),
+            stuck=None if stuck is None else PipelineStuck.read(stuck),
             blocked_by=fields.text_or_none("blocked_by"),
             attempt=fields.whole_or_none("attempt") or 0,
             next_attempt_at=fields.moment_or_none("next_attempt_at"),

@@ -11,27 +11,15 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-OBSTACLES = {
-    "blocked_by_open_transaction": (
-        "a producer has an open transaction in a topic that it reads",
-        "let its producer commit or abort; left alone it ends after its transaction.timeout.ms",
-    ),
-    "no_spark_executor": (
-        "the Spark cluster gives it no executor",
-        "see on the master's page whether a worker has a free core and the memory that it asks for",
-    ),
-}
-"""What a driver may wait for: why, and what to do."""
 TRUSTED = "trusted: any query is taken here, also one that runs Java or reads files"
 
 
 def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
     """What it is, what is wrong, then inputs, stages, sinks and the manifest."""
     lines = render.table([(f"{name}:", value) for name, value in _facts(pipeline) if value])
-    if stuck := _stuck(pipeline):
-        why, hint = stuck
-        lines += [render.words(""), render.words("stuck:", why)]
-        lines += [render.words("hint:", hint)] if hint else []
+    if pipeline.stuck is not None:
+        lines += [render.words(""), render.words("stuck:", pipeline.stuck.cause)]
+        lines += [render.words("hint:", pipeline.stuck.hint)] if pipeline.stuck.hint else []
     lines += _section("Inputs", [_input(item) for item in pipeline.inputs])
     files = [_file(item, each) for item in pipeline.inputs for each in item.connectors]
     lines += _section("Files", files)
@@ -41,27 +29,6 @@ def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
     if pipeline.manifest:
         lines += _section("Manifest", [(line,) for line in pipeline.manifest.splitlines()])
     return lines
-
-
-def _stuck(pipeline: Pipeline) -> tuple[str, str] | None:
-    """Why nothing is processed now, and what to do; None where all is well."""
-    failure = pipeline.error
-    if failure is not None and pipeline.phase != "Running":
-        again = ""
-        if pipeline.next_attempt_at is not None and not pipeline.failed:
-            at = pipeline.next_attempt_at.isoformat(timespec="seconds")
-            again = f"; attempt {pipeline.attempt + 1} comes at {at}"
-        return failure.message + again, failure.hint or ""
-    blocked_by = pipeline.blocked_by
-    if pipeline.phase in {"Starting", "Running"} and blocked_by is not None:
-        return OBSTACLES.get(blocked_by, (blocked_by, ""))
-    if pipeline.phase == "Starting" and pipeline.attempt:
-        return "it starts again", f"`waybill events {pipeline.name}` tells what failed before"
-    if pipeline.phase == "Unknown":
-        return pipeline.reason or "nobody has heard of it", "`waybill doctor` says what is away"
-    if pipeline.phase == "Stopped" and pipeline.desired == "stopped":
-        return "it is stopped", f"`waybill start {pipeline.name}` goes on where it stopped"
-    return None
 
 
 def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Puts together what is told of a pipeline: its record, joined with the newest life sign. Answers
 show these values as they are."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
@@ -15,11 +15,14 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_status.core.stuck import Condition, Stuck, stuck_of
 from waybill_status.core.views import SlotReading, silent, usable_slot, waits_of
 
+STUCK: Final = "why it processes nothing now; null: all is well"
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
 
 IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver began"
@@ -36,6 +39,7 @@ class PipelineSummary:
     phase: str
     reason: str | None
     since: Moment | None
+    stuck: Stuck | None = field(metadata={"description": STUCK})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +50,21 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputColumn:
+    name: str
+    type: str
+    required: bool = field(metadata={"description": "a record without a value is refused"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InputDetail:
     name: str
     topic: str
     topic_id: str
     partitions: int
     bases: dict[str, int]
+    format: str | None = field(metadata={"description": "json | csv | avro | raw"})
+    columns: tuple[InputColumn, ...]
     ignored_records: int = field(metadata={"description": IGNORED_RECORDS})
     warnings: tuple[str, ...]
     dropped: dict[str, int] = field(metadata={"description": DROPPED})
@@ -123,6 +136,7 @@ def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineS
         phase=phase,
         reason=reason or None,
         since=since,
+        stuck=stuck_of(_condition(record, phase, reason or None, reading)),
     )
 
 
@@ -130,12 +144,11 @@ def detail_of(
     record: PipelineRecord, reading: SlotReading | None, connectors: KnownConnectors
 ) -> PipelineDetail:
     slot = usable_slot(reading)
-    heard = slot is not None and reading is not None and not silent(slot, reading.stamp.now_ms)
     newest = slot.lifecycle if slot is not None else None
-    waits = waits_of(slot, reading.stamp.now_ms) if slot is not None and reading is not None else ()
+    summary, waits = summary_of(record, reading), _waits(slot, reading)
     return PipelineDetail(
-        **asdict(summary_of(record, reading)),
-        blocked_by=slot.blocked_by if slot is not None and heard else None,
+        **{each.name: getattr(summary, each.name) for each in fields(summary)},
+        blocked_by=_blocked_by(slot, reading),
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
         error=_failure(newest.error) if newest is not None else None,
@@ -147,34 +160,71 @@ def detail_of(
     )
 
 
+def _condition(
+    record: PipelineRecord, phase: str, reason: str | None, reading: SlotReading | None
+) -> Condition:
+    slot = usable_slot(reading)
+    newest = slot.lifecycle if slot is not None else None
+    return Condition(
+        name=record.name,
+        desired=record.desired,
+        phase=phase,
+        reason=reason,
+        error=newest.error if newest is not None else None,
+        blocked_by=_blocked_by(slot, reading),
+        waits=_waits(slot, reading),
+        attempt=newest.attempt if newest is not None else 0,
+        next_at=newest.next_at if newest is not None else None,
+    )
+
+
+def _blocked_by(slot: Slot | None, reading: SlotReading | None) -> str | None:
+    """Only while its runner speaks."""
+    if slot is None or reading is None or silent(slot, reading.stamp.now_ms):
+        return None
+    return slot.blocked_by
+
+
+def _waits(slot: Slot | None, reading: SlotReading | None) -> tuple[SinkWait, ...]:
+    return () if slot is None or reading is None else waits_of(slot, reading.stamp.now_ms)
+
+
 def _failure(error: LifecycleError | None) -> Failure | None:
     if error is None:
         return None
     return Failure(domain=error.domain, message=error.message, hint=error.hint)
 
 
-def connectors_of(
-    record: PipelineRecord, known: KnownConnectors
-) -> dict[str, tuple[ConnectorDetail, ...]]:
-    """By input, with how far each is."""
+def _declared(record: PipelineRecord) -> dict[str, Input]:
+    """What the manifest says of each input."""
     try:
-        inputs = parse_manifest(record.manifest).inputs
+        return {source.name: source for source in parse_manifest(record.manifest).inputs}
     except UserError:  # one that is refused today
         return {}
+
+
+def _connectors(
+    source: Input, record: PipelineRecord, known: KnownConnectors
+) -> tuple[ConnectorDetail, ...]:
+    """With how far each is."""
     running = record.desired == "running"
-    return {
-        source.name: tuple(
-            connector_detail(known.of(record, source.kafka.topic, connector), running=running)
-            for connector in source.connectors
-        )
-        for source in inputs
-    }
+    return tuple(
+        connector_detail(known.of(record, source.kafka.topic, connector), running=running)
+        for connector in source.connectors
+    )
+
+
+def _columns(source: Input) -> tuple[InputColumn, ...]:
+    return tuple(
+        InputColumn(name=column.name, type=column.type, required=column.required)
+        for column in source.parsed_columns()
+    )
 
 
 def _inputs(
     record: PipelineRecord, ignored: tuple[IgnoredFields, ...], known: KnownConnectors
 ) -> list[InputDetail]:
-    connectors = connectors_of(record, known)
+    declared = _declared(record)
     by_name = {each.input: each for each in ignored}
     return [
         InputDetail(
@@ -183,14 +233,16 @@ def _inputs(
             topic_id=source.topic_id,
             partitions=len(source.bases),
             bases={str(base.partition): base.offset for base in source.bases},
+            format=said.format if said is not None else None,
+            columns=_columns(said) if said is not None else (),
             ignored_records=found.records if found is not None else 0,
             warnings=found.warnings if found is not None else (),
             dropped=found.dropped if found is not None else {},
             warned=found.warned if found is not None else {},
-            connectors=connectors.get(source.name, ()),
+            connectors=_connectors(said, record, known) if said is not None else (),
         )
         for source in record.root_inputs().values()
-        for found in [by_name.get(source.name)]
+        for found, said in [(by_name.get(source.name), declared.get(source.name))]
     ]
 
 

@@ -1,0 +1,73 @@
+"""Says in one line why a pipeline processes nothing now, and in another what to do. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from waybill_shared.contract.driver_news import SinkWait
+from waybill_shared.contract.events import LifecycleError
+from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.moments import format_moment
+from waybill_shared.contract.words import Obstacle
+
+OBSTACLES: Final[Mapping[str, tuple[str, str]]] = {
+    Obstacle.BLOCKED_BY_OPEN_TRANSACTION: (
+        "a producer has an open transaction in a topic that it reads",
+        "let its producer commit or abort; left alone it ends after its transaction.timeout.ms",
+    ),
+    Obstacle.NO_SPARK_EXECUTOR: (
+        "the Spark cluster gives it no executor",
+        "see on the master's page whether a worker has a free core and the memory that it asks for",
+    ),
+}
+"""What a driver may wait for: why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    cause: str
+    hint: str | None = field(metadata={"description": "what to do"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What is known of a pipeline at one moment. `attempt` starts have failed in a row."""
+
+    name: str
+    desired: str
+    phase: str
+    reason: str | None
+    error: LifecycleError | None = None
+    blocked_by: str | None = None
+    waits: tuple[SinkWait, ...] = ()
+    attempt: int = 0
+    next_at: int | None = None
+
+
+def stuck_of(it: Condition) -> Stuck | None:
+    """None where all is well."""
+    if it.phase == Phase.UNKNOWN:
+        hint = "`waybill doctor` says what is away"
+        return Stuck(cause=it.reason or "nobody has heard of it", hint=hint)
+    if it.error is not None and it.phase != Phase.RUNNING:
+        return Stuck(cause=it.error.message + _again(it), hint=it.error.hint or None)
+    if it.phase in {Phase.STARTING, Phase.RUNNING} and it.blocked_by is not None:
+        cause, hint = OBSTACLES.get(it.blocked_by, (it.blocked_by, ""))
+        return Stuck(cause=cause, hint=hint or None)
+    refusing = next((w for w in it.waits if w.blocked_by == Obstacle.SINK_RETRYING), None)
+    if refusing is not None:
+        cause = f"sink {refusing.sink} takes nothing now: {refusing.message}"
+        return Stuck(cause=cause, hint="it is tried again by itself")
+    if it.phase == Phase.STARTING and it.attempt:
+        hint = f"`waybill events {it.name}` tells what failed before"
+        return Stuck(cause="it starts again", hint=hint)
+    if it.phase == Phase.STOPPED and it.desired == "stopped":
+        hint = f"`waybill start {it.name}` goes on where it stopped"
+        return Stuck(cause="it is stopped", hint=hint)
+    return None
+
+
+def _again(it: Condition) -> str:
+    if it.next_at is None or it.phase == Phase.FAILED:
+        return ""
+    return f"; attempt {it.attempt + 1} comes at {format_moment(it.next_at)}"

@@ -1,0 +1,64 @@
+"""Why a pipeline processes nothing, and what to do: one line each, the same wherever it is told."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from unit.status.fakes import FakeStore, life, slot
+from waybill_shared.contract.driver_news import SinkWait
+from waybill_shared.contract.events import LifecycleError
+from waybill_shared.contract.words import Obstacle
+from waybill_status.core.stuck import Condition, stuck_of
+
+NO_KAFKA = LifecycleError(
+    domain="external", message="no kafka", hint="wait", stage=None, retryable=True
+)
+AWAY = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.SINK_RETRYING, message="no answer")
+SLOW = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.BATCH_RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("known", "cause"),
+    [
+        ({"phase": "Running"}, None),
+        ({"phase": "Running", "error": NO_KAFKA}, None),
+        ({"phase": "Running", "waits": (SLOW,)}, None),
+        ({"phase": "Running", "waits": (SLOW, AWAY)}, "sink lake takes nothing now: no answer"),
+        (
+            {"phase": "Running", "blocked_by": Obstacle.BLOCKED_BY_OPEN_TRANSACTION},
+            "a producer has an open transaction in a topic that it reads",
+        ),
+        ({"phase": "Running", "blocked_by": "of_tomorrow"}, "of_tomorrow"),
+        (
+            {"phase": "Starting", "attempt": 1, "blocked_by": Obstacle.NO_SPARK_EXECUTOR},
+            "the Spark cluster gives it no executor",
+        ),
+        (
+            {"phase": "Recovering", "attempt": 2, "next_at": 1_795_251_607_000, "error": NO_KAFKA},
+            "no kafka; attempt 3 comes at 2026-11-21T09:00:07.000Z",
+        ),
+        ({"phase": "Failed", "next_at": 1, "error": NO_KAFKA}, "no kafka"),
+        ({"phase": "Starting"}, None),
+        ({"phase": "Starting", "attempt": 1}, "it starts again"),
+        ({"phase": "Stopped", "desired": "stopped"}, "it is stopped"),
+        ({"phase": "Stopped"}, None),
+        ({"phase": "Unknown", "reason": "no sign of its runner"}, "no sign of its runner"),
+        ({"phase": "Unknown", "error": NO_KAFKA, "reason": "silence"}, "silence"),
+    ],
+)
+def test_why_nothing_is_processed(known: dict[str, Any], cause: str | None) -> None:
+    it = Condition(**{"name": "orders", "desired": "running", "reason": None, **known})
+    found = stuck_of(it)
+    assert (found and found.cause) == cause
+    assert found is None or found.hint or known.get("blocked_by") == "of_tomorrow"
+
+
+def test_it_is_told_of_each_pipeline_and_of_all(client: TestClient, store: FakeStore) -> None:
+    store.put(slot(lifecycle=life("Running")), version=1)
+    assert client.get("/v1/pipelines").json()["items"][0]["stuck"] is None
+    store.away = True
+    (item,) = client.get("/v1/pipelines").json()["items"]
+    told = {"cause": "redis does not answer", "hint": "`waybill doctor` says what is away"}
+    assert item["stuck"] == told
+    assert client.get("/v1/pipelines/orders").json()["stuck"] == told
