@@ -48,6 +48,10 @@ class SinkProgress:
     """What the sink said, if it takes nothing now."""
     guarantee: str = "once"
     """`at_least_once`: its rows may be there more often."""
+    read_at: datetime | None = None
+    """When the batch began that brought the last of it."""
+    committed_at: datetime | None = None
+    """Since when it can be seen."""
 
     @property
     def postgres_lsn(self) -> str | None:
@@ -73,6 +77,8 @@ class SinkProgress:
             blocked_by=fields.text_or_none("blocked_by"),
             message=fields.text_or_none("message"),
             guarantee=fields.text_or_none("guarantee") or "once",
+            read_at=fields.moment_or_none("read_at"),
+            committed_at=fields.moment_or_none("committed_at"),
         )
 
 

@@ -258,6 +258,7 @@ def progress(
         reached=offsets(*ends),
         batch_id=number,
         sequence=number,
+        started_at=number if at is None else at,
         committed_at=number if at is None else at,
         batch_rows=1,
         version={"iceberg_snapshot_id": str(100 + number)} if sink == LOAD else {},

@@ -56,6 +56,7 @@ class SinkState:
     lost: Losses = field(default_factory=dict)
     sequence: int = -1
     batch_id: int = -1
+    started_at: int | None = None
     committed_at: int = 0
     batch_rows: int = 0
     version: dict[str, str] = field(default_factory=dict)
@@ -167,6 +168,7 @@ class Progress:
     reached: tuple[PartitionOffset, ...]
     batch_id: int
     sequence: int
+    started_at: int | None = None
     committed_at: int
     batch_rows: int
     version: dict[str, str]

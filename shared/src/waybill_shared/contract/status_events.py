@@ -67,13 +67,15 @@ class WebhookFailedData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageCommittedData:
-    """`sink`: the name of it in the stage. `version`: what the sink calls what it has now."""
+    """`sink`: the name of it in the stage. `version`: what the sink calls what it has now.
+    `started_at`: when the batch began."""
 
     pipeline_uid: str
     generation: int
     sink: str
     batch: int
     rows: int
+    started_at: str
     version: dict[str, str]
 
 

@@ -55,6 +55,12 @@ class SinkOutcome:
     name: str
     state: StateInSink
     batch_rows: int | None
+    read_at: Moment | None = field(
+        metadata={"description": "when its batch began", "exclude_if": _silent}
+    )
+    committed_at: Moment | None = field(
+        metadata={"description": "since when it can be seen", "exclude_if": _silent}
+    )
     behind: int = field(metadata={"description": "records of the token still to come"})
     version: Mapping[str, str] | None = field(
         metadata={"description": "from which the data is visible"}
@@ -254,6 +260,8 @@ def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
         name=sink.name,
         state=sink.state,
         batch_rows=None if batch is None else batch.batch_rows,
+        read_at=None if batch is None else batch.started_at,
+        committed_at=None if batch is None else batch.committed_at,
         behind=sink.behind,
         version=(batch.version or None) if batch is not None else None,
         detail=_detail(sink, batch),

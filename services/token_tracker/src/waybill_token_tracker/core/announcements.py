@@ -96,6 +96,7 @@ def _committed(fact: Fact, commit: Commit) -> dict[str, JsonValue]:
             sink=commit.sink,
             batch=commit.batch_id,
             rows=commit.batch_rows,
+            started_at=format_moment(commit.started_at),
             version=commit.version,
         )
     )
