@@ -31,6 +31,7 @@ from waybill.errors import (
     WaybillError,
 )
 from waybill.findings import Change, CheckedStage, Findings
+from waybill.flows import InputFlow, PipelineFlow, SinkFlow
 from waybill.models import (
     AsyncIssuedToken,
     AsyncReceipt,
@@ -54,12 +55,14 @@ from waybill.outcomes import (
     StageProgress,
 )
 from waybill.pipelines import (
+    InputColumn,
     Pipeline,
     PipelineConnector,
     PipelineFailure,
     PipelineInput,
     PipelineSink,
     PipelineStage,
+    PipelineStuck,
 )
 from waybill.proposals import Proposal
 from waybill.tokens import AsyncToken, Token
@@ -86,6 +89,8 @@ __all__ = [
     "FailedRecord",
     "Fault",
     "Findings",
+    "InputColumn",
+    "InputFlow",
     "Invalid",
     "IssuedToken",
     "KafkaAway",
@@ -103,10 +108,12 @@ __all__ = [
     "PipelineConnector",
     "PipelineFailed",
     "PipelineFailure",
+    "PipelineFlow",
     "PipelineInput",
     "PipelineOutcome",
     "PipelineSink",
     "PipelineStage",
+    "PipelineStuck",
     "Position",
     "ProblemError",
     "Proposal",
@@ -114,6 +121,7 @@ __all__ = [
     "RecordPlace",
     "Rejected",
     "Replayed",
+    "SinkFlow",
     "SinkProgress",
     "Span",
     "StageProgress",

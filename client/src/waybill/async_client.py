@@ -15,6 +15,7 @@ from waybill.connection import AsyncConnection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
+from waybill.flows import PipelineFlow, flows_in
 from waybill.generations import Generations
 from waybill.manifest_calls import AsyncManifestCalls
 from waybill.models import (
@@ -300,6 +301,10 @@ class AsyncClient(AsyncWatchCalls, AsyncManifestCalls):
     async def pipelines(self) -> tuple[Pipeline, ...]:
         """All pipelines, without the details that `pipeline` has."""
         return await self._run(plans.pipelines())
+
+    async def flow(self) -> tuple[PipelineFlow, ...]:
+        """As `Client.flow`."""
+        return flows_in(await self._connection.ask(questions.flow()))
 
     async def pipeline(self, name: str) -> Pipeline:
         """One pipeline with its details; NotFound when there is none."""

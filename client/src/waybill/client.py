@@ -16,6 +16,7 @@ from waybill.connection import Connection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
+from waybill.flows import PipelineFlow, flows_in
 from waybill.generations import Generations
 from waybill.manifest_calls import ManifestCalls
 from waybill.models import IssuedToken, Operation, Position, Receipt, Replayed, Span, StartFrom
@@ -286,10 +287,8 @@ class Client(WatchCalls, ManifestCalls):
         *,
         wait_s: float = ANSWER_WAIT_S,
     ) -> Operation:
-        """Run it with a new driver, which goes on where its sinks stand.
-
-        `start_from`: where to begin in topics that were deleted and created again.
-        """
+        """Run it with a new driver, which goes on where its sinks stand, and with `start_from` in
+        topics that were deleted and created again."""
         return self._change(questions.restart(name, start_from), wait_s)
 
     def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
@@ -306,6 +305,10 @@ class Client(WatchCalls, ManifestCalls):
     def pipelines(self) -> tuple[Pipeline, ...]:
         """All pipelines, without the details that `pipeline` has."""
         return self._run(plans.pipelines())
+
+    def flow(self) -> tuple[PipelineFlow, ...]:
+        """How much came into each pipeline, and how much of it has arrived."""
+        return flows_in(self._connection.ask(questions.flow()))
 
     def pipeline(self, name: str) -> Pipeline:
         """One pipeline with its details; NotFound when there is none."""

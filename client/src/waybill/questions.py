@@ -246,6 +246,10 @@ def pipelines(cursor: str | None) -> Question:
     return Question(method="GET", path="/v1/pipelines", params=params)
 
 
+def flow() -> Question:
+    return Question(method="GET", path="/v1/flow")
+
+
 def pipeline(name: str) -> Question:
     return Question(method="GET", path=_pipeline_path(name))
 

@@ -47,6 +47,8 @@ COMPLETE: Final[JsonObject] = {
                     "name": "enriched_topic",
                     "state": StateInSink.COMMITTED,
                     "batch_rows": 3,
+                    "read_at": "2026-11-21T09:00:00.180Z",
+                    "committed_at": "2026-11-21T09:00:00.301Z",
                     "behind": 0,
                     "version": None,
                 }
@@ -63,6 +65,8 @@ COMPLETE: Final[JsonObject] = {
                     "name": "lake",
                     "state": StateInSink.COMMITTED,
                     "batch_rows": 3,
+                    "read_at": "2026-11-21T09:00:00.390Z",
+                    "committed_at": "2026-11-21T09:00:00.634Z",
                     "behind": 0,
                     "version": {"iceberg_snapshot_id": "6150272777574668285"},
                 }
@@ -118,6 +122,7 @@ SUMMARY: Final[JsonObject] = {
     "phase": "Running",
     "reason": None,
     "since": "2026-11-21T08:59:31.004Z",
+    "stuck": None,
 }
 PIPELINES: Final[JsonObject] = {"items": [SUMMARY], "next_cursor": None}
 PIPELINE: Final[JsonObject] = {
@@ -134,6 +139,11 @@ PIPELINE: Final[JsonObject] = {
             "topic_id": "bM1xJ0yQRbm2a0Yw3oJm5w",
             "partitions": 2,
             "bases": {"0": 0, "1": 0},
+            "format": "json",
+            "columns": [
+                {"name": "order_id", "type": "BIGINT", "required": True},
+                {"name": "amount", "type": "DECIMAL(10,2)", "required": False},
+            ],
             "ignored_records": 3,
             "warnings": ["field 'amout' is no column: did you mean 'amount'?"],
             "dropped": {"malformed": 2},
@@ -172,6 +182,29 @@ PIPELINE: Final[JsonObject] = {
         ],
     },
     "manifest": "version: 1\nname: orders\n",
+}
+FLOW: Final[JsonObject] = {
+    "at": "2026-11-21T09:00:01.002Z",
+    "items": [
+        {
+            "name": "orders",
+            "uid": "0d4f7a52-6f0e-5c0e-9d5b-0a7b6c1c5e11",
+            "reason": None,
+            "inputs": [
+                {
+                    "name": "orders",
+                    "written": 4711,
+                    "arrived": 4708,
+                    "partitions": [{"partition": 0, "end": 4711, "arrived": 4708}],
+                }
+            ],
+            "sinks": [
+                {"stage": "enrich", "name": "enriched_topic", "behind": 0},
+                {"stage": "load", "name": "lake", "behind": 3},
+            ],
+            "dead": 2,
+        }
+    ],
 }
 EVENTS: Final[JsonObject] = {
     "items": [

@@ -47,8 +47,7 @@ class Pipelines:
         self._connectors = connectors or KnownConnectors()
 
     async def all(self, caller: Caller) -> list[PipelineSummary]:
-        await self._catch_up()
-        records = self._records.living(caller.tenant)
+        records = await self.records(caller)
         readings = await self._read(records)
         return [summary_of(record, readings.get(_key(record))) for record in records]
 
@@ -56,6 +55,10 @@ class Pipelines:
         record = await self.record(caller, name)
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)), self._connectors)
+
+    async def records(self, caller: Caller) -> list[PipelineRecord]:
+        await self._catch_up()
+        return self._records.living(caller.tenant)
 
     async def key_of(self, caller: Caller, name: str) -> PipelineKey:
         return _key(await self.record(caller, name))

@@ -1,7 +1,7 @@
 """How far a pipeline has come with all that its inputs hold, counted in offsets. Pure: it is what
 would be judged of a token for all of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
@@ -9,17 +9,36 @@ from waybill_shared.contract.tokens import Part, pipeline_id
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.core.judge import Claim, judge
-from waybill_status.core.judgements import ARRIVED
+from waybill_status.core.judgements import ARRIVED, SinkJudgement
 from waybill_status.core.views import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReach:
+    """Offsets: one past the last record, and the first that some last sink lacks."""
+
+    partition: int
+    end: int
+    arrived: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InputProgress:
-    """`written`: all since the pipeline began; `arrived`: what all of its sinks have."""
+    """`written`: all since the pipeline began; `arrived`: what all of its last sinks have."""
 
     name: str
     written: int
     arrived: int
+    partitions: tuple[PartitionReach, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkBehind:
+    """`behind`: what of the inputs is still to come there."""
+
+    stage: str
+    name: str
+    behind: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +46,7 @@ class PipelineProgress:
     uid: str
     created_at: int
     inputs: tuple[InputProgress, ...]
+    sinks: tuple[SinkBehind, ...]
     complete: bool
     """Nothing more is to come. What of it died or was lost, tokens tell."""
 
@@ -45,6 +65,7 @@ def progress_of(
     """`ends` by input and partition were read before the view: so what is complete has all that
     was written by then."""
     inputs: list[InputProgress] = []
+    coming: dict[tuple[str, str], int] = {}
     complete = True
     for source in record.root_inputs().values():
         spans = tuple(_spans(source, ends[source.name]))
@@ -57,20 +78,38 @@ def progress_of(
         judgement = judge(Claim(pipeline=key, name=record.name, parts=(part,)), view)
         if judgement.kind is OutcomeKind.UNKNOWN:
             return judgement.reason or UnknownReason.SLOT_MISSING
-        sinks = [sink for stage in judgement.stages for sink in stage.sinks if sink.required]
+        named = [(stage.name, sink) for stage in judgement.stages for sink in stage.sinks]
+        for stage, sink in named:
+            coming[stage, sink.name] = coming.get((stage, sink.name), 0) + sink.behind
+        sinks = [sink for _, sink in named if sink.required]
         written = sum(span.end - span.start for span in spans)
         behind = max((sink.behind for sink in sinks), default=0)
         lost = judgement.kind is OutcomeKind.LOST
         complete &= judgement.kind in ARRIVED or (lost and behind == 0)
         inputs.append(
-            InputProgress(name=source.name, written=written, arrived=max(0, written - behind))
+            InputProgress(
+                name=source.name,
+                written=written,
+                arrived=max(0, written - behind),
+                partitions=tuple(_reach(span, sinks) for span in spans),
+            )
         )
     return PipelineProgress(
         uid=record.pipeline_uid,
         created_at=record.created_at,
         inputs=tuple(inputs),
+        sinks=tuple(
+            SinkBehind(stage=stage, name=name, behind=behind)
+            for (stage, name), behind in coming.items()
+        ),
         complete=complete,
     )
+
+
+def _reach(span: Span, sinks: Sequence[SinkJudgement]) -> PartitionReach:
+    coming = (part for sink in sinks for part in sink.coming if part.key == span.key)
+    first = min((part.start for part in coming), default=span.end)
+    return PartitionReach(partition=span.partition, end=span.end, arrived=first)
 
 
 def _spans(source: InputDefinition, ends: Mapping[int, int]) -> list[Span]:

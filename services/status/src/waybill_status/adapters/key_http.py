@@ -1,0 +1,27 @@
+"""The route that says what whoever asks may do."""
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from waybill_shared.http.app import caller
+
+
+class KeyAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"id": "3f9c0a1b2c3d", "scopes": ["read", "write"]}}
+    )
+
+    id: str | None = Field(description="of the API key; null where no keys are in use")
+    scopes: list[str] = Field(description="what it may do: read | write | admin")
+
+
+def key_router() -> APIRouter:
+    router = APIRouter(prefix="/v1/key", tags=["operations"])
+
+    @router.get("", summary="What the API key of this request may do")
+    async def get_key(request: Request) -> KeyAnswer:
+        """All scopes where no API keys are in use."""
+        asking = caller(request)
+        return KeyAnswer(id=asking.key_id, scopes=sorted(asking.scopes))
+
+    return router

@@ -1,0 +1,62 @@
+"""How much has come into each pipeline, and how much of it has arrived, at one moment. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.moments import Moment
+from waybill_status.core.progress import (
+    InputProgress,
+    PipelineProgress,
+    SinkBehind,
+    progress_of,
+)
+from waybill_status.core.views import View
+
+_REASON: Final = "why nothing can be said of it now; null: it can"
+_DEAD: Final = (
+    "about so many records in dead-letter topics: one that is found behind a stage counts once for"
+    " each run of records that it may be of, and of more than 10,000 old ones count together"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineFlow:
+    """Counted in offsets, of the inputs: `behind` of a pipeline is what it has written less what
+    has arrived."""
+
+    name: str
+    uid: str
+    reason: str | None = field(metadata={"description": _REASON})
+    inputs: tuple[InputProgress, ...]
+    sinks: tuple[SinkBehind, ...]
+    dead: int = field(metadata={"description": _DEAD})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    at: Moment
+    items: tuple[PipelineFlow, ...]
+
+
+def flow_of(
+    record: PipelineRecord, view: View, ends: Mapping[str, Mapping[int, int]]
+) -> PipelineFlow:
+    found = progress_of(record, view, ends)
+    if not isinstance(found, PipelineProgress):
+        return unknown_flow(record, str(found))
+    return PipelineFlow(
+        name=record.name,
+        uid=record.pipeline_uid,
+        reason=None,
+        inputs=found.inputs,
+        sinks=found.sinks,
+        dead=sum(count.entries for count in view.dead.values()),
+    )
+
+
+def unknown_flow(record: PipelineRecord, reason: str) -> PipelineFlow:
+    return PipelineFlow(
+        name=record.name, uid=record.pipeline_uid, reason=reason, inputs=(), sinks=(), dead=0
+    )
