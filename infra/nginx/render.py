@@ -13,9 +13,9 @@ from typing import Final
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug, problem_body
 from waybill_shared.contract.routes import (
+    FORWARDED,
     HTTP_SERVICES,
     OPERATIONS,
-    ROUTES,
     SERVICES,
     VARIABLE,
     methods_of,
@@ -255,7 +255,7 @@ def _path(template: str) -> str:
 
 
 def _services() -> Iterator[tuple[str, str]]:
-    for route in ROUTES:
+    for route in FORWARDED:
         yield f'"~^{_methods(route.method)} {_path(route.path)}"', route.service
     for path, _ in _by_path():
         any_of_it = route_for("OPTIONS", path)
@@ -288,7 +288,7 @@ def _version() -> str:
 
 def _by_path() -> Iterator[tuple[str, str]]:
     """Each path with its methods; those without variables first, since the first that fits wins."""
-    paths = dict.fromkeys(route.path for route in ROUTES)
+    paths = dict.fromkeys(route.path for route in FORWARDED)
     for path in sorted(paths, key=lambda path: path.count("{")):
         yield path, ", ".join(methods_of(path))
 

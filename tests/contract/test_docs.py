@@ -11,7 +11,10 @@ import pytest
 from waybill_shared.contract.words import EventType
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("client", "docs", "examples", "infra", "schemas", "services", "shared", "spark", "tests")
+FOLDERS = (
+    "client", "console", "docs", "examples", "infra", "schemas", "services", "shared", "spark",
+    "tests",
+)  # fmt: skip
 SOURCES = [ROOT / f"{member}/src" for member in ("shared", "spark", "client", "infra/local")]
 SOURCES += sorted((ROOT / "services").glob("*/src"))
 PACKAGES = {package.name: package for source in SOURCES for package in source.iterdir()}
@@ -23,7 +26,7 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
-FILE = re.compile(r"[\w./-]+\.(py|yaml|yml|avsc|md|toml|lock|in|properties|html)")
+FILE = re.compile(r"[\w./-]+\.(py|yaml|yml|avsc|md|toml|lock|in|properties|html|js)")
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
 LINES_MAX = {"README.md": 120, "ARCHITECTURE.md": 200}
 STATUS = re.compile(r"(Accepted|Superseded by \[\d+\]\(\S+\)), \d{4}-\d\d-\d\d\.")

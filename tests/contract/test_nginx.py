@@ -7,9 +7,9 @@ import pytest
 
 from infra.nginx.render import ADDRESSES, CONFIG, LISTEN, RESOLVER, render
 from waybill_shared.contract.routes import (
+    FORWARDED,
     HTTP_SERVICES,
     OPERATIONS,
-    ROUTES,
     SERVICES,
     methods_of,
     route_for,
@@ -20,7 +20,7 @@ MAP = re.compile(r'^map (?:"[^"]*"|\S+) \$(\w+) {\n(.*?)^}', re.MULTILINE | re.D
 LINE = re.compile(r'^ +("[^"]*"|\S+) ("[^"]*"|\S+);$', re.MULTILINE)
 MAPS = {name: LINE.findall(body) for name, body in MAP.findall(TEXT)}
 PATHS = (
-    *(re.sub(r"[{}]", "", route.path) for route in ROUTES),
+    *(re.sub(r"[{}]", "", route.path) for route in FORWARDED),
     "/v1/pipelines/a%2Fb",
     "/v1/pipelines/a/stop%0A",
     "/v1/pipelines/orders/",

@@ -17,9 +17,12 @@ import waybill_ingress.adapters.propose_http as of_proposals
 import waybill_ingress.adapters.replays_http as of_replays
 import waybill_ingress.adapters.validate_http as of_checks
 import waybill_ingress.adapters.watches_http as of_watches
+import waybill_status.adapters.console as of_pages
 import waybill_status.adapters.dead_letters_http as of_dead_letters
 import waybill_status.adapters.feldera_http as foreign_of_status
+import waybill_status.adapters.flow_http as of_flow
 import waybill_status.adapters.http as of_status
+import waybill_status.adapters.key_http as of_keys
 import waybill_status.adapters.pipelines_http as of_pipelines
 import waybill_status.adapters.watches_http as told_by_status
 from waybill_shared.access.api_keys import add_key
@@ -47,12 +50,15 @@ def routers(service: str) -> list[APIRouter]:
             of_pipelines.pipelines_router(NOBODY),
             of_pipelines.events_router(NOBODY, NOBODY, caught_up=bool),
             of_dead_letters.dead_letters_router(NOBODY),
+            of_flow.flow_router(NOBODY),
+            of_keys.key_router(),
             of_status.operations_router(NOBODY),
             told_by_status.watches_router(NOBODY, NOBODY, NOBODY),
             told_by_status.asyncapi_router(),
             told_by_status.event_log_router(NOBODY, NOBODY),
             foreign_of_status.feldera_router(NOBODY, NOBODY),
             foreign_of_status.feldera_tokens_router(NOBODY, NOBODY, held_s=0),
+            of_pages.console_router(),
         ]
     return [
         of_ingress.records_router(NOBODY, NOBODY, NOBODY),
@@ -112,9 +118,10 @@ def test_openapi_names_the_scope_of_every_operation_and_the_table_has_them_all(
         for route in ROUTES
         if route.service == service
     }
+    home: dict[str, Scope | None] = {HOME: None} if service == "ingress" else {}
     of_all = {
         ("GET", path): [{"api_key": [str(scope)]}] if scope else None
-        for path, scope in {HOME: None, **OPERATIONS}.items()
+        for path, scope in {**home, **OPERATIONS}.items()
     }
     assert named == in_table | of_all
 

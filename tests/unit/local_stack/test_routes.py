@@ -29,7 +29,7 @@ from waybill_shared.contract.routes import (
         ("GET", "/v1/tokens/a/b", None),
         ("GET", "/v1/tokensx", None),
         ("GET", "/v1/pipelines/orders/", None),
-        ("GET", "/", None),
+        ("GET", "/", "status"),
     ],
 )
 def test_method_and_path_choose_the_service(method: str, path: str, service: str | None) -> None:

@@ -82,6 +82,7 @@ def test_ps_shows_processes_and_addresses(running: StackState) -> None:
         f"kafka  ready  127.0.0.1:9092  4.3.1    {pid}",
         "",
         "  url      http://127.0.0.1:8080",
+        "  console  http://127.0.0.1:8080/",
         "  docs     http://127.0.0.1:8080/docs",
         "  kafka    127.0.0.1:9092",
         "  redis    redis://127.0.0.1:6379/0",

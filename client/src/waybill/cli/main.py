@@ -8,6 +8,7 @@ from waybill.cli import (
     changes,
     check,
     completion,
+    console,
     convert,
     demo,
     diff,
@@ -114,6 +115,7 @@ for command in (
     completion.completion,
 ):
     app.command()(command)
+app.command("open")(console.open_console)
 app.add_typer(tokens, name="token")
 app.add_typer(dlq, name="dlq")
 app.add_typer(keys, name="keys")

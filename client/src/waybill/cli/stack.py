@@ -220,6 +220,7 @@ def _tell(state: "StackState", output: Form) -> None:
     ]
     addresses = [
         ("", "url", state.url),
+        ("", "console", f"{state.url}/"),
         ("", "docs", f"{state.url}/docs"),
         ("", "kafka", state.kafka),
         ("", "redis", state.redis),

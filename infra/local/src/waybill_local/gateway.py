@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -74,7 +74,6 @@ def create_app(upstreams: Upstreams) -> Starlette:
         lifespan=lifespan,
         middleware=[Middleware(RequestIds)],
         routes=[
-            Route("/", gateway.home),
             Route("/healthz", gateway.healthz),
             Route("/readyz", gateway.readyz),
             Route("/version", gateway.version),
@@ -104,9 +103,6 @@ class Gateway:
         else:
             answer = _unknown(scope["method"], path, scope["waybill.request_id"])
             await answer(scope, receive, send)
-
-    async def home(self, request: Request) -> Response:
-        return RedirectResponse("/docs")
 
     async def healthz(self, request: Request) -> Response:
         return JSONResponse({"alive": True})

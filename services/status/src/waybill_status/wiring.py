@@ -23,12 +23,15 @@ from waybill_shared.kafka.replies import Replies
 from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
+from waybill_status.adapters.console import console_router
 from waybill_status.adapters.dead_letters_http import dead_letters_router
 from waybill_status.adapters.dead_topics import KafkaDeadTopics
 from waybill_status.adapters.feldera_http import feldera_router, feldera_tokens_router
+from waybill_status.adapters.flow_http import flow_router
 from waybill_status.adapters.followers import Followers
 from waybill_status.adapters.http import operations_router, shown_outcome, tokens_router
 from waybill_status.adapters.input_ends import KafkaInputEnds
+from waybill_status.adapters.key_http import key_router
 from waybill_status.adapters.past_events import KafkaPastEvents
 from waybill_status.adapters.pipelines_http import events_router, pipelines_router
 from waybill_status.adapters.redis import RedisSlots
@@ -114,18 +117,21 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         log=log,
     )
     pipelines = Pipelines(directory, news, slots, connectors)
-    progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots)
+    progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots, clock)
     routers = [
         tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
         pipelines_router(pipelines),
         events_router(pipelines, events, caught_up=followers.lifecycle.caught_up.is_set),
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
+        flow_router(progress),
+        key_router(),
         operations_router(replies),
         watches_router(book, deliveries, watched),
         event_log_router(log, News(followers.told)),
         asyncapi_router(),
         feldera_router(pipelines, progress),
         feldera_tokens_router(pipelines, tokens, held_s=settings.status_feldera_hold_s),
+        console_router(),
     ]
     checks = {
         "pipelines": followers.pipelines.check,

@@ -21,18 +21,27 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """`path` is a template such as `/v1/tokens/{t}`; a variable stands for one path segment."""
+    """`path` is a template such as `/v1/tokens/{t}`; a variable stands for one path segment.
+    `scope`: None for a page, which is nobody's secret: what it shows it asks for with a key."""
 
     method: str
     path: str
     service: str
-    scope: Scope
+    scope: Scope | None
+
+
+PAGE: Final = "page"
 
 
 def _routes(service: str, *lines: str) -> tuple[Route, ...]:
     words = (line.split() for line in lines)
     return tuple(
-        Route(method=method, path=path, service=service, scope=Scope(scope))
+        Route(
+            method=method,
+            path=path,
+            service=service,
+            scope=None if scope == PAGE else Scope(scope),
+        )
         for method, path, scope in words
     )
 
@@ -76,6 +85,8 @@ ROUTES: tuple[Route, ...] = (
         "GET /v1/watches read",
         "GET /v1/watches/{w} read",
         "GET /v1/events read",
+        "GET /v1/flow read",
+        "GET /v1/key read",
         "GET /v0/config read",
         "GET /v0/cluster_healthz read",
         "GET /v0/pipelines read",
@@ -85,6 +96,19 @@ ROUTES: tuple[Route, ...] = (
         "GET /v0/pipelines/{p}/completion_status read",
     ),
 )
+PAGES: Final = _routes(
+    "status",
+    "GET / page",
+    "GET /p/{p} page",
+    "GET /p/{p}/dead-letters page",
+    "GET /t page",
+    "GET /t/{t} page",
+    "GET /apply page",
+    "GET /console/{v}/{f} page",
+)
+"""The console, which a browser asks for before it has a key."""
+FORWARDED: Final = (*ROUTES, *PAGES)
+"""What a gateway passes on."""
 
 TOKEN_ROUTES: Final = frozenset(
     {("GET", "/v1/tokens/{}"), ("GET", "/v0/pipelines/{}/completion_status")}
@@ -109,7 +133,7 @@ OPERATIONS: Final[Mapping[str, Scope | None]] = {
 """What every service answers on its own port; None: without a key, for probes."""
 
 HOME: Final = "/"
-"""Where a service has an OpenAPI document, it leads to the page that shows it: without a key."""
+"""The console in `status`; in `ingress` it leads to the page that shows its OpenAPI document."""
 
 
 def route_for(method: str, path: str) -> Route | None:
@@ -142,13 +166,13 @@ def token_is_enough(method: str, template: str) -> bool:
 
 
 @cache
-def _scopes() -> Mapping[tuple[str, str], Scope]:
+def _scopes() -> Mapping[tuple[str, str], Scope | None]:
     return {(route.method, VARIABLE.sub("{}", route.path)): route.scope for route in ROUTES}
 
 
 @cache
 def _patterns() -> tuple[tuple[Route, re.Pattern[str]], ...]:
-    return tuple((route, re.compile(_expression(route.path))) for route in ROUTES)
+    return tuple((route, re.compile(_expression(route.path))) for route in FORWARDED)
 
 
 def _expression(template: str) -> str:

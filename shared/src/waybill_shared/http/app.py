@@ -75,6 +75,8 @@ def create_app(
     for router in routers:
         app.include_router(router)
     serve_plainly(app, routers, guard)
+    if not any(getattr(route, "path", None) == HOME for each in routers for route in each.routes):
+        _add_home(app)
     _add_operations(app, service, health)
     describe(app)
     app.add_exception_handler(ContractError, _on_error)
@@ -200,12 +202,14 @@ def _refuse_strangers(request: Request, origins: Sequence[str]) -> None:
         raise Refusal(Slug.ORIGIN_REFUSED, detail, hint=hint)
 
 
-def _add_operations(app: FastAPI, service: str, health: Health) -> None:
+def _add_home(app: FastAPI) -> None:
     @app.get(HOME, tags=["operations"], status_code=307, response_class=RedirectResponse)
     async def home() -> str:
         """Leads to `/docs`, which shows all operations."""
         return "/docs"
 
+
+def _add_operations(app: FastAPI, service: str, health: Health) -> None:
     @app.get("/healthz", tags=["operations"])
     async def healthz() -> Response:
         """Whether the process is alive: it answers."""

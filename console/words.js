@@ -1,0 +1,133 @@
+// @ts-check
+/** Words for people: numbers, times, and the tone of a state. Pure. */
+
+const NUMBER = new Intl.NumberFormat("en");
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** @typedef {"good" | "busy" | "bad" | "off" | "doubt"} Tone */
+
+/** @param {number} value */
+export function number(value) {
+  return NUMBER.format(value);
+}
+
+/** @param {number} value */
+export function short(value) {
+  return value < 10_000 ? NUMBER.format(value) : SHORT.format(value);
+}
+
+/**
+ * @param {number} value
+ * @param {string} one
+ * @param {string} [many]
+ */
+export function count(value, one, many = `${one}s`) {
+  return `${number(value)} ${value === 1 ? one : many}`;
+}
+
+/** @param {number} ms */
+export function duration(ms) {
+  if (ms < 0) return "0 ms";
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  if (ms < 3_600_000) return parts(ms, 60_000, "min", 1_000, "s");
+  if (ms < 86_400_000) return parts(ms, 3_600_000, "h", 60_000, "min");
+  return parts(ms, 86_400_000, "d", 3_600_000, "h");
+}
+
+/**
+ * @param {number} ms
+ * @param {number} large
+ * @param {string} largeName
+ * @param {number} small
+ * @param {string} smallName
+ */
+function parts(ms, large, largeName, small, smallName) {
+  const rest = Math.floor((ms % large) / small);
+  return `${Math.floor(ms / large)} ${largeName}${rest ? ` ${rest} ${smallName}` : ""}`;
+}
+
+/** @param {number | null} perSecond */
+export function rate(perSecond) {
+  if (perSecond === null) return "–";
+  if (perSecond > 0 && perSecond < 10) return `${perSecond.toFixed(1)}/s`;
+  return `${short(Math.round(perSecond))}/s`;
+}
+
+/** @param {Date} at */
+export function inUtc(at) {
+  return `${at.toISOString().replace("T", " ").replace("Z", "")} UTC`;
+}
+
+/**
+ * @param {Date} at
+ * @param {boolean} precise
+ */
+export function inZone(at, precise) {
+  const today = at.toDateString() === new Date().toDateString();
+  const clock = at.toLocaleTimeString("en-GB", { hour12: false });
+  const exact = precise ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
+  return today ? exact : `${at.toLocaleDateString("en-CA")} ${exact}`;
+}
+
+/** @type {Record<string, Tone>} */
+const PHASES = {
+  Running: "good",
+  Created: "busy",
+  Scheduling: "busy",
+  Starting: "busy",
+  Stopping: "busy",
+  Stopped: "off",
+  Recovering: "bad",
+  Failed: "bad",
+  Unknown: "doubt",
+};
+
+/** @type {Record<string, Tone>} */
+const OUTCOMES = {
+  complete: "good",
+  dead_lettered: "bad",
+  lost: "bad",
+  in_progress: "busy",
+  unknown: "doubt",
+};
+
+/**
+ * @param {string} phase
+ * @param {boolean} [stuck]
+ * @returns {Tone}
+ */
+export function toneOfPhase(phase, stuck = false) {
+  const tone = PHASES[phase] ?? "doubt";
+  return stuck && (tone === "good" || tone === "busy") ? "bad" : tone;
+}
+
+/**
+ * @param {string} outcome
+ * @returns {Tone}
+ */
+export function toneOfOutcome(outcome) {
+  return OUTCOMES[outcome] ?? "doubt";
+}
+
+/** @type {Record<string, string>} */
+const MEANINGS = {
+  complete: "All of it can be seen in every sink at the end of the pipeline.",
+  dead_lettered: "None of it is missing, and some of it is in a dead-letter topic.",
+  lost: "Some of it will never be processed.",
+  in_progress: "Not all of it has arrived yet.",
+  unknown: "It cannot be known now. It is asked for again.",
+};
+
+/** @param {string} outcome */
+export function meaning(outcome) {
+  return MEANINGS[outcome] ?? "";
+}
+
+/**
+ * A word of an answer as people write it.
+ * @param {string | null | undefined} word
+ */
+export function spelled(word) {
+  return (word ?? "").replaceAll("_", " ");
+}

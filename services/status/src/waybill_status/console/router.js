@@ -1,0 +1,1 @@
+../../../../../console/router.js

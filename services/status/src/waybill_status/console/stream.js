@@ -1,0 +1,1 @@
+../../../../../console/stream.js

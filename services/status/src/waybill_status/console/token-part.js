@@ -1,0 +1,1 @@
+../../../../../console/token-part.js

@@ -1,0 +1,1 @@
+../../../../../console/view-dead.js

@@ -1,0 +1,1 @@
+../../../../../console/view-token.js

@@ -1,0 +1,293 @@
+"""The console in a real browser, on the whole stack: what a person sees and does there."""
+
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browsing import STEP_MS, WAIT_MS, browsing, hindrances, needs_browser, visiting
+from e2e.faults import kill, process_of
+from e2e.waiting import drivers_of, eventually
+from waybill import Client
+from waybill_local.stack import StackState
+
+pytestmark = needs_browser
+
+WAIT_S = 120.0
+HOSTILE = '<img src=x onerror="window.hurt=1">'
+MANIFEST = """\
+version: 1
+name: {name}
+inputs:
+  - name: orders
+    kafka: {{topic: {name}.in, partitions: 1}}
+    schema: "order_id BIGINT NOT NULL, customer STRING, amount INT"
+    expectations: [{{name: enough, expect: "amount >= {least}"}}]
+stages:
+  - name: first
+    inputs: [orders]
+    trigger: {{processingTime: 100 milliseconds}}
+    sinks: [{{name: inner, kafka: {{topic: {name}.inner, partitions: 1}}}}]
+  - name: second
+    inputs: [inner]
+    trigger: {{processingTime: 100 milliseconds}}
+    steps: [{{name: doubled, sql: "SELECT *, amount * 2 AS twice FROM inner"}}]
+    sinks: [{{name: lake, iceberg: {{table: raw.{table}}}}}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A pipeline of two stages that the browser looks at."""
+
+    client: Client
+    name: str
+
+    def manifest(self, least: int = 10) -> str:
+        table = self.name.replace("-", "_")
+        return MANIFEST.format(name=self.name, table=table, least=least)
+
+    def apply(self, least: int = 10) -> None:
+        done = self.client.operation(self.client.apply(self.manifest(least)).id, wait_s=WAIT_S)
+        assert done.state == "done", done.errors
+        self.client.wait_pipeline(self.name, timeout_s=WAIT_S)
+
+    def send(self, amount: int, customer: str = "ada") -> str:
+        record = {"order_id": 1, "customer": customer, "amount": amount}
+        return str(self.client.send(self.name, "orders", [record]).token)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, stack: StackState) -> Iterator[Page]:
+    with visiting(browser, stack.url) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def shown(client: Client) -> Iterator[Shown]:
+    made = Shown(client, f"seen-{uuid.uuid4().hex[:8]}")
+    made.apply()
+    yield made
+    client.delete(made.name)
+
+
+@pytest.fixture
+def running(shown: Shown) -> Shown:
+    """Tests stop it, and each ends all that it did not find."""
+    done = shown.client.operation(shown.client.start(shown.name).id, wait_s=WAIT_S)
+    assert done.state == "done", done.errors
+    shown.client.wait_pipeline(shown.name, timeout_s=WAIT_S)
+    return shown
+
+
+def row_of(page: Page, name: str) -> str:
+    return f"tbody tr:has(a[href='/p/{name}'])"
+
+
+def test_a_pipeline_is_made_and_a_record_followed_until_its_token_is_green(
+    client: Client, page: Page
+) -> None:
+    made = Shown(client, f"made-{uuid.uuid4().hex[:8]}")
+    page.goto("/apply")
+    page.get_by_label("Manifest").fill(made.manifest())
+    expect(page.get_by_text("It can be applied.")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("button", name="Apply", exact=True).click()
+    page.wait_for_url(f"**/p/{made.name}", timeout=WAIT_MS)
+    expect(page.locator("h1")).to_have_text(made.name)
+    record = page.get_by_label("Record, as JSON")
+    expect(record).to_have_value('{ "order_id": 1, "customer": "ada", "amount": 1 }')
+    record.fill('{"order_id": 1, "customer": "ada", "amount": 12}')
+    page.get_by_role("button", name="Send, and follow its token").click()
+    page.wait_for_url("**/t/wb1.*")
+    expect(page.locator(".outcome")).to_have_text("complete", timeout=WAIT_MS)
+    expect(page.locator(".token")).to_have_attribute("data-tone", "good")
+    expect(page.locator(".row.stage .who")).to_have_text(["first", "second"])
+    expect(page.locator(".row.sink .said")).to_contain_text(["visible", "visible"])
+    snapshot = client.outcome(page.url.rpartition("/")[2]).iceberg_snapshots["lake"]
+    expect(page.get_by_text(f"snapshot_id={snapshot}")).to_be_visible()
+    expect(page.get_by_text(f"VERSION AS OF {snapshot}")).to_be_visible()
+
+
+def test_a_token_is_followed_live_through_two_stages(page: Page, running: Shown) -> None:
+    stopped = running.client.operation(running.client.stop(running.name).id, wait_s=WAIT_S)
+    assert stopped.state == "done", stopped.errors
+    page.goto(f"/t/{running.send(20)}")
+    expect(page.locator(".outcome")).to_have_text("in progress")
+    expect(page.get_by_text("first is blocked: stage stopped.")).to_be_visible()
+    expect(page.locator(".bar.wait:visible")).to_have_count(2)
+    running.client.start(running.name)
+    expect(page.locator(".outcome")).to_have_text("complete", timeout=WAIT_MS)
+    expect(page.locator(".bar.work:visible")).to_have_count(2)
+    expect(page.locator("#news")).to_contain_text("token: complete")
+
+
+def test_a_driver_that_is_killed_is_seen_and_seen_to_recover(
+    page: Page, stack: StackState, running: Shown
+) -> None:
+    page.goto("/")
+    row = page.locator(row_of(page, running.name))
+    expect(row.locator(".phase")).to_have_text("Running")
+    expect(row).to_have_attribute("data-tone", "good")
+    page.evaluate(
+        """selector => {
+            window.seen = [];
+            const row = document.querySelector(selector);
+            const look = () => window.seen.push(row.innerText + ' ' + row.dataset.tone);
+            new MutationObserver(look).observe(row, {subtree: true, childList: true,
+                attributes: true, characterData: true});
+        }""",
+        row_of(page, running.name),
+    )
+    kill(drivers_of(stack, str(running.client.pipeline(running.name).uid)))
+    seen = "window.seen.some(told => /Recovering|Starting/.test(told))"
+    eventually(lambda: page.evaluate(seen), within_s=WAIT_S)
+    expect(row.locator(".phase")).to_have_text("Running", timeout=WAIT_MS)
+    told = " ".join(page.evaluate("window.seen"))
+    assert re.search("attempt|driver|ended|starts again", told), told
+    page.goto(f"/p/{running.name}")
+    expect(page.locator(".events")).to_contain_text("Recovering")
+
+
+def test_a_dead_letter_is_looked_at_and_sent_again(page: Page, running: Shown) -> None:
+    token = running.send(3, customer=HOSTILE)
+    assert running.client.wait(token, timeout_s=WAIT_S).kind == "dead_lettered"
+    page.goto(f"/t/{token}")
+    expect(page.locator(".outcome")).to_have_text("dead lettered")
+    page.locator(".dead a").click()
+    letter = page.locator(".letter")
+    expect(letter).to_contain_text("rule enough")
+    expect(letter.locator(".json")).to_contain_text(HOSTILE.replace('"', '\\"'))
+    assert hindrances(page) == []
+    running.apply(least=1)
+    page.get_by_label("Choose all that are shown").check()
+    page.get_by_role("button", name="Send 1 record again").click()
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_role("link", name="Follow their token").click()
+    expect(page.locator(".outcome")).to_have_text("complete", timeout=WAIT_MS)
+    page.goto(f"/t/{token}")
+    expect(page.locator(".dead")).to_contain_text("Sent again as")
+    assert page.evaluate("window.hurt") is None
+
+
+def test_a_bad_edit_is_refused_at_its_line(page: Page, running: Shown) -> None:
+    before = running.client.pipeline(running.name)
+    page.goto(f"/apply?pipeline={running.name}")
+    editor = page.get_by_label("Manifest")
+    expect(editor).to_have_value(str(before.manifest))
+    editor.fill(running.manifest().replace("FROM inner", "FROM iner"))
+    expect(page.locator(".errors")).to_contain_text("iner", timeout=WAIT_MS)
+    line = (
+        running.manifest()
+        .split("\n")
+        .index(next(each for each in running.manifest().split("\n") if "FROM inner" in each))
+    )
+    expect(page.locator(".lines [data-tone=bad]")).to_have_text(str(line + 1))
+    expect(page.get_by_role("button", name="Apply", exact=True)).to_be_disabled()
+    editor.fill(running.manifest(least=7))
+    expect(page.locator(".changes")).to_contain_text("enough", timeout=WAIT_MS)
+    assert running.client.pipeline(running.name).generation == before.generation
+
+
+def test_it_is_used_with_the_keyboard_alone(page: Page, running: Shown) -> None:
+    page.goto("/")
+    expect(page.locator(row_of(page, running.name))).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type(f"{running.name} running")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.keyboard.press("Tab")
+    page.locator("#main").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(f"a[href='/p/{running.name}']")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/p/{running.name}")
+    node = page.locator(".node.stage").first
+    node.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**?stage=first")
+    expect(page.locator(".panel")).to_contain_text("Stage first")
+    page.locator("#main").focus()
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    page.wait_for_url(re.compile(r"/$"))
+    assert hindrances(page) == []
+
+
+def test_stopping_and_deleting_ask_and_say_what_is_lost(
+    browser: Browser, stack: StackState, client: Client, page: Page
+) -> None:
+    made = Shown(client, f"gone-{uuid.uuid4().hex[:8]}")
+    made.apply()
+    with visiting(browser, stack.url) as looking:
+        looking.goto(f"/p/{made.name}")
+        page.goto(f"/p/{made.name}")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator(".pipeline .phase")).to_have_text("Stopped", timeout=WAIT_MS)
+        expect(page.locator(".pipeline > .why")).to_contain_text("it is stopped")
+        page.get_by_role("button", name="Delete", exact=True).click()
+        expect(page.locator("dialog")).to_contain_text("cannot be taken back")
+        page.get_by_role("button", name="Cancel").click()
+        assert client.pipeline(made.name).desired == "stopped"
+        page.get_by_role("button", name="Delete", exact=True).click()
+        page.get_by_role("button", name="Delete it").click()
+        page.wait_for_url(re.compile(r"/$"), timeout=WAIT_MS)
+        expect(page.locator(row_of(page, made.name))).to_have_count(0)
+        expect(looking.locator(".phase")).to_have_text("Deleted")
+        expect(looking.locator(".pipeline > .why")).to_contain_text("It was deleted")
+        assert looking.get_by_role("button", name="Start").count() == 0
+
+
+def test_without_status_it_says_so_and_comes_back_by_itself(
+    page: Page, stack: StackState, running: Shown
+) -> None:
+    page.goto("/")
+    row = page.locator(row_of(page, running.name))
+    expect(row).to_be_visible()
+    status = process_of(stack, "status")
+    status.suspend()
+    try:
+        expect(page.locator("body")).to_have_attribute("data-stale", "", timeout=WAIT_MS)
+        expect(row).to_be_visible()
+    finally:
+        status.resume()
+    kill([process_of(stack, "status")])
+    expect(page.locator("#banner")).to_contain_text("tried again by itself", timeout=WAIT_MS)
+    expect(page.locator("#banner")).to_be_hidden(timeout=WAIT_MS)
+    expect(page.locator("body")).not_to_have_attribute("data-stale", "", timeout=STEP_MS)
+
+
+@pytest.mark.parametrize("size", [(360, 740), (3840, 2160)], ids=["narrow", "4K"])
+def test_each_view_fits_the_screen_and_hinders_nobody(
+    browser: Browser, stack: StackState, running: Shown, size: tuple[int, int]
+) -> None:
+    token = running.send(30)
+    running.client.wait(token, timeout_s=WAIT_S)
+    paths = ("/", f"/p/{running.name}?stage=first", f"/t/{token}", "/t", "/apply")
+    with visiting(browser, stack.url, size=size) as page:
+        for path in paths:
+            page.goto(path)
+            expect(page.locator("h1")).to_be_visible()
+            wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+            assert wide <= 0, f"{path} is {wide} pixels too wide"
+            assert hindrances(page) == [], path
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/t/wb1.nothing", "no such token"),
+        ("/p/nobody", "there is no pipeline 'nobody'"),
+        ("/p/nobody/dead-letters", "there is no pipeline 'nobody'"),
+    ],
+)
+def test_what_is_not_there_is_said_in_words(page: Page, path: str, said: str) -> None:
+    page.goto(path)
+    expect(page.locator(".trouble")).to_contain_text(said)
