@@ -2,7 +2,8 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help sync demo demo-truth up down test test-deep test-fast check bench profile fmt lock
+.PHONY: help sync demo demo-truth up down test test-deep test-fast check bench profile \
+	console-pictures fmt lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -53,6 +54,9 @@ bench: sync ## Measure, as ratios to what others need for the same (ARGS: which,
 
 profile: sync ## Where the time of one record goes, from its sending to its complete token
 	$(BIN)/python -m bench.profile $(ARGS)
+
+console-pictures: sync ## Make docs/pictures anew, with a stack and the Chromium of this machine
+	PYTHONPATH=tests $(BIN)/python -m e2e.console_pictures docs/pictures
 
 fmt: sync ## Format, and fix what lint can fix
 	$(BIN)/ruff check --fix
