@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from builders import TENANT, UID, make_commit, make_definition, make_fact, make_lifecycle
+from builders import NOW, TENANT, UID, make_commit, make_definition, make_fact, make_lifecycle
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, LifecycleEvent
+from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.words import EventType
 from waybill_token_tracker.app import announcing
 from waybill_token_tracker.app.announcing import Announced, Announcer, HeardMessage, SlotStanding
@@ -84,7 +85,8 @@ def dead(count: int, sequence: int = 1) -> Fact:
 
 
 def test_a_commit_is_told_with_what_is_visible_now() -> None:
-    ((key, event),) = World(make_fact(make_commit(version=7))).run()
+    begun = replace(make_commit(version=7), started_at=NOW - 90)
+    ((key, event),) = World(make_fact(begun)).run()
     assert (key, event.id, event.type) == (
         UID,
         f"commit.{UID}.enrich.lake@1.7f1a.0",
@@ -93,6 +95,7 @@ def test_a_commit_is_told_with_what_is_visible_now() -> None:
     assert (event.tenant, event.pipeline, event.stage) == (TENANT, "orders", "enrich")
     assert event.subject.startswith("orders/enrich/")
     assert event.data["version"] == {"iceberg_snapshot_id": "7"}
+    assert (event.data["started_at"], event.time) == (format_moment(NOW - 90), format_moment(NOW))
 
 
 def test_a_change_of_phase_is_told_and_a_sign_of_life_is_not() -> None:

@@ -80,7 +80,9 @@ def reached(slot: Slot, sink: str = "load/lake@1") -> dict[TopicPartition, int]:
 
 
 def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
-    applied = apply(make_definition(), make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, version=77))
+    commit = make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, version=77)
+    commit = replace(commit, started_at=commit.committed_at - 90)
+    applied = apply(make_definition(), commit)
     state = applied.slot.sinks["enrich/lake@1"]
     assert to_vector(state.frontier) == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
     assert state.reached == state.frontier
@@ -89,6 +91,7 @@ def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
     assert (progress.sink, progress.batch_id) == ("enrich/lake@1", 0)
     assert progress.reached == state.reached
     assert progress.version == {"iceberg_snapshot_id": "77"}
+    assert progress.started_at == progress.committed_at - 90
 
 
 def test_record_has_reached_the_lake_behind_both_stages() -> None:
