@@ -1,7 +1,7 @@
 // @ts-check
 /** Starts the console: the bar, its keys, the banner, and a view for each address. */
 
-import { hasKey, Problem, useKey } from "./api.js";
+import { hasKey, Problem, request, useKey } from "./api.js";
 import { fill, h, say, set, trouble } from "./dom.js";
 import { live } from "./live.js";
 import { go, renew, route, start, toPipeline, toToken } from "./router.js";
@@ -23,6 +23,7 @@ const age = h("span", { "aria-hidden": "true" }); // it counts: nobody wants to 
 fill(banner, wrong, age);
 const bar = /** @type {HTMLElement} */ (document.getElementById("bar"));
 
+const docs = h("a", { href: "/docs", target: "_blank", rel: "noopener", hidden: true }, "API");
 const jump = h("input", {
   type: "search",
   list: "names",
@@ -58,7 +59,7 @@ fill(
     h("a", { href: "/" }, "Pipelines"),
     h("a", { href: "/t" }, "Token"),
     h("a", { href: "/apply" }, "New"),
-    h("a", { href: "/docs", target: "_blank", rel: "noopener" }, "API"),
+    docs,
   ),
   h("form", { class: "jump", role: "search", onsubmit: jumpTo }, jump, names),
   keyButton,
@@ -183,4 +184,9 @@ window.addEventListener("error", (event) =>
   main.prepend(
     trouble({ message: `A fault of the console: ${event.message}`, hint: "Load the page again." }),
   ),
+);
+// Not every gateway has a page for the interface.
+void request("/docs", { method: "HEAD", accept: "text/html" }).then(
+  () => set(docs, "hidden", null),
+  () => {},
 );
