@@ -76,8 +76,8 @@ class SecondDriver:
 @contextmanager
 def second_driver(stack: StackState, pipeline: EverySink, folder: Path) -> Iterator[SecondDriver]:
     spec = stack.folder / "stage_runner" / pipeline.uid / "spec.json"
-    homes = (stack.folder / "stage_runner" / "drivers").glob("*/home.json")
-    second = SecondDriver(next(homes), spec, runner_of(stack).environ(), folder)
+    home = waiting.homes_of(stack, pipeline.uid)[0]  # others have no Spark
+    second = SecondDriver(home, spec, runner_of(stack).environ(), folder)
     try:
         yield second
     finally:
