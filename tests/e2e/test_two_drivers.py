@@ -34,10 +34,12 @@ def pipeline(
 class SecondDriver:
     """Started by hand as the first was by its runner, as if that one were believed to be dead."""
 
-    def __init__(self, home: Path, spec: Path, environment: dict[str, str], folder: Path) -> None:
+    def __init__(
+        self, home: DriverHome, spec: Path, environment: dict[str, str], folder: Path
+    ) -> None:
         own_home, self._told = folder / "home.json", folder / "told"
         # As on another host: the runner finds its drivers by their folders.
-        own = DriverHome.model_validate_json(home.read_text()).model_copy(update={"folder": folder})
+        own = home.model_copy(update={"folder": folder})
         own.scratch.mkdir()
         own_home.write_text(own.model_dump_json())
         run = RunOrder(spec=RunSpec.model_validate_json(spec.read_text()))
@@ -73,10 +75,18 @@ class SecondDriver:
         self.process.stdin.close()
 
 
+def home_of(stack: StackState, pipeline: EverySink) -> DriverHome:
+    """Of its own driver, which has Spark. It may be gone soon after the pipeline was stopped."""
+    home, *_ = waiting.homes_of(stack, pipeline.uid)
+    return DriverHome.model_validate_json(home.read_text())
+
+
 @contextmanager
-def second_driver(stack: StackState, pipeline: EverySink, folder: Path) -> Iterator[SecondDriver]:
+def second_driver(
+    stack: StackState, pipeline: EverySink, folder: Path, home: DriverHome | None = None
+) -> Iterator[SecondDriver]:
     spec = stack.folder / "stage_runner" / pipeline.uid / "spec.json"
-    home = waiting.homes_of(stack, pipeline.uid)[0]  # others have no Spark
+    home = home or home_of(stack, pipeline)
     second = SecondDriver(home, spec, runner_of(stack).environ(), folder)
     try:
         yield second
@@ -164,8 +174,9 @@ def test_a_driver_that_was_cut_off_writes_nothing_into_a_pipeline_that_was_delet
 ) -> None:
     """Its stage has never written into that table: it is the deletion that leaves a fence there."""
     pipeline = EverySink(client, stack, kafka, catalog)
+    home = home_of(stack, pipeline)
     pipeline.stop()
-    with second_driver(stack, pipeline, tmp_path) as second:
+    with second_driver(stack, pipeline, tmp_path, home) as second:
         eventually(second.runs, within_s=START_TIMEOUT_S)
         point = failpoints / f"{pipeline.uid}.iceberg.before_commit"
         point.touch()
