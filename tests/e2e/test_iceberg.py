@@ -63,7 +63,7 @@ class Lake:
 
     def manifest(self, more: str = "") -> str:
         sinks = [
-            SINK.format(sink=sink, table=self._table_of(sink), mode=mode)
+            SINK.format(sink=sink, table=self.table_of(sink), mode=mode)
             for sink, mode in MODES.items()
         ]
         return MANIFEST.format(name=self.name, more=more) + "".join(sinks)
@@ -88,7 +88,7 @@ class Lake:
             process.send_signal(signal.SIGKILL)
 
     def table(self, sink: str) -> Table:
-        return self._catalog.load_table(self._table_of(sink))
+        return self._catalog.load_table(self.table_of(sink))
 
     def rows(self, sink: str, snapshot_id: int | None = None) -> list[int]:
         found = self.table(sink).scan(snapshot_id=snapshot_id).to_arrow()
@@ -117,7 +117,7 @@ class Lake:
             assert len(of_batches) == len({*of_batches}), sink
         assert self.rows("newest") == self.sent
 
-    def _table_of(self, sink: str) -> str:
+    def table_of(self, sink: str) -> str:
         return f"shop.{self.name.replace('-', '_')}_{sink}"
 
 
@@ -128,10 +128,10 @@ def lake(
     warehouse = tmp_path_factory.mktemp("lake")
     file = stack.folder / "connections.yaml"
     before = file.read_text()
-    file.write_text(
-        f"{before}\nlake:"
-        f" {{kind: iceberg, catalog: sql, database: warehouse, warehouse: {warehouse}}}\n"
-    )
+    lake = f"kind: iceberg, catalog: sql, database: warehouse, name: lake, warehouse: {warehouse}"
+    closed = "kind: iceberg, catalog: sql, database: warehouse, warehouse: /proc/lake"
+    told = f"lake: {{{lake}}}\nlake_again: {{{lake}}}\nclosed: {{{closed}}}\n"
+    file.write_text(f"{before}\n{told}")
     uri = Database.of(stack).url.replace("postgresql://", "postgresql+psycopg://")
     catalog = SqlCatalog("lake", uri=uri, warehouse=f"file://{warehouse}")
     made = Lake(client, stack, catalog)
@@ -174,6 +174,24 @@ def test_a_query_gets_a_column_and_tables_get_it_with_its_rows(lake: Lake, clien
     assert rows.column("amount").null_count == len(lake.sent) - 2
     assert lake.table("newest").properties["comment"] == "Orders, as three tables have them."
     lake.assert_once()
+
+
+@pytest.mark.parametrize(
+    ("connection", "table", "said"),
+    [
+        ("lake_again", "newest", "_newest is already that of sink 'newest', by another name"),
+        ("closed", "other", "its files cannot be written to file:///proc/lake: "),
+    ],
+)
+def test_a_table_that_cannot_be_had_is_refused_before_anything_is_written(
+    lake: Lake, client: Client, connection: str, table: str, said: str
+) -> None:
+    more = SINK.format(sink="more", table=lake.table_of(table), mode="mode: append")
+    manifest = lake.manifest() + more.replace("connection: lake", f"connection: {connection}")
+    (problem,) = client.check(manifest).errors
+    assert said in problem.message
+    assert problem.line is not None
+    assert "connection:" in manifest.splitlines()[problem.line - 1]
 
 
 def test_who_made_a_table_partitions_it_anew(lake: Lake, client: Client) -> None:

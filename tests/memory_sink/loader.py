@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_spark.sinks.contract import (
+    Fit,
     Loader,
     Opening,
     Sink,
@@ -72,9 +73,9 @@ class MemoryLoader:
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
 
-    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         """A shelf takes everything."""
-        return ()
+        return Fit()
 
 
 LOADER: Final[Loader] = MemoryLoader()

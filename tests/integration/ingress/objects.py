@@ -15,18 +15,16 @@ from moto.server import ThreadedMotoServer
 
 REGION: Final = "eu-west-1"
 BUCKET: Final = "archive"
-MAY_READ: Final = {"Effect": "Allow", "Action": ["s3:*", "glue:*"], "Resource": "*"}
+MAY_ALL: Final = ("s3:*", "glue:*")
+MAY_READ: Final = ("s3:Get*", "s3:List*", "glue:*")
 
 
 class ObjectStore:
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
         users = self._client("iam", "anybody", "anything")
-        users.create_user(UserName="waybill")
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [MAY_READ]})
-        users.put_user_policy(UserName="waybill", PolicyName="read", PolicyDocument=policy)
-        made = users.create_access_key(UserName="waybill")["AccessKey"]
-        self.access_key, self.secret_key = made["AccessKeyId"], made["SecretAccessKey"]
+        self.access_key, self.secret_key = _user(users, "waybill", MAY_ALL)
+        self.reader_key, self.reader_secret_key = _user(users, "reader", MAY_READ)
         self.objects = self._client("s3", self.access_key, self.secret_key)
         self.objects.create_bucket(
             Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
@@ -37,6 +35,10 @@ class ObjectStore:
     def put(self, key: str, content: bytes, **more: str) -> None:
         self.objects.put_object(Bucket=BUCKET, Key=key, Body=content, **more)
 
+    def keys(self) -> list[str]:
+        found = self.objects.list_objects_v2(Bucket=BUCKET)
+        return [each["Key"] for each in found.get("Contents", ())]
+
     def _client(self, service: str, access_key: str, secret_key: str) -> Any:  # noqa: ANN401
         return boto3.client(
             service,
@@ -45,6 +47,16 @@ class ObjectStore:
             aws_access_key_id=access_key,
             aws_secret_access_key=secret_key,
         )
+
+
+def _user(users: Any, name: str, may: tuple[str, ...]) -> tuple[str, str]:  # noqa: ANN401
+    """Who may do so much, and its two keys."""
+    users.create_user(UserName=name)
+    statement = {"Effect": "Allow", "Action": may, "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    users.put_user_policy(UserName=name, PolicyName="may", PolicyDocument=policy)
+    made = users.create_access_key(UserName=name)["AccessKey"]
+    return made["AccessKeyId"], made["SecretAccessKey"]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pytest
 from builders import make_fence
 from contracts.sink import SinkContract
 from integration.ingress.objects import BUCKET, REGION, ObjectStore, serving_objects
+from integration.stage_runner.hive_metastore import serving_hive
 from integration.stage_runner.iceberg_sinks import (
     NAME,
     SCHEMA,
@@ -32,7 +33,7 @@ from waybill_shared.connections import main as check
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.model import Sink
-from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable, WantedSink
+from waybill_spark.sinks.contract import Fit, SinkSuperseded, SinkUnreachable, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
 from waybill_spark.sinks.iceberg.loader import LOADER
 
@@ -44,12 +45,19 @@ UPSERT = {
 Told = dict[str, dict[str, Any]]
 Opened = Callable[[Told, str], OpenCatalog]
 SECRET, BEARER = "WAYBILL_TEST_OBJECTS_SECRET", "WAYBILL_TEST_CATALOG_TOKEN"
+READER = "WAYBILL_TEST_READER_SECRET"
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStore]:
     with serving_objects() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving_hive(tmp_path_factory.mktemp("hive")) as uri:
+        yield uri
 
 
 @pytest.fixture
@@ -103,11 +111,14 @@ def open_told(tmp_path: Path) -> Iterator[Opened]:
         yield opens
 
 
-@pytest.fixture(params=["sql", "rest", "glue"])
+@pytest.fixture(params=["sql", "rest", "glue", "hive"])
 def catalog(request: pytest.FixtureRequest, told: Told, open_told: Opened) -> Iterator[OpenCatalog]:
+    if request.param == "hive":
+        uri = request.getfixturevalue("hive")
+        told["hive"] = {"kind": "iceberg", "catalog": "hive", "uri": uri, "hiveVersion": 2}
     opened = open_told(told, request.param)
     yield opened
-    for namespace in opened.tables.list_namespaces() if request.param == "glue" else ():
+    for namespace in opened.tables.list_namespaces() if request.param in ("glue", "hive") else ():
         for table in opened.tables.list_tables(namespace):
             opened.tables.drop_table(table)
 
@@ -116,6 +127,23 @@ class TestEachCatalog(SinkContract):
     @pytest.fixture
     def place(self, catalog: OpenCatalog) -> TablePlace:
         return TablePlace(catalog, UPSERT)
+
+
+def test_a_metastore_of_hive_2_that_is_not_named_so_is_told(
+    told: Told, open_told: Opened, hive: str
+) -> None:
+    told["hive"] = {"kind": "iceberg", "catalog": "hive", "uri": hive}
+    schema = pa.schema([*SCHEMA, ("at", pa.timestamp("us", tz="UTC"))])
+    catalog, rows = open_told(told, "hive"), pa.table({"order_id": [1]}).to_batches()
+    with pytest.raises(UserError) as refused:
+        opened(catalog, target(), schema).write(rows, make_fence(sequence=0))
+    assert "write hiveVersion: 2 into the connection, and drop" in refused.value.problems[0].hint
+    catalog.tables.drop_table(NAME)
+    told["hive"]["hiveVersion"] = 2
+    catalog = open_told(told, "hive")
+    opened(catalog, target(), schema).write(rows, make_fence(sequence=0))
+    assert numbers_in(catalog) == [1]
+    catalog.tables.drop_table(NAME)
 
 
 def test_a_stranger_and_a_wider_table(catalog: OpenCatalog) -> None:
@@ -289,10 +317,62 @@ def test_a_secret_with_a_line_end_in_it_is_refused_without_it(
 def test_a_check_makes_no_catalog(
     told: Told, open_told: Opened, tmp_path: Path, postgres: Database
 ) -> None:
-    open_told(told, "rest")  # writes the file
     postgres.ask("DROP TABLE IF EXISTS iceberg_tables, iceberg_namespace_properties")
-    places = SinkPlaces(lakehouse_folder=tmp_path, connections_file=tmp_path / "connections.yaml")
-    raw = {"name": "lake", "iceberg": {"connection": "sql", "table": NAME}}
-    wanted = WantedSink(sink=Sink.model_validate(raw), pipeline_uid="uid", places=places)
-    assert LOADER.check(wanted, SCHEMA) == ()
+    assert checked(told, "sql", tmp_path).alterations == ()
     assert postgres.ask("SELECT to_regclass('iceberg_tables')") == [(None,)]
+
+
+def checked(told: Told, connection: str, folder: Path) -> Fit:
+    file = folder / "connections.yaml"
+    file.write_text(json.dumps(told))
+    places = SinkPlaces(lakehouse_folder=folder, connections_file=file)
+    raw = {"name": "lake", "iceberg": {"connection": connection, "table": NAME}}
+    wanted = WantedSink(sink=Sink.model_validate(raw), pipeline_uid="uid", places=places)
+    return LOADER.check(wanted, SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["sql", "rest", "glue"])
+def test_a_table_is_one_whatever_connection_leads_to_it(
+    told: Told, open_told: Opened, tmp_path: Path, name: str
+) -> None:
+    told |= {"other": told[name], "elsewhere": {**told[name], "warehouse": f"s3://{BUCKET}/x"}}
+    first, other = (checked(told, each, tmp_path).table for each in (name, "other"))
+    assert first == other
+    assert name == "rest" or checked(told, "elsewhere", tmp_path).table != first
+    catalog = open_told(told, name)
+    opened(catalog, target())
+    made = [checked(told, each, tmp_path).table for each in (name, "other")]
+    assert made == [str(loaded(catalog).metadata.table_uuid)] * 2
+    if name == "glue":  # one for all tests
+        catalog.tables.drop_table(NAME)
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+@pytest.mark.parametrize("name", ["sql", "glue"])
+def test_who_may_only_read_there_is_told_so_by_a_check(
+    told: Told, open_told: Opened, tmp_path: Path, store: ObjectStore, name: str, *, is_made: bool
+) -> None:
+    catalog = open_told(told, name)
+    if is_made:
+        opened(catalog, target())
+    checked(told, name, tmp_path)
+    before = store.keys()
+    os.environ[READER], key = store.reader_secret_key, store.reader_key
+    reader = {**told["objects"], "accessKey": key, "secretKey": {"env": READER}}
+    with pytest.raises(UserError, match=r"sink lake: table raw.orders .*ACCESS_DENIED") as refused:
+        checked({**told, "objects": reader}, name, tmp_path)
+    assert "or the rights at" in refused.value.problems[0].hint
+    assert store.keys() == before
+    if is_made and name == "glue":  # one for all tests
+        catalog.tables.drop_table(NAME)
+
+
+def test_a_folder_that_cannot_be_written_is_told_by_a_check(told: Told, tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    told["sql"] |= {"warehouse": f"{folder}/tables"}
+    del told["sql"]["objects"]
+    assert checked(told, "sql", tmp_path).alterations == ()
+    assert not folder.exists()
+    folder.touch()
+    with pytest.raises(UserError, match=f"cannot be written to file://{folder}/tables"):
+        checked(told, "sql", tmp_path)

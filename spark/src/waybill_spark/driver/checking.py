@@ -28,6 +28,7 @@ def ask_sinks(
     """
     problems: list[Problem] = []
     found: Alterations = {}
+    owners: dict[str, str] = {}
     for compiled in stages:
         at = f"stages.{manifest.stages.index(compiled.stage)}.sinks"
         for number, sink in enumerate(compiled.stage.sinks):
@@ -35,8 +36,10 @@ def ask_sinks(
                 wanted = WantedSink(
                     sink=sink, pipeline_uid=uid, places=places, about=manifest.about
                 )
-                said = loader_of(sink.kind).check(wanted, compiled.schemas[sink.name])
-                found.setdefault(compiled.stage.name, {})[sink.name] = said
+                fit = loader_of(sink.kind).check(wanted, compiled.schemas[sink.name])
+                found.setdefault(compiled.stage.name, {})[sink.name] = fit.alterations
+                if fit.table:
+                    _refuse_one_of_another(sink, owners.setdefault(fit.table, sink.name))
             except UserError as error:
                 problems += (replace(p, path=_path(at, number, sink, p)) for p in error.problems)
             except Retryable as error:
@@ -46,6 +49,13 @@ def ask_sinks(
             except Exception:  # whatever it was, it is no reason to end the driver
                 logger.exception("sink cannot be asked", extra={"sink": sink.name})
     return problems, found
+
+
+def _refuse_one_of_another(sink: Sink, owner: str) -> None:
+    """As the manifest's own checks do, which know tables by their names only."""
+    if owner != sink.name:
+        message = f"{sink.settings.target} is already that of sink {owner!r}, by another name"
+        raise UserError([Problem(message=message, path="table", hint="give each its own table")])
 
 
 def at_sink(

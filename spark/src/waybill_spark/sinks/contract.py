@@ -176,6 +176,15 @@ class Taken:
     column: Column
 
 
+class Fit(NamedTuple):
+    """That a sink takes rows of a schema."""
+
+    alterations: tuple[str, ...] = ()
+    """What the first rows would change beside rows, in words."""
+    table: str = ""
+    """Which table that is, whatever connection leads to it, where it can be one sink's only."""
+
+
 class Loader(Protocol):
     """One kind of sinks. `KINDS` in the manifest's contract names the module that has it."""
 
@@ -184,8 +193,8 @@ class Loader(Protocol):
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         """What of a view the sink is given, under the names that it knows."""
 
-    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
-        """What the first rows would change beside rows, in words. Changes nothing itself.
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
+        """Changes nothing itself.
 
         UserError if rows of this schema can never go in, as all stands now; Retryable if nobody
         knows.

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import ConsoleSinkSettings
 from waybill_spark.sinks.console.sink import ConsoleSink
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.rows import all_columns
 
 
@@ -22,9 +22,9 @@ class ConsoleLoader:
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
 
-    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         """A log takes everything."""
-        return ()
+        return Fit()
 
 
 LOADER: Final[Loader] = ConsoleLoader()

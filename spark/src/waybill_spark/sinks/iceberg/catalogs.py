@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
 from sqlalchemy import URL
 
 from waybill_shared.connections import Connections, read_connections
@@ -29,6 +30,13 @@ class OpenCatalog:
     tables: Catalog
     place: str
     """Where a person looks when it does not answer."""
+
+    def identity(self, name: str, table: Table | None) -> str:
+        """Of a table, or of the one that would be made there, whatever connection led here."""
+        if table is not None:
+            return str(table.metadata.table_uuid)
+        own = self.tables.name if isinstance(self.tables, SqlCatalog) else ""
+        return f"{self.place} {own} {self.tables.properties.get('warehouse', '')} {name}"
 
 
 def open_catalog(
@@ -111,7 +119,8 @@ def _sql(connection: str, to: IcebergConnection, known: Connections, more: Prope
 
 def _hive(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:
     catalog = _class("pyiceberg.catalog.hive", "HiveCatalog")
-    return catalog(connection, uri=to.uri or "", **_files(connection, to, known))
+    own = {"uri": to.uri or "", "hive.hive2-compatible": str(to.hive_version == 2)}
+    return catalog(connection, **own, **_files(connection, to, known))
 
 
 def _glue(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:

@@ -31,7 +31,8 @@ from waybill_spark.sinks.contract import SinkUnreachable
 
 AWAY: Final = (SQLAlchemyError, RESTError, WaitingForLockException, OSError)
 """What catalogs and stores raise of themselves; OSError is also that of `requests`."""
-LAZY: Final = ("botocore.", "thrift.")  # which only a driver loads that needs them
+LAZY: Final = ("botocore.", "thrift.", "hive_metastore.")
+"""Which only a driver loads that needs them."""
 ODD: Final = (
     ValueError,
     TypeError,
@@ -58,6 +59,8 @@ REFUSED: Final = re.compile(
 )
 """What a server that answers says to who may not come in."""
 SAID_MAX: Final = 300
+HIVE_3_TYPE: Final = "'timestamp with local time zone'"
+"""What a metastore of Hive 2 says that it does not know."""
 
 
 SCHEMES: Final = {"rest": "https?://", "hive": "thrift://", "glue": "https?://"}
@@ -80,6 +83,8 @@ class IcebergConnection(ConnectionSettings):
     credential: Secret | None = None
     scope: str | None = Field(default=None, min_length=1)
     root_certificate: Path | None = Field(default=None, alias="rootCertificate")
+    hive_version: Literal[2, 3, 4] | None = Field(default=None, alias="hiveVersion")
+    """None: 3 or later."""
 
     @model_validator(mode="after")
     def _has_what_its_catalog_needs(self) -> "IcebergConnection":
@@ -88,9 +93,10 @@ class IcebergConnection(ConnectionSettings):
             raise ValueError(f"a catalog of kind {self.catalog} needs {needs}")
         only = {"uri": tuple(SCHEMES), "database": ("sql",), "name": ("sql",)}
         only |= dict.fromkeys(("token", "credential", "scope", "root_certificate"), ("rest",))
+        only["hive_version"] = ("hive",)
         for key, catalogs in only.items():
             if getattr(self, key) is not None and self.catalog not in catalogs:
-                said = "rootCertificate" if key == "root_certificate" else key
+                said = type(self).model_fields[key].alias or key
                 raise ValueError(f"{said} is for {' and '.join(catalogs)}, not {self.catalog}")
         if self.catalog == "sql" and self.warehouse is None:
             raise ValueError("a catalog of kind sql needs a warehouse: where tables are made")
@@ -139,6 +145,12 @@ def told(reached: Reached) -> Iterator[None]:
 def meaning(error: Exception, reached: Reached) -> Exception:
     said = why(error)
     message = f"{reached.what} cannot be reached: {said}"
+    if HIVE_3_TYPE in said:
+        hint = (
+            "its metastore is of Hive 2: write hiveVersion: 2 into the connection, and drop the"
+            " table, which has no rows yet; then start again"
+        )
+        return UserError([Problem(message=message, hint=hint)])
     again = reached.was_open and isinstance(error, EXPIRED)
     if not again and (isinstance(error, DENIED) or REFUSED.search(str(error))):
         hint = f"mend the connection's file, or the rights at {reached.place}; then start again"

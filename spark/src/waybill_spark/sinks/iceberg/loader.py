@@ -12,10 +12,11 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import is_yet_to_be_made, open_catalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.rights import refuse_no_rights
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
 from waybill_spark.sinks.iceberg.upkeep import do_all
@@ -33,18 +34,20 @@ class IcebergLoader:
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return all_columns(frame)
 
-    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         target = _target(wanted)
-        table = None
-        if not is_yet_to_be_made(target.settings.connection, wanted.places):
-            what = f"sink {target.sink}"
-            catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
-            with (
-                closing(catalog.tables),
-                told(Reached(f"{what}: table {target.name}", catalog.place)),
-            ):
-                table = find_table(catalog.tables, target.name)
-        return tuple(fitting(target, table, schema).said())
+        if is_yet_to_be_made(target.settings.connection, wanted.places):
+            return Fit(tuple(fitting(target, None, schema).said()))
+        what = f"sink {target.sink}"
+        catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
+        with (
+            closing(catalog.tables),
+            told(Reached(f"{what}: table {target.name}", catalog.place)),
+        ):
+            table = find_table(catalog.tables, target.name)
+            said = tuple(fitting(target, table, schema).said())
+            refuse_no_rights(catalog.tables, table, target)
+            return Fit(said, table=catalog.identity(target.name, table))
 
     def keep(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
         target = _target(wanted)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import KafkaSinkSettings
 from waybill_shared.contract.words import Guarantee
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import column_of
@@ -39,9 +39,9 @@ class KafkaLoader:
         value = F.to_json(fields, {"timestampFormat": TIMESTAMP_TEXT})
         return {KEY: Taken(KEY + sink.name, key.cast("string")), VALUE: Taken(VALUE, value)}
 
-    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         """JSON takes all that has a schema."""
-        return ()
+        return Fit()
 
 
 LOADER: Final[Loader] = KafkaLoader()

@@ -13,7 +13,7 @@ from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_shared.databases import PostgresConnection
-from waybill_spark.sinks.contract import Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
 from waybill_spark.sinks.postgres.connection import (
     connect,
     told,
@@ -36,7 +36,7 @@ class PostgresLoader:
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
         return {field.name: _taken(field.name, field.dataType) for field in frame.schema}
 
-    def check(self, wanted: WantedSink, schema: pa.Schema) -> tuple[str, ...]:
+    def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         target = _target(wanted.sink)
         connection = _connection(target, wanted.places)
         with (
@@ -45,7 +45,7 @@ class PostgresLoader:
         ):
             refuse_no_place(session, target.settings.connection, connection.fences)
             fitting_table(session, target, schema)
-        return ()
+        return Fit()
 
 
 def _target(sink: SinkManifest) -> PostgresTarget:
