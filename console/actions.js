@@ -6,8 +6,6 @@ import { announce, confirmed, fill, h, notice, set, trouble } from "./dom.js";
 import { live } from "./live.js";
 import { go } from "./router.js";
 
-/** @typedef {{word: string, running: string, method: string, path: string, danger?: boolean}} Action */
-
 /** @type {Record<string, Action>} */
 const ACTIONS = {
   start: { word: "Start", running: "Starting…", method: "POST", path: "/start" },
@@ -17,7 +15,7 @@ const ACTIONS = {
 };
 
 /**
- * @param {import("./live.js").Summary} pipeline
+ * @param {Summary} pipeline
  * @returns {string[]} names of actions
  */
 export function possible({ phase, desired }) {
@@ -31,7 +29,7 @@ export function possible({ phase, desired }) {
 
 /**
  * @param {HTMLElement} place
- * @param {import("./live.js").Summary} pipeline
+ * @param {Summary} pipeline
  * @param {() => void} changed
  */
 export function actions(place, pipeline, changed) {
@@ -43,7 +41,7 @@ export function actions(place, pipeline, changed) {
 
 /**
  * @param {HTMLElement} place
- * @param {import("./live.js").Summary} pipeline
+ * @param {Summary} pipeline
  * @param {string} name
  * @param {() => void} changed
  */
@@ -62,7 +60,7 @@ function button(place, pipeline, name, changed) {
 
 /**
  * @param {HTMLElement} place
- * @param {import("./live.js").Summary} pipeline
+ * @param {Summary} pipeline
  * @param {Action} action
  * @param {() => void} changed
  */

@@ -1,8 +1,6 @@
 // @ts-check
 /** Talks to Waybill over its public HTTP interface. The key is in the memory of this tab only. */
 
-/** @typedef {{message: string, line: number | null, column: number | null, path: string, hint: string}} PlacedError */
-
 let key = "";
 
 /** @param {string} text */
@@ -57,16 +55,6 @@ function setClock(answer) {
   const found = told + 500 - Date.now();
   clockAhead = Math.abs(found) > WRONG_MS ? found : 0;
 }
-
-/**
- * @typedef {object} Asked
- * @property {string} [method]
- * @property {string} [body]
- * @property {string} [type]
- * @property {string} [accept]
- * @property {Record<string, string>} [headers]
- * @property {AbortSignal} [signal]
- */
 
 /**
  * The answer, whatever it holds; Problem or Away if there is none.

@@ -3,9 +3,6 @@
 
 import { inUtc, inZone } from "./words.js";
 
-/** @typedef {Node | string | number | null | undefined | false} Child */
-/** @typedef {Record<string, string | number | boolean | null | undefined | ((event: any) => unknown)>} Attributes */
-
 const SVG = "http://www.w3.org/2000/svg";
 
 /**

@@ -11,10 +11,6 @@ const NAME_CHARACTERS = 22;
 const LINE_CHARACTERS = 27;
 const SPARK = { width: 60, height: 14 };
 
-/** @typedef {{id: string, kind: string}} GraphNode */
-/** @typedef {{from: string, to: string}} GraphEdge */
-/** @typedef {{lines: string[], tone?: string, dots?: import("./sparkline.js").Dot[], label?: string}} Figure */
-
 export class WaybillGraph extends HTMLElement {
   constructor() {
     super();
@@ -72,7 +68,7 @@ export class WaybillGraph extends HTMLElement {
     for (const [id, label] of this.labels) say(label, flows.get(id) ?? "");
   }
 
-  /** @param {import("./layout.js").Layout["edges"][0]} edge */
+  /** @param {Layout["edges"][0]} edge */
   #edge({ from, to, points: through }) {
     const middle = through[Math.floor((through.length - 1) / 2)];
     const next = through[Math.floor((through.length - 1) / 2) + 1];
@@ -88,7 +84,7 @@ export class WaybillGraph extends HTMLElement {
 
   /**
    * @param {GraphNode} node
-   * @param {import("./layout.js").Point} at
+   * @param {Point} at
    */
   #node({ id, kind }, at) {
     const name = id.slice(id.indexOf("/") + 1);
@@ -133,7 +129,7 @@ function cut(text, most) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
-/** @param {import("./layout.js").Point[]} through */
+/** @param {Point[]} through */
 function curve(through) {
   const [first, ...rest] = through;
   let last = first;

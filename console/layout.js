@@ -4,18 +4,11 @@
  * A line over several layers passes through points of its own in each, so it goes around nodes.
  */
 
-/** @typedef {{id: string}} Node */
-/** @typedef {{from: string, to: string}} Edge */
-/** @typedef {{id: string, layer: number, real: boolean}} Place */
-/** @typedef {{width: number, height: number, gapX: number, gapY: number}} Sizes */
-/** @typedef {{x: number, y: number}} Point */
-/** @typedef {{nodes: Map<string, Point>, edges: {from: string, to: string, points: Point[]}[], width: number, height: number, crossings: number}} Layout */
-
 const SWEEPS = 12;
 const BEND = 0.35; // of a node's height: how much room a line takes that only passes
 
 /**
- * @param {readonly Node[]} nodes
+ * @param {readonly LayoutNode[]} nodes
  * @param {readonly Edge[]} edges
  * @param {Sizes} sizes
  * @returns {Layout}
@@ -50,7 +43,7 @@ export function layout(nodes, edges, sizes) {
 
 /**
  * Without lines that lead back: a graph of a pipeline has none, but nothing here must hang on one.
- * @param {readonly Node[]} nodes
+ * @param {readonly LayoutNode[]} nodes
  * @param {readonly Edge[]} edges
  */
 function forward(nodes, edges) {
@@ -72,7 +65,7 @@ function forward(nodes, edges) {
 
 /**
  * One behind the last of those before it.
- * @param {readonly Node[]} nodes
+ * @param {readonly LayoutNode[]} nodes
  * @param {readonly Edge[]} edges
  */
 function layers(nodes, edges) {
@@ -92,7 +85,7 @@ function layers(nodes, edges) {
 }
 
 /**
- * @param {readonly Node[]} nodes
+ * @param {readonly LayoutNode[]} nodes
  * @param {readonly Edge[]} edges
  * @param {Map<string, number>} layerOf
  */

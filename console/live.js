@@ -7,14 +7,6 @@
 import { ahead, ask, Problem } from "./api.js";
 import { Stream } from "./stream.js";
 
-/** @typedef {{cause: string, hint: string | null}} Stuck */
-/** @typedef {{name: string, uid: string, generation: number, desired: string, phase: string, reason: string | null, since: string | null, stuck: Stuck | null}} Summary */
-/** @typedef {{partition: number, end: number, arrived: number}} Reached */
-/** @typedef {{name: string, uid: string, reason: string | null, inputs: {name: string, written: number, arrived: number, partitions: Reached[]}[], sinks: {stage: string, name: string, behind: number}[], dead: number}} Flow */
-/** @typedef {{at: number, arrived: number}} Sample */
-/** @typedef {{at: number, end: number}} Mark where a partition ended then */
-/** @typedef {{stage: string, sink: string, batch: number, rows: number, startedAt: number, committedAt: number, version: Record<string, string>}} Batch */
-
 export const LOOK_MS = 2_000;
 export const STALE_MS = 5_000;
 const KEPT_MS = 10 * 60_000;
@@ -52,7 +44,7 @@ class Live extends EventTarget {
     this.flowOf = 0; // by Waybill's clock
     /** @type {Stream | null} */
     this.stream = null;
-    /** @type {{path: string, follower: import("./stream.js").Follower} | null} */
+    /** @type {{path: string, follower: Follower} | null} */
     this.wanted = null;
     this.timer = 0;
     this.position = "";
@@ -111,7 +103,7 @@ class Live extends EventTarget {
   /**
    * The stream of this tab is that one, instead of all events, until the returned function is called.
    * @param {string} path
-   * @param {import("./stream.js").Follower} follower
+   * @param {Follower} follower
    */
   follow(path, follower) {
     this.wanted = { path, follower };
@@ -316,7 +308,7 @@ class Live extends EventTarget {
     }
     if (this.wanted || this.stream || document.hidden) return;
     const follower = {
-      told: (/** @type {import("./stream.js").Told} */ told) => {
+      told: (/** @type {Told} */ told) => {
         this.position = told.id || this.position;
         this.#take(told.data);
       },

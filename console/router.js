@@ -1,9 +1,6 @@
 // @ts-check
 /** Every view has an address. A link of the page changes the view without loading it anew. */
 
-/** @typedef {{element: HTMLElement, title: string, close?: () => void, keeps?: () => boolean}} View `keeps`: it holds what somebody wrote */
-/** @typedef {(params: Record<string, string>, query: URLSearchParams) => View} Opener */
-
 /** @type {{pattern: RegExp, names: string[], open: Opener}[]} */
 const routes = [];
 /** @type {View | null} */

@@ -33,8 +33,6 @@ export function nameOf(manifest) {
   }
 }
 
-/** @typedef {{name: string, type: string, required: boolean}} Column */
-
 /** @type {[RegExp, unknown][]} */
 const VALUES = [
   [/^(TINYINT|SMALLINT|INT|INTEGER|BIGINT|LONG)$/, 1],

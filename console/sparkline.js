@@ -7,8 +7,6 @@ const SPAN_MS = 10 * 60_000;
 const WIDTH = 96;
 const HEIGHT = 20;
 
-/** @typedef {{at: number, value: number}} Dot */
-
 /**
  * The points of a polyline: now is at the right edge, zero at the bottom. Pure.
  * @param {readonly Dot[]} dots

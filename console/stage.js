@@ -101,7 +101,7 @@ function showSink(item, sink) {
   set(item, "data-tone", sink.blocked_by === "sink_retrying" ? "bad" : null);
 }
 
-/** @param {import("./live.js").Batch} batch */
+/** @param {Batch} batch */
 function batchRow(batch) {
   const version = Object.entries(batch.version)
     .map(([name, value]) => `${spelled(name)} ${value}`)

@@ -10,8 +10,6 @@ const PAUSE_MS = 1_000;
 const PAUSE_MS_MAX = 10_000;
 const SILENCE_MS = 40_000; // Waybill says at least every 15 s that it lives
 
-/** @typedef {{name: string, data: any, id: string}} Told */
-
 /** Reads events from pieces of text, wherever these are cut. */
 export class EventReader {
   constructor() {
@@ -46,13 +44,6 @@ export class EventReader {
     return data.length ? { name, data: JSON.parse(data.join("\n")), id: this.id } : null;
   }
 }
-
-/**
- * @typedef {object} Follower
- * @property {(told: Told) => void} told
- * @property {(lost: Error | null) => void} lost told when the stream breaks, and with null when it is there
- * @property {() => boolean} [over] whether a stream that has ended is at its end for good
- */
 
 export class Stream {
   /**

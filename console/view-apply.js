@@ -12,7 +12,7 @@ const PAUSE_MS = 500;
 
 /**
  * @param {URLSearchParams} query
- * @returns {import("./router.js").View}
+ * @returns {View}
  */
 export function applyView(query) {
   const of = query.get("pipeline");
@@ -115,7 +115,7 @@ export function applyView(query) {
     );
   }
 
-  /** @param {import("./api.js").PlacedError} error */
+  /** @param {PlacedError} error */
   function errorLine(error) {
     const jump = () => {
       const before = text.value

@@ -16,7 +16,7 @@ const COLUMNS = ["", "Since", "Record", "Stage", "Reason", "Message", "Value"];
 /**
  * @param {string} name
  * @param {URLSearchParams} query
- * @returns {import("./router.js").View}
+ * @returns {View}
  */
 export function deadView(name, query) {
   const path = `${pipelinePath(name)}/dead-letters`;

@@ -17,7 +17,7 @@ const AGAIN_MS = 5_000;
 /**
  * @param {string} name
  * @param {URLSearchParams} query
- * @returns {import("./router.js").View}
+ * @returns {View}
  */
 export function pipelineView(name, query) {
   let selected = query.get("stage") ?? "";
@@ -207,10 +207,10 @@ export function pipelineView(name, query) {
 
 /**
  * @param {any} detail
- * @param {import("./live.js").Flow | undefined} flow
+ * @param {Flow | undefined} flow
  */
 function figuresOf(detail, flow) {
-  /** @type {Map<string, import("./graph.js").Figure>} */
+  /** @type {Map<string, Figure>} */
   const figures = new Map();
   const flows = new Map();
   const batches = live.batches.get(detail.uid) ?? [];
@@ -271,7 +271,7 @@ function figuresOf(detail, flow) {
   return { figures, flows };
 }
 
-/** @param {import("./live.js").Batch[]} batches */
+/** @param {Batch[]} batches */
 function rowsPerSecond(batches) {
   const from = live.now() - 10_000;
   const recent = batches.filter((each) => each.committedAt > from);

@@ -17,7 +17,7 @@ const COLUMNS = [
   "Dead letters, about",
 ];
 
-/** @returns {import("./router.js").View} */
+/** @returns {View} */
 export function pipelinesView() {
   const search = h("input", {
     type: "search",
@@ -67,7 +67,7 @@ export function pipelinesView() {
 }
 
 /**
- * @param {import("./live.js").Summary} pipeline
+ * @param {Summary} pipeline
  * @param {string} wanted in small letters
  */
 export function fits(pipeline, wanted) {
@@ -75,7 +75,7 @@ export function fits(pipeline, wanted) {
   return wanted.split(/\s+/).every((word) => told.includes(word));
 }
 
-/** @param {import("./live.js").Summary} pipeline */
+/** @param {Summary} pipeline */
 function makeRow(pipeline) {
   const link = h("a", { href: toPipeline(pipeline.name) }, pipeline.name);
   const why = h("div", { class: "why" });
@@ -94,7 +94,7 @@ function makeRow(pipeline) {
 
 /**
  * @param {HTMLTableRowElement} row
- * @param {import("./live.js").Summary} pipeline
+ * @param {Summary} pipeline
  */
 function updateRow(row, pipeline) {
   const { stuck, uid } = pipeline;

@@ -13,7 +13,7 @@ const AGAIN_MS = 1_000;
 const DRAW_MS = 200;
 const LEARN_MS = 5_000;
 
-/** @returns {import("./router.js").View} */
+/** @returns {View} */
 export function askView() {
   const place = h("div", {});
   const element = h(
@@ -124,7 +124,7 @@ function positionForm() {
 
 /**
  * @param {string} token
- * @returns {import("./router.js").View}
+ * @returns {View}
  */
 export function tokenView(token) {
   const state = h("h1", { class: "outcome" }, "…");

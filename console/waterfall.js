@@ -5,10 +5,6 @@ import { h, say, set, time } from "./dom.js";
 import { toPipeline } from "./router.js";
 import { count, duration, spelled } from "./words.js";
 
-/** @typedef {{name: string, state: string, batch_rows: number | null, read_at?: string | null, committed_at?: string | null, behind: number, version: Record<string, string> | null, detail?: string, blocked_by?: string, message?: string, guarantee?: string}} SinkOutcome */
-/** @typedef {{stage: string, state: string, batch: number | null, committed_at: string | null, blocked_by: string | null, sinks: SinkOutcome[]}} StageOutcome */
-/** @typedef {{start: number, end: number, tone: string}} Bar */
-
 /**
  * When a sink worked at it, in milliseconds; what goes on ends now. Pure.
  * @param {SinkOutcome} sink

@@ -4,8 +4,6 @@
 const NUMBER = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** @typedef {"good" | "busy" | "bad" | "off" | "doubt"} Tone */
-
 /** @param {number} value */
 export function number(value) {
   return NUMBER.format(value);

@@ -1,0 +1,136 @@
+/** What the pages pass around. Only checked: no browser is given this file. */
+
+type Action = { word: string; running: string; method: string; path: string; danger?: boolean };
+
+type PlacedError = {
+  message: string;
+  line: number | null;
+  column: number | null;
+  path: string;
+  hint: string;
+};
+
+type Child = Node | string | number | null | undefined | false;
+
+type Attributes = Record<
+  string,
+  string | number | boolean | null | undefined | ((event: any) => unknown)
+>;
+
+type GraphNode = { id: string; kind: string };
+
+type GraphEdge = { from: string; to: string };
+
+type Figure = { lines: string[]; tone?: string; dots?: Dot[]; label?: string };
+
+type LayoutNode = { id: string };
+
+type Edge = { from: string; to: string };
+
+type Place = { id: string; layer: number; real: boolean };
+
+type Sizes = { width: number; height: number; gapX: number; gapY: number };
+
+type Point = { x: number; y: number };
+
+type Layout = {
+  nodes: Map<string, Point>;
+  edges: { from: string; to: string; points: Point[] }[];
+  width: number;
+  height: number;
+  crossings: number;
+};
+
+type Stuck = { cause: string; hint: string | null };
+
+type Summary = {
+  name: string;
+  uid: string;
+  generation: number;
+  desired: string;
+  phase: string;
+  reason: string | null;
+  since: string | null;
+  stuck: Stuck | null;
+};
+
+type Reached = { partition: number; end: number; arrived: number };
+
+type Flow = {
+  name: string;
+  uid: string;
+  reason: string | null;
+  inputs: { name: string; written: number; arrived: number; partitions: Reached[] }[];
+  sinks: { stage: string; name: string; behind: number }[];
+  dead: number;
+};
+
+type Sample = { at: number; arrived: number };
+
+/** where a partition ended then */
+type Mark = { at: number; end: number };
+
+type Batch = {
+  stage: string;
+  sink: string;
+  batch: number;
+  rows: number;
+  startedAt: number;
+  committedAt: number;
+  version: Record<string, string>;
+};
+
+/** `keeps`: it holds what somebody wrote */
+type View = { element: HTMLElement; title: string; close?: () => void; keeps?: () => boolean };
+
+type Opener = (params: Record<string, string>, query: URLSearchParams) => View;
+
+type Column = { name: string; type: string; required: boolean };
+
+type Dot = { at: number; value: number };
+
+type Told = { name: string; data: any; id: string };
+
+type SinkOutcome = {
+  name: string;
+  state: string;
+  batch_rows: number | null;
+  read_at?: string | null;
+  committed_at?: string | null;
+  behind: number;
+  version: Record<string, string> | null;
+  detail?: string;
+  blocked_by?: string;
+  message?: string;
+  guarantee?: string;
+};
+
+type StageOutcome = {
+  stage: string;
+  state: string;
+  batch: number | null;
+  committed_at: string | null;
+  blocked_by: string | null;
+  sinks: SinkOutcome[];
+};
+
+type Bar = { start: number; end: number; tone: string };
+
+type Tone = "good" | "busy" | "bad" | "off" | "doubt";
+
+type Asked = {
+  method?: string;
+  body?: string;
+  type?: string;
+  accept?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+};
+
+type Follower = {
+  told: (told: Told) => void;
+  /** told when the stream breaks, and with null when it is there */
+  lost: (lost: Error | null) => void;
+  /** whether a stream that has ended is at its end for good */
+  over?: () => boolean;
+};
