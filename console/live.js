@@ -6,6 +6,7 @@
 
 import { ahead, ask, Problem } from "./api.js";
 import { Stream } from "./stream.js";
+import { places } from "./words.js";
 
 export const LOOK_MS = 2_000;
 export const STALE_MS = 5_000;
@@ -334,10 +335,12 @@ class Live extends EventTarget {
   /** @param {any} event */
   #takeBatch(event) {
     const { pipeline_uid: uid, sink, batch, rows, started_at: startedAt, version } = event.data;
+    const records = places(event.data.ranges ?? []);
     const committedAt = Date.parse(event.time);
     const batches = this.batches.get(uid) ?? [];
     const began = startedAt ? Date.parse(startedAt) : committedAt;
-    const taken = { stage: event.stage, sink, batch, rows, startedAt: began, committedAt, version };
+    const { stage } = event;
+    const taken = { stage, sink, batch, records, rows, startedAt: began, committedAt, version };
     if (batches.some((each) => same(each, taken))) return;
     batches.push(taken);
     if (batches.length > 1 && batches[batches.length - 2].committedAt > committedAt)

@@ -6,7 +6,7 @@ import { live } from "./live.js";
 import { duration, number, spelled } from "./words.js";
 
 const BATCHES_SHOWN = 20;
-const COLUMNS = ["Batch", "Sink", "Rows", "Began", "Committed", "Took", "Version"];
+const COLUMNS = ["Batch", "Sink", "Records", "Rows", "Began", "Committed", "Took", "Version"];
 
 /**
  * @param {HTMLElement} place
@@ -111,6 +111,7 @@ function batchRow(batch) {
     {},
     h("th", { scope: "row" }, number(batch.batch)),
     h("td", {}, batch.sink),
+    h("td", {}, batch.records || "–"),
     h("td", { class: "figure" }, number(batch.rows)),
     h("td", {}, time(batch.startedAt, true)),
     h("td", {}, time(batch.committedAt, true)),

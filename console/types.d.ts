@@ -74,6 +74,7 @@ type Batch = {
   stage: string;
   sink: string;
   batch: number;
+  records: string;
   rows: number;
   startedAt: number;
   committedAt: number;

@@ -2,6 +2,7 @@
 /** Words for people: numbers, times, and the tone of a state. Pure. */
 
 const NUMBER = new Intl.NumberFormat("en");
+const PLACES_MAX = 3;
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /** @param {number} value */
@@ -128,4 +129,16 @@ export function meaning(outcome) {
  */
 export function spelled(word) {
   return (word ?? "").replaceAll("_", " ");
+}
+
+/**
+ * Where records stand; `end` is the offset behind the last one.
+ * @param {{topic: string, partition: number, start: number, end: number}[]} ranges
+ */
+export function places(ranges) {
+  const said = ranges
+    .slice(0, PLACES_MAX)
+    .map((each) => `${each.topic} ${each.partition}: ${each.start}–${each.end - 1}`);
+  const more = ranges.length - said.length;
+  return said.join(", ") + (more ? ` and ${count(more, "partition")} more` : "");
 }

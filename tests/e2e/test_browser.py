@@ -214,6 +214,7 @@ def test_it_is_used_with_the_keyboard_alone(page: Page, running: Shown) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**?stage=first")
     expect(page.locator(".panel")).to_contain_text("Stage first")
+    expect(page.locator(".panel tbody tr").last).to_contain_text(f"{running.name}.in 0: ")
     page.locator("#main").focus()
     page.keyboard.press("g")
     page.keyboard.press("p")

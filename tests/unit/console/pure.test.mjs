@@ -7,7 +7,7 @@ import { nameOf, readsOf, recordOf } from "../console/samples.js";
 import { points } from "../console/sparkline.js";
 import { partOf } from "../console/stage.js";
 import { EventReader } from "../console/stream.js";
-import { count, duration, inUtc, rate, short, spelled, toneOfPhase } from "../console/words.js";
+import { count, duration, inUtc, places, rate, short, spelled, toneOfPhase } from "../console/words.js";
 
 test("events are read wherever the stream is cut", () => {
   const text = ": ping\n\nid: 1\n\nid: 2\nevent: outcome\ndata: {\"a\":\ndata: 1}\n\r\n\r\nid: 3\r\nevent: x\r\ndata: 2\r\n\r\n";
@@ -94,4 +94,14 @@ test("bytes are shown as hex, and only the first of many", () => {
 test("a line of the last ten minutes has now at its right edge", () => {
   const dots = [{ at: 0, value: 9 }, { at: 300_000, value: 5 }, { at: 600_001, value: 10 }];
   assert.equal(points(dots, 600_001, 100, 20), "50.0,10.0 100.0,1.0");
+});
+
+test("where records stand is said with the last one, of a few partitions", () => {
+  const at = (partition) => ({ topic: "orders", partition, start: 4, end: 9 });
+  assert.equal(places([]), "");
+  assert.equal(places([at(0)]), "orders 0: 4–8");
+  assert.equal(
+    places([0, 1, 2, 3, 4].map(at)),
+    "orders 0: 4–8, orders 1: 4–8, orders 2: 4–8 and 2 partitions more",
+  );
 });

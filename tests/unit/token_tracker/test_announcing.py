@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from builders import NOW, TENANT, UID, make_commit, make_definition, make_fact, make_lifecycle
+from builders import (
+    NOW,
+    TENANT,
+    UID,
+    make_commit,
+    make_definition,
+    make_fact,
+    make_lifecycle,
+    make_range,
+)
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
@@ -85,7 +94,8 @@ def dead(count: int, sequence: int = 1) -> Fact:
 
 
 def test_a_commit_is_told_with_what_is_visible_now() -> None:
-    begun = replace(make_commit(version=7), started_at=NOW - 90)
+    taken = make_range(start=4, end=9)
+    begun = replace(make_commit(version=7), started_at=NOW - 90, inputs=(taken,))
     ((key, event),) = World(make_fact(begun)).run()
     assert (key, event.id, event.type) == (
         UID,
@@ -95,6 +105,7 @@ def test_a_commit_is_told_with_what_is_visible_now() -> None:
     assert (event.tenant, event.pipeline, event.stage) == (TENANT, "orders", "enrich")
     assert event.subject.startswith("orders/enrich/")
     assert event.data["version"] == {"iceberg_snapshot_id": "7"}
+    assert event.data["ranges"] == [{"topic": taken.topic, "partition": 0, "start": 4, "end": 9}]
     assert (event.data["started_at"], event.time) == (format_moment(NOW - 90), format_moment(NOW))
 
 

@@ -66,9 +66,19 @@ class WebhookFailedData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRange:
+    """Records from `start` to before `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageCommittedData:
     """`sink`: the name of it in the stage. `version`: what the sink calls what it has now.
-    `started_at`: when the batch began."""
+    `started_at`: when the batch began. `ranges`: what it took, of the first hundred partitions."""
 
     pipeline_uid: str
     generation: int
@@ -77,6 +87,7 @@ class StageCommittedData:
     rows: int
     started_at: str
     version: dict[str, str]
+    ranges: list[BatchRange]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +147,10 @@ def data_of(
     return {each.name: _plain(getattr(data, each.name)) for each in fields(data)}
 
 
-def _plain(value: JsonValue | ShownView) -> JsonValue:
-    return asdict(value) if isinstance(value, ShownView) else value
+def _plain(value: JsonValue | ShownView | list[BatchRange]) -> JsonValue:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return asdict(value) if isinstance(value, ShownView | BatchRange) else value
 
 
 def source_of(prefix: str) -> str:

@@ -16,6 +16,7 @@ from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.events import Commit, Fact, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.status_events import (
+    BatchRange,
     DeadLetterData,
     PipelinePhaseData,
     StageCommittedData,
@@ -25,6 +26,7 @@ from waybill_shared.contract.status_events import (
 )
 from waybill_shared.contract.words import EventType
 
+RANGES_MAX: Final = 100  # in one event; outcomes of tokens say where each record is
 LETTERS_MAX: Final = 100  # ids in one event; `waybill dlq list` has all
 TRANSITION: Final = "transition"
 OLD_MS: Final = 24 * 3_600_000
@@ -98,6 +100,12 @@ def _committed(fact: Fact, commit: Commit) -> dict[str, JsonValue]:
             rows=commit.batch_rows,
             started_at=format_moment(commit.started_at),
             version=commit.version,
+            ranges=[
+                BatchRange(
+                    topic=each.topic, partition=each.partition, start=each.start, end=each.end
+                )
+                for each in commit.inputs[:RANGES_MAX]
+            ],
         )
     )
 
