@@ -1,4 +1,3 @@
-// @ts-check
 /** What can be done with a pipeline: only what the key may do, and what makes sense now. */
 
 import { carryOut, pipelinePath } from "./api.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /** Talks to Waybill over its public HTTP interface. The key is in the memory of this tab only. */
 
 let key = "";

@@ -1,4 +1,3 @@
-// @ts-check
 /** Starts the console: the bar, its keys, the banner, and a view for each address. */
 
 import { hasKey, Problem, request, useKey } from "./api.js";

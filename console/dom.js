@@ -1,4 +1,3 @@
-// @ts-check
 /** Makes elements. Text is always text: nothing in the console parses HTML. */
 
 import { inUtc, inZone } from "./words.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /** The first pipeline, step by step: a manifest, a record, its token going green. */
 
 import { carryOut, pipelinePath } from "./api.js";

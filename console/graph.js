@@ -1,4 +1,3 @@
-// @ts-check
 /** The graph of a pipeline with live figures, as an element: `<waybill-graph>`. */
 
 import { s, say, set } from "./dom.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * Where the nodes of a graph stand: in layers from left to right, with few crossings. Pure.
  * A line over several layers passes through points of its own in each, so it goes around nodes.

@@ -1,4 +1,3 @@
-// @ts-check
 /** One dead letter, whole: JSON can be folded, bytes are shown as hex, numbers as they were written. */
 
 import { h, time } from "./dom.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * What is known of all pipelines now, shared by all of the page: one look every two seconds, and one
  * stream of events for the tab; none of both while nobody looks at it.

@@ -1,4 +1,3 @@
-// @ts-check
 /** Every view has an address. A link of the page changes the view without loading it anew. */
 
 /** @type {{pattern: RegExp, names: string[], open: Opener}[]} */

@@ -1,4 +1,3 @@
-// @ts-check
 /** Texts to begin with: a first manifest, a record that fits an input, lines to read a version with. Pure. */
 
 export const FIRST_MANIFEST = `version: 1

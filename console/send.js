@@ -1,4 +1,3 @@
-// @ts-check
 /** A form that sends one record to an input of a pipeline, and leads to its token. */
 
 import { ask, pipelinePath, Problem } from "./api.js";

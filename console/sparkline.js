@@ -1,4 +1,3 @@
-// @ts-check
 /** A line of the last ten minutes: how long batches took, or how many records arrived. */
 
 import { s, set } from "./dom.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /** A stage of a pipeline: where it stands, its last batches and its part of the manifest. */
 
 import { fill, h, keep, say, set, time, wide } from "./dom.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * One stream of server-sent events. A lost one comes back where it ended.
  * EventSource cannot send a key, so the answer of a request is read as it comes.

@@ -1,4 +1,3 @@
-// @ts-check
 /** The way of a token through one pipeline: stages over time, what to read it with, what of it died or was lost. */
 
 import { fill, h, line, set } from "./dom.js";

@@ -135,3 +135,8 @@ type Follower = {
   /** whether a stream that has ended is at its end for good */
   over?: () => boolean;
 };
+
+/** `sign`: "+", "-", or a blank for a line that both have */
+type DiffLine = { sign: string; text: string };
+
+type ManifestVersion = { generation: number; manifest: string; until: string | null };

@@ -1,4 +1,3 @@
-// @ts-check
 /** A manifest to write: errors at their lines as it is typed, and what it would change before it does. */
 
 import { ask, carryOut, check, pipelinePath } from "./api.js";

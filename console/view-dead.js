@@ -1,4 +1,3 @@
-// @ts-check
 /** The dead letters of a pipeline: a list with filters, one of them whole, and sending them again. */
 
 import { ask, pipelinePath, post } from "./api.js";

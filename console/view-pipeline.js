@@ -1,4 +1,3 @@
-// @ts-check
 /** One pipeline: its graph with live figures, a stage of it, what happened, its manifest, a record to send. */
 
 import { actions } from "./actions.js";
@@ -6,6 +5,7 @@ import { ask, pipelinePath, Problem } from "./api.js";
 import { fill, h, keep, say, set, time, trouble, wide } from "./dom.js";
 import { WaybillGraph } from "./graph.js";
 import { live } from "./live.js";
+import { manifestPart } from "./manifest.js";
 import { toDead, toPipeline } from "./router.js";
 import { sendForm } from "./send.js";
 import { stagePanel } from "./stage.js";
@@ -29,12 +29,12 @@ export function pipelineView(name, query) {
   const dead = h("a", { href: toDead(name) }, "Dead letters");
   const panel = h("div", {});
   const happened = h("ol", { class: "events", tabindex: 0, "aria-label": "what happened" });
-  const manifest = h("pre", { tabindex: 0 });
   const change = h(
     "a",
     { class: "button", href: `/apply?pipeline=${encodeURIComponent(name)}` },
     "Change it",
   );
+  const manifest = manifestPart(name, change);
   const told = h("div", {});
   const element = h(
     "div",
@@ -50,13 +50,7 @@ export function pipelineView(name, query) {
       h("section", {}, h("h2", {}, "What happened"), happened),
       h("section", {}, h("h2", {}, "Send a record"), sendForm(name), h("p", {}, dead)),
     ),
-    h(
-      "details",
-      {},
-      h("summary", {}, "Manifest"),
-      h("div", { class: "actions" }, change),
-      manifest,
-    ),
+    manifest.element,
   );
   const abort = new AbortController();
   /** @type {any} */
@@ -153,7 +147,7 @@ export function pipelineView(name, query) {
     fill(since, "since ", time(summary.since), `, generation ${summary.generation}`);
     say(why, stuck ? [stuck.cause, stuck.hint].filter(Boolean).join(" — ") : "");
     actions(doing, summary, () => void read());
-    say(manifest, detail.manifest);
+    manifest.show(detail);
     set(change, "hidden", !live.may("admin"));
     const flow = live.flows.get(detail.uid);
     say(

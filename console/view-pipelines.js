@@ -1,4 +1,3 @@
-// @ts-check
 /** All pipelines: a table that updates by itself. Where there are none, the way to the first. */
 
 import { fill, h, keep, say, set, time, wide } from "./dom.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /** Where a record is: the way of its token, drawn as it goes. */
 
 import { ask, pipelinePath, post, Problem } from "./api.js";

@@ -1,4 +1,3 @@
-// @ts-check
 /** The way of a token through the stages of one pipeline, over time: `<waybill-waterfall>`. */
 
 import { h, say, set, time } from "./dom.js";

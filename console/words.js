@@ -1,4 +1,3 @@
-// @ts-check
 /** Words for people: numbers, times, and the tone of a state. Pure. */
 
 const NUMBER = new Intl.NumberFormat("en");

@@ -222,6 +222,23 @@ def test_it_is_used_with_the_keyboard_alone(page: Page, running: Shown) -> None:
     assert hindrances(page) == []
 
 
+def test_what_has_changed_since_an_earlier_generation_is_shown(
+    page: Page, running: Shown, client: Client
+) -> None:
+    before = client.pipeline(running.name).generation
+    running.apply(least=9)
+    page.goto(f"/p/{running.name}")
+    page.get_by_text("Manifest", exact=True).click()
+    expect(page.locator("details pre")).to_contain_text("amount >= 9")
+    page.get_by_label("What has changed since").select_option(str(before))
+    (gone, come) = (page.locator(f"details pre {name}") for name in ("del", "ins"))
+    expect(gone).to_have_text(re.compile(r"^- .*amount >= 10"))
+    expect(come).to_have_text(re.compile(r"^\+ .*amount >= 9"))
+    running.apply()
+    expect(page.locator("details pre ins")).to_have_count(0)
+    assert hindrances(page) == []
+
+
 def test_stopping_and_deleting_ask_and_say_what_is_lost(
     browser: Browser, stack: StackState, client: Client, page: Page
 ) -> None:

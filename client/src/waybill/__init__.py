@@ -32,6 +32,7 @@ from waybill.errors import (
 )
 from waybill.findings import Change, CheckedStage, Findings
 from waybill.flows import InputFlow, PipelineFlow, SinkFlow
+from waybill.manifest_versions import ManifestVersion
 from waybill.models import (
     AsyncIssuedToken,
     AsyncReceipt,
@@ -95,6 +96,7 @@ __all__ = [
     "IssuedToken",
     "KafkaAway",
     "LostSpan",
+    "ManifestVersion",
     "NoAnswer",
     "NotAllowed",
     "NotDelivered",

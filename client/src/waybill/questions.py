@@ -254,6 +254,10 @@ def pipeline(name: str) -> Question:
     return Question(method="GET", path=_pipeline_path(name))
 
 
+def manifests(name: str) -> Question:
+    return Question(method="GET", path=f"{_pipeline_path(name)}/manifests")
+
+
 def _post(
     path: str, body: Mapping[str, object], params: Mapping[str, str] | None = None
 ) -> Question:

@@ -7,6 +7,7 @@ import { nameOf, readsOf, recordOf } from "../console/samples.js";
 import { points } from "../console/sparkline.js";
 import { partOf } from "../console/stage.js";
 import { EventReader } from "../console/stream.js";
+import { diff } from "../console/diff.js";
 import { count, duration, inUtc, places, rate, short, spelled, toneOfPhase } from "../console/words.js";
 
 test("events are read wherever the stream is cut", () => {
@@ -104,4 +105,12 @@ test("where records stand is said with the last one, of a few partitions", () =>
     places([0, 1, 2, 3, 4].map(at)),
     "orders 0: 4–8, orders 1: 4–8, orders 2: 4–8 and 2 partitions more",
   );
+});
+
+test("what has changed in a text is told line by line, the rest as it is", () => {
+  const said = (before, after) => diff(before, after).map((each) => each.sign + each.text);
+  assert.deepEqual(said("a\nb", "a\nb"), [" a", " b"]);
+  assert.deepEqual(said("a\nb\nc\nd", "a\nB\nc\nx\nd"), [" a", "-b", "+B", " c", "+x", " d"]);
+  assert.deepEqual(said("a\nb\nb\nc", "a\nb\nc"), [" a", " b", "-b", " c"]);
+  assert.deepEqual(said("", "a"), ["-", "+a"]);
 });

@@ -25,7 +25,7 @@ from unit.status.fakes import (
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.errors import Refusal, TokenRefused
-from waybill_shared.contract.events import Reply
+from waybill_shared.contract.events import EarlierManifest, Reply
 from waybill_shared.contract.words import (
     Action,
     OperationState,
@@ -67,6 +67,20 @@ def test_what_is_left_out_is_told_of_its_input(client: TestClient, store: FakeSt
     (told,) = client.get("/v1/pipelines/orders").json()["inputs"]
     assert (told["ignored_records"], told["warnings"]) == (3, ["field 'a' is no column"])
     assert (told["dropped"], told["warned"]) == ({"malformed": 2}, {"positive": 1})
+
+
+def test_the_manifests_before_are_told_with_the_one_that_is_applied(store: FakeStore) -> None:
+    earlier = tuple(
+        EarlierManifest(generation=each, manifest=f"# {each}", until=NOW + each) for each in (2, 4)
+    )
+    owners = FakeOwners(replace(record(), generation=5, earlier=earlier))
+    told = asyncio.run(Pipelines(owners.directory, owners, store).manifests(ANYONE, "orders"))
+    assert [(each.generation, each.manifest) for each in told] == [
+        (5, MANIFEST),
+        (4, "# 4"),
+        (2, "# 2"),
+    ]
+    assert [each.until for each in told] == [None, NOW + 4, NOW + 2]
 
 
 def test_an_unknown_pipeline_is_told_with_the_known_ones(client: TestClient) -> None:

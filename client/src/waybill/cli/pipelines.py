@@ -21,6 +21,7 @@ from waybill.cli.session import (
     not_empty,
 )
 from waybill.errors import WaybillError
+from waybill.manifest_versions import version_of
 from waybill.pipelines import Pipeline
 
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
@@ -45,12 +46,19 @@ def get(
             metavar="PIPELINE", help="whose manifest", autocompletion=known_after_manifest
         ),
     ] = None,
+    generation: Annotated[
+        int | None,
+        typer.Option(
+            "--generation", min=1, metavar="N", help="the manifest that was applied as this one"
+        ),
+    ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """List the pipelines, or show one; or print the manifest that is applied.
 
     `waybill get manifest NAME` prints the text exactly as it was applied, comments too. With
-    -o json it is an object with name, generation and manifest. The word alone, without a name
+    -o json it is an object with name, generation and manifest. --generation prints an earlier one:
+    the last ten are kept. The word alone, without a name
     behind it, is the name of a pipeline.
 
     \b
@@ -58,12 +66,15 @@ def get(
       waybill get
       waybill get orders -o json | jq .phase
       waybill get manifest orders > orders.yaml && waybill apply -f orders.yaml
+      waybill get manifest orders --generation 3 | diff - orders.yaml
 
     Exit codes: 0 ok · 1 error, also when there is no such pipeline · 2 usage
     """
     if of is not None:
-        _get_manifest(name, of, output)
+        _get_manifest(name, of, generation, output)
         return
+    if generation is not None:
+        raise typer.BadParameter("--generation goes with `waybill get manifest NAME`")
     with connect() as client:
         found = client.pipelines() if name is None else (client.pipeline(name),)
     if output is Form.JSON:
@@ -75,20 +86,24 @@ def get(
         render.data(render.table([_row(pipeline) for pipeline in found], header=HEADER))
 
 
-def _get_manifest(word: str | None, name: str, output: Form) -> None:
+def _get_manifest(word: str | None, name: str, generation: int | None, output: Form) -> None:
     if word != MANIFEST_WORD:
         raise typer.BadParameter(
             f"one name is the most: `waybill get {name}`, or `waybill get manifest {name}`"
         )
     with connect() as client:
-        pipeline = client.pipeline(name)
-    if pipeline.manifest is None:
+        if generation is None:
+            pipeline = client.pipeline(name)
+            text, shown = pipeline.manifest, pipeline.generation
+        else:
+            found = version_of(client.manifests(name), generation)
+            text, shown = found.text, found.generation
+    if text is None:
         raise WaybillError(f"the manifest of {name} is not known: ask again in a moment")
     if output is Form.JSON:
-        known = {"name": pipeline.name, "generation": pipeline.generation}
-        render.as_json({**known, "manifest": pipeline.manifest})
+        render.as_json({"name": name, "generation": shown, "manifest": text})
     else:
-        render.exactly(pipeline.manifest)
+        render.exactly(text)
 
 
 def describe(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:

@@ -155,6 +155,15 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierManifest:
+    """`generation`: the last one that it was applied as. `until`: when another came."""
+
+    generation: int
+    manifest: str
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRecord:
     tenant: str
     pipeline_uid: str
@@ -169,6 +178,7 @@ class PipelineRecord:
     life: int  # how many pipelines had this name before
     closed: bool = False  # a deleted one, of which nothing is left to be told
     commands_id: str = ""  # of the topic in which `commanded_at` counts
+    earlier: tuple[EarlierManifest, ...] = ()  # the newest of those before, oldest first
 
     def root_inputs(self) -> dict[str, InputDefinition]:
         """Inputs that no stage of this pipeline writes, by name."""

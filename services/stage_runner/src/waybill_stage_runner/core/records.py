@@ -6,6 +6,7 @@ from typing import Final, Literal
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import (
     Command,
+    EarlierManifest,
     PipelineRecord,
     Problem,
     StageDefinition,
@@ -14,6 +15,8 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.compatibility import refuse_incompatible
 
+EARLIER_MAX: Final = 10  # manifests that are kept of those before
+EARLIER_BYTES_MAX: Final = 262_144  # of all of them: the record is one message
 BEGINNINGS: Final = ("earliest", "latest")
 
 
@@ -58,7 +61,18 @@ def changed(
         manifest=command.manifest,
         stages=stages,
         updated_at=now,
+        earlier=_earlier(before, command.manifest, now),
     )
+
+
+def _earlier(before: PipelineRecord, manifest: str, now: int) -> tuple[EarlierManifest, ...]:
+    if manifest == before.manifest:
+        return before.earlier
+    last = EarlierManifest(generation=before.generation, manifest=before.manifest, until=now)
+    kept = [*before.earlier, last][-EARLIER_MAX:]
+    while sum(len(each.manifest.encode()) for each in kept) > EARLIER_BYTES_MAX:
+        del kept[0]
+    return tuple(kept)
 
 
 def restarted(

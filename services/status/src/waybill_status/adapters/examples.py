@@ -183,6 +183,16 @@ PIPELINE: Final[JsonObject] = {
     },
     "manifest": "version: 1\nname: orders\n",
 }
+MANIFESTS: Final[JsonObject] = {
+    "items": [
+        {"generation": 2, "manifest": "version: 1\nname: orders\n", "until": None},
+        {
+            "generation": 1,
+            "manifest": "version: 1\nname: orders\nstate: stopped\n",
+            "until": "2026-11-21T08:59:31.004Z",
+        },
+    ]
+}
 FLOW: Final[JsonObject] = {
     "at": "2026-11-21T09:00:01.002Z",
     "items": [

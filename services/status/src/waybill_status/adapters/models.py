@@ -12,7 +12,7 @@ from waybill_shared.http.operations import ACTOR
 from waybill_status.adapters.examples import EVENTS, PIPELINES
 from waybill_status.core.buried import BuriedLetter
 from waybill_status.core.outcomes import Outcome
-from waybill_status.core.pipelines import SQL_GUARD, Failure, PipelineSummary
+from waybill_status.core.pipelines import SQL_GUARD, AppliedManifest, Failure, PipelineSummary
 
 
 class _Answer(BaseModel):
@@ -39,6 +39,10 @@ class PipelinesAnswer(BaseModel):
 
     items: list[PipelineSummary]
     next_cursor: str | None = None
+
+
+class ManifestsAnswer(BaseModel):
+    items: list[AppliedManifest] = Field(description="newest first")
 
 
 class DeadLettersAnswer(BaseModel):

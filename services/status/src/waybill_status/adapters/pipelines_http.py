@@ -11,10 +11,11 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import refusals
-from waybill_status.adapters.examples import EVENTS, PIPELINE, shown
+from waybill_status.adapters.examples import EVENTS, MANIFESTS, PIPELINE, shown
 from waybill_status.adapters.models import (
     EventAnswer,
     EventsAnswer,
+    ManifestsAnswer,
     PipelinesAnswer,
 )
 from waybill_status.adapters.streams import EVENT_STREAM, EventStream
@@ -42,6 +43,18 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
     async def get_pipeline(request: Request, pipeline: str) -> PipelineDetail:
         """Also what blocks it, its last batches, and the error that stopped it, if one did."""
         return await pipelines.one(caller(request), pipeline)
+
+    @router.get(
+        "/{pipeline}/manifests",
+        summary="The manifest of a pipeline, and those before it",
+        responses={
+            200: shown(MANIFESTS),
+            **refusals(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY),
+        },
+    )
+    async def get_manifests(request: Request, pipeline: str) -> ManifestsAnswer:
+        """Newest first: what is applied now, and up to ten before it, of 256 kB together."""
+        return ManifestsAnswer(items=await pipelines.manifests(caller(request), pipeline))
 
     return router
 

@@ -15,9 +15,11 @@ from waybill_shared.contract.pipelines import no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_status.app.ports import News, SlotStore
 from waybill_status.core.pipelines import (
+    AppliedManifest,
     PipelineDetail,
     PipelineSummary,
     detail_of,
+    manifests_of,
     summary_of,
 )
 from waybill_status.core.views import PipelineKey, SlotReading
@@ -55,6 +57,9 @@ class Pipelines:
         record = await self.record(caller, name)
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)), self._connectors)
+
+    async def manifests(self, caller: Caller, name: str) -> list[AppliedManifest]:
+        return manifests_of(await self.record(caller, name))
 
     async def records(self, caller: Caller) -> list[PipelineRecord]:
         await self._catch_up()

@@ -113,6 +113,25 @@ class PipelineDetail(PipelineSummary):
     manifest: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedManifest:
+    """`generation`: of an earlier one the last that it was applied as."""
+
+    generation: int
+    manifest: str
+    until: Moment | None = field(metadata={"description": "when another came; null: it is now"})
+
+
+def manifests_of(record: PipelineRecord) -> list[AppliedManifest]:
+    """Newest first."""
+    now = AppliedManifest(generation=record.generation, manifest=record.manifest, until=None)
+    before = [
+        AppliedManifest(generation=each.generation, manifest=each.manifest, until=each.until)
+        for each in reversed(record.earlier)
+    ]
+    return [now, *before]
+
+
 def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineSummary:
     slot = usable_slot(reading)
     phase: str = Phase.UNKNOWN

@@ -1,0 +1,40 @@
+"""The manifests that a pipeline has had, as values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from waybill.errors import WaybillError
+from waybill.fields import Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestVersion:
+    """`generation`: of an earlier one the last that it was applied as. `until`: when another came;
+    None: it is what is applied now."""
+
+    generation: int
+    text: str
+    until: datetime | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "ManifestVersion":
+        return cls(
+            generation=fields.whole("generation"),
+            text=fields.text("manifest"),
+            until=fields.moment_or_none("until"),
+        )
+
+
+def versions_in(answer: Fields) -> tuple[ManifestVersion, ...]:
+    return tuple(map(ManifestVersion.read, answer.objects("items")))
+
+
+def version_of(versions: Iterable[ManifestVersion], generation: int) -> ManifestVersion:
+    """The one that this generation ran with: a restart takes the same manifest."""
+    known = sorted(versions, key=lambda each: each.generation)
+    found = next((each for each in known if each.generation >= generation), None)
+    if found is None or generation < known[0].generation:
+        there = ", ".join(str(each.generation) for each in known)
+        raise WaybillError(f"no manifest of generation {generation} is kept; there are: {there}")
+    return found

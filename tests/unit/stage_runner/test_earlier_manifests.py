@@ -1,0 +1,53 @@
+"""The manifests that a record keeps of those before the one that is applied."""
+
+from dataclasses import replace
+
+from unit.stage_runner.fakes import command
+from waybill_shared.contract.events import PipelineRecord
+from waybill_stage_runner.core.records import (
+    EARLIER_BYTES_MAX,
+    EARLIER_MAX,
+    changed,
+    created,
+    restarted,
+)
+
+NOW = 1_000
+
+
+def first(manifest: str = "name: orders # 1") -> PipelineRecord:
+    return created(command(1, manifest=manifest), "running", (), NOW)
+
+
+def applied(before: PipelineRecord, manifest: str) -> PipelineRecord:
+    now = NOW + before.generation
+    return changed(before, command(2, manifest=manifest), "running", (), now)
+
+
+def kept(record: PipelineRecord) -> list[tuple[int, str]]:
+    return [(each.generation, each.manifest) for each in record.earlier]
+
+
+def test_a_change_keeps_what_was_before_and_until_when() -> None:
+    record = applied(applied(first("a"), "b"), "c")
+    assert (record.generation, record.manifest) == (3, "c")
+    assert kept(record) == [(1, "a"), (2, "b")]
+    assert record.earlier[-1].until == record.updated_at
+
+
+def test_a_restart_and_other_topics_are_the_same_manifest() -> None:
+    record = restarted(first("a"), (), NOW)
+    assert (record.generation, kept(record)) == (2, [])
+    assert kept(applied(record, "b")) == [(2, "a")]
+    assert kept(applied(replace(record, stages=()), "a")) == []
+
+
+def test_so_many_are_kept_as_one_message_can_have() -> None:
+    record = first("0")
+    for number in range(1, EARLIER_MAX + 5):
+        record = applied(record, str(number))
+    assert [each.manifest for each in record.earlier] == [str(n) for n in range(4, EARLIER_MAX + 4)]
+    large = "#" * (EARLIER_BYTES_MAX // 2)
+    record = applied(applied(applied(record, large), large + "a"), "b")
+    assert kept(record)[-1] == (record.generation - 1, large + "a")
+    assert sum(len(text) for _, text in kept(record)) <= EARLIER_BYTES_MAX
