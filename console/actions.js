@@ -7,10 +7,10 @@ import { go } from "./router.js";
 
 /** @type {Record<string, Action>} */
 const ACTIONS = {
-  start: { word: "Start", running: "Starting…", method: "POST", path: "/start" },
-  stop: { word: "Stop", running: "Stopping…", method: "POST", path: "/stop" },
-  restart: { word: "Restart", running: "Restarting…", method: "POST", path: "/restart" },
-  delete: { word: "Delete", running: "Deleting…", method: "DELETE", path: "", danger: true },
+	start: { word: "Start", running: "Starting…", method: "POST", path: "/start" },
+	stop: { word: "Stop", running: "Stopping…", method: "POST", path: "/stop" },
+	restart: { word: "Restart", running: "Restarting…", method: "POST", path: "/restart" },
+	delete: { word: "Delete", running: "Deleting…", method: "DELETE", path: "", danger: true },
 };
 
 /**
@@ -18,12 +18,12 @@ const ACTIONS = {
  * @returns {string[]} names of actions
  */
 export function possible({ phase, desired }) {
-  const stopped = desired === "stopped" || phase === "Failed";
-  return stopped
-    ? desired === "stopped"
-      ? ["start", "delete"]
-      : ["start", "stop", "delete"]
-    : ["stop", "restart", "delete"];
+	const stopped = desired === "stopped" || phase === "Failed";
+	return stopped
+		? desired === "stopped"
+			? ["start", "delete"]
+			: ["start", "stop", "delete"]
+		: ["stop", "restart", "delete"];
 }
 
 /**
@@ -32,10 +32,10 @@ export function possible({ phase, desired }) {
  * @param {() => void} changed
  */
 export function actions(place, pipeline, changed) {
-  const names = live.may("admin") ? possible(pipeline) : [];
-  if (place.getAttribute("data-names") === names.join() || place.hasAttribute("data-busy")) return;
-  set(place, "data-names", names.join());
-  fill(place, ...names.map((name) => button(place, pipeline, name, changed)));
+	const names = live.may("admin") ? possible(pipeline) : [];
+	if (place.getAttribute("data-names") === names.join() || place.hasAttribute("data-busy")) return;
+	set(place, "data-names", names.join());
+	fill(place, ...names.map((name) => button(place, pipeline, name, changed)));
 }
 
 /**
@@ -45,16 +45,16 @@ export function actions(place, pipeline, changed) {
  * @param {() => void} changed
  */
 function button(place, pipeline, name, changed) {
-  const action = ACTIONS[name];
-  return h(
-    "button",
-    {
-      type: "button",
-      class: action.danger ? "danger" : "",
-      onclick: () => void act(place, pipeline, action, changed),
-    },
-    action.word,
-  );
+	const action = ACTIONS[name];
+	return h(
+		"button",
+		{
+			type: "button",
+			class: action.danger ? "danger" : "",
+			onclick: () => void act(place, pipeline, action, changed),
+		},
+		action.word,
+	);
 }
 
 /**
@@ -64,31 +64,31 @@ function button(place, pipeline, name, changed) {
  * @param {() => void} changed
  */
 async function act(place, { name, uid }, action, changed) {
-  if (action.danger && !(await confirmed(`Delete ${name}?`, lossesOf(uid), "Delete it"))) return;
-  set(place, "data-busy", true);
-  fill(place, h("span", { class: "busy", role: "status" }, action.running));
-  let failed = null;
-  try {
-    await carryOut(`${pipelinePath(name)}${action.path}?wait=10`, { method: action.method });
-    announce(`${action.word} of ${name}: done`);
-  } catch (error) {
-    failed = error;
-  }
-  await live.look();
-  if (!place.isConnected)
-    return notice(`${action.word} of ${name}: `, failed ? trouble(failed) : "done.");
-  if (action.danger && !failed) return go("/");
-  if (failed)
-    fill(
-      place,
-      trouble(failed),
-      h(
-        "button",
-        { type: "button", class: "small", onclick: () => redraw(place, name, changed) },
-        "Close",
-      ),
-    );
-  else redraw(place, name, changed);
+	if (action.danger && !(await confirmed(`Delete ${name}?`, lossesOf(uid), "Delete it"))) return;
+	set(place, "data-busy", true);
+	fill(place, h("span", { class: "busy", role: "status" }, action.running));
+	let failed = null;
+	try {
+		await carryOut(`${pipelinePath(name)}${action.path}?wait=10`, { method: action.method });
+		announce(`${action.word} of ${name}: done`);
+	} catch (error) {
+		failed = error;
+	}
+	await live.look();
+	if (!place.isConnected)
+		return notice(`${action.word} of ${name}: `, failed ? trouble(failed) : "done.");
+	if (action.danger && !failed) return go("/");
+	if (failed)
+		fill(
+			place,
+			trouble(failed),
+			h(
+				"button",
+				{ type: "button", class: "small", onclick: () => redraw(place, name, changed) },
+				"Close",
+			),
+		);
+	else redraw(place, name, changed);
 }
 
 /**
@@ -97,24 +97,24 @@ async function act(place, { name, uid }, action, changed) {
  * @param {() => void} changed
  */
 function redraw(place, name, changed) {
-  set(place, "data-names", null);
-  set(place, "data-busy", null);
-  const pipeline = live.pipeline(name);
-  if (pipeline) actions(place, pipeline, changed);
-  changed();
+	set(place, "data-names", null);
+	set(place, "data-busy", null);
+	const pipeline = live.pipeline(name);
+	if (pipeline) actions(place, pipeline, changed);
+	changed();
 }
 
 /** @param {string} uid */
 function lossesOf(uid) {
-  const behind = live.behind(uid);
-  const lost =
-    behind === null
-      ? "What it has not processed"
-      : behind === 0
-        ? "Nothing is unfinished now; what comes meanwhile"
-        : `What it has not processed, about ${behind} records,`;
-  return [
-    `${lost} ends as lost: tokens of it say so, for good.`,
-    "Topics and tables stay as they are. Its name is free again. This cannot be taken back.",
-  ];
+	const behind = live.behind(uid);
+	const lost =
+		behind === null
+			? "What it has not processed"
+			: behind === 0
+				? "Nothing is unfinished now; what comes meanwhile"
+				: `What it has not processed, about ${behind} records,`;
+	return [
+		`${lost} ends as lost: tokens of it say so, for good.`,
+		"Topics and tables stay as they are. Its name is free again. This cannot be taken back.",
+	];
 }

@@ -4,36 +4,36 @@ let key = "";
 
 /** @param {string} text */
 export function useKey(text) {
-  key = text.trim();
+	key = text.trim();
 }
 
 export function hasKey() {
-  return key !== "";
+	return key !== "";
 }
 
 /** Waybill has refused, and says why. */
 export class Problem extends Error {
-  /**
-   * @param {number} status
-   * @param {Record<string, any>} body
-   */
-  constructor(status, body) {
-    super(String(body.detail ?? body.title ?? `HTTP ${status}`));
-    this.status = status;
-    this.body = body;
-    this.slug =
-      String(body.type ?? "")
-        .split(":")
-        .pop() ?? "";
-    /** @type {string | null} */
-    this.hint = body.hint ?? null;
-    /** @type {PlacedError[]} */
-    this.errors = Array.isArray(body.errors) ? body.errors : [];
-  }
+	/**
+	 * @param {number} status
+	 * @param {Record<string, any>} body
+	 */
+	constructor(status, body) {
+		super(String(body.detail ?? body.title ?? `HTTP ${status}`));
+		this.status = status;
+		this.body = body;
+		this.slug =
+			String(body.type ?? "")
+				.split(":")
+				.pop() ?? "";
+		/** @type {string | null} */
+		this.hint = body.hint ?? null;
+		/** @type {PlacedError[]} */
+		this.errors = Array.isArray(body.errors) ? body.errors : [];
+	}
 
-  get needsKey() {
-    return this.status === 401;
-  }
+	get needsKey() {
+		return this.status === 401;
+	}
 }
 
 /** Nothing has answered, or nothing that is Waybill. */
@@ -44,15 +44,15 @@ let clockAhead = 0;
 
 /** How far Waybill's clock is ahead of the one of this machine, if one of both is wrong. */
 export function ahead() {
-  return clockAhead;
+	return clockAhead;
 }
 
 /** @param {Response} answer */
 function setClock(answer) {
-  const told = Date.parse(answer.headers.get("date") ?? "");
-  if (Number.isNaN(told)) return;
-  const found = told + 500 - Date.now();
-  clockAhead = Math.abs(found) > WRONG_MS ? found : 0;
+	const told = Date.parse(answer.headers.get("date") ?? "");
+	if (Number.isNaN(told)) return;
+	const found = told + 500 - Date.now();
+	clockAhead = Math.abs(found) > WRONG_MS ? found : 0;
 }
 
 /**
@@ -62,27 +62,27 @@ function setClock(answer) {
  * @returns {Promise<Response>}
  */
 export async function request(path, asked = {}) {
-  const headers = new Headers(asked.headers);
-  headers.set("Accept", asked.accept ?? "application/json");
-  if (asked.body !== undefined) headers.set("Content-Type", asked.type ?? "application/json");
-  if (key) headers.set("Authorization", `Bearer ${key}`);
-  let answer;
-  try {
-    answer = await fetch(path, {
-      method: asked.method ?? "GET",
-      body: asked.body,
-      headers,
-      signal: asked.signal,
-      cache: "no-store",
-      credentials: "omit",
-    });
-  } catch (error) {
-    if (givenUp(asked)) throw error;
-    throw new Away("Waybill does not answer.");
-  }
-  setClock(answer);
-  if (answer.ok) return answer;
-  throw new Problem(answer.status, await bodyOf(answer));
+	const headers = new Headers(asked.headers);
+	headers.set("Accept", asked.accept ?? "application/json");
+	if (asked.body !== undefined) headers.set("Content-Type", asked.type ?? "application/json");
+	if (key) headers.set("Authorization", `Bearer ${key}`);
+	let answer;
+	try {
+		answer = await fetch(path, {
+			method: asked.method ?? "GET",
+			body: asked.body,
+			headers,
+			signal: asked.signal,
+			cache: "no-store",
+			credentials: "omit",
+		});
+	} catch (error) {
+		if (givenUp(asked)) throw error;
+		throw new Away("Waybill does not answer.");
+	}
+	setClock(answer);
+	if (answer.ok) return answer;
+	throw new Problem(answer.status, await bodyOf(answer));
 }
 
 /**
@@ -91,13 +91,13 @@ export async function request(path, asked = {}) {
  * @returns {Promise<any>}
  */
 export async function ask(path, asked = {}) {
-  const answer = await request(path, asked);
-  try {
-    return await answer.json();
-  } catch (error) {
-    if (givenUp(asked)) throw error;
-    throw new Away(`The answer of ${path} was cut off.`);
-  }
+	const answer = await request(path, asked);
+	try {
+		return await answer.json();
+	} catch (error) {
+		if (givenUp(asked)) throw error;
+		throw new Away(`The answer of ${path} was cut off.`);
+	}
 }
 
 /**
@@ -105,7 +105,7 @@ export async function ask(path, asked = {}) {
  * @param {Asked} asked
  */
 function givenUp({ signal }) {
-  return signal?.aborted && signal.reason?.name !== "TimeoutError";
+	return signal?.aborted && signal.reason?.name !== "TimeoutError";
 }
 
 /**
@@ -114,17 +114,17 @@ function givenUp({ signal }) {
  * @param {AbortSignal} [signal]
  */
 export function post(path, value, signal) {
-  return ask(path, { method: "POST", body: JSON.stringify(value), signal });
+	return ask(path, { method: "POST", body: JSON.stringify(value), signal });
 }
 
 /** @param {Response} answer */
 async function bodyOf(answer) {
-  try {
-    const body = await answer.json();
-    return typeof body === "object" && body !== null ? body : { detail: String(body) };
-  } catch {
-    return { detail: `HTTP ${answer.status} ${answer.statusText}` };
-  }
+	try {
+		const body = await answer.json();
+		return typeof body === "object" && body !== null ? body : { detail: String(body) };
+	} catch {
+		return { detail: `HTTP ${answer.status} ${answer.statusText}` };
+	}
 }
 
 /**
@@ -134,14 +134,14 @@ async function bodyOf(answer) {
  * @returns {Promise<any>}
  */
 export async function carryOut(path, asked) {
-  try {
-    return await carriedOut(path, asked);
-  } catch (error) {
-    if (!(error instanceof Away)) throw error;
-    throw new Away(
-      "The connection broke. What was asked may be done all the same: look before you repeat it.",
-    );
-  }
+	try {
+		return await carriedOut(path, asked);
+	} catch (error) {
+		if (!(error instanceof Away)) throw error;
+		throw new Away(
+			"The connection broke. What was asked may be done all the same: look before you repeat it.",
+		);
+	}
 }
 
 /**
@@ -149,24 +149,24 @@ export async function carryOut(path, asked) {
  * @param {Asked} asked
  */
 async function carriedOut(path, asked) {
-  const answer = await request(path, asked);
-  let told = await answer.json();
-  if (answer.status !== 202) return told;
-  for (;;) {
-    told = await ask(`/v1/operations/${encodeURIComponent(told.operation ?? told.id)}?wait=30`, {
-      signal: asked.signal,
-    });
-    if (told.state === "failed") throw failed(told);
-    if (told.state !== "pending") return told;
-  }
+	const answer = await request(path, asked);
+	let told = await answer.json();
+	if (answer.status !== 202) return told;
+	for (;;) {
+		told = await ask(`/v1/operations/${encodeURIComponent(told.operation ?? told.id)}?wait=30`, {
+			signal: asked.signal,
+		});
+		if (told.state === "failed") throw failed(told);
+		if (told.state !== "pending") return told;
+	}
 }
 
 /** @param {any} told */
 function failed(told) {
-  const said = told.errors.map((/** @type {PlacedError} */ each) => each.message).join("; ");
-  const hint = told.errors.map((/** @type {PlacedError} */ each) => each.hint).find(Boolean);
-  const type = `urn:waybill:problem:${told.problem}`;
-  return new Problem(409, { ...told, detail: said || `${told.action} has failed`, hint, type });
+	const said = told.errors.map((/** @type {PlacedError} */ each) => each.message).join("; ");
+	const hint = told.errors.map((/** @type {PlacedError} */ each) => each.hint).find(Boolean);
+	const type = `urn:waybill:problem:${told.problem}`;
+	return new Problem(409, { ...told, detail: said || `${told.action} has failed`, hint, type });
 }
 
 /**
@@ -176,25 +176,25 @@ function failed(told) {
  * @returns {Promise<{errors: PlacedError[], warnings: string[], changes: any[] | null, graph: any}>}
  */
 export async function check(manifest, signal) {
-  try {
-    const told = await post("/v1/validate", { manifest }, signal);
-    if (!("operation" in told)) return told;
-    for (;;) {
-      const path = `/v1/operations/${encodeURIComponent(told.operation)}?wait=30`;
-      const operation = await ask(path, { signal });
-      if (operation.state === "failed") throw failed(operation);
-      if (operation.result) return operation.result;
-      if (operation.state !== "pending") throw new Away("What the check has found was not kept.");
-    }
-  } catch (error) {
-    if (error instanceof Problem && error.slug === "invalid" && error.errors.length > 0) {
-      return { errors: error.errors, warnings: [], changes: null, graph: null };
-    }
-    throw error;
-  }
+	try {
+		const told = await post("/v1/validate", { manifest }, signal);
+		if (!("operation" in told)) return told;
+		for (;;) {
+			const path = `/v1/operations/${encodeURIComponent(told.operation)}?wait=30`;
+			const operation = await ask(path, { signal });
+			if (operation.state === "failed") throw failed(operation);
+			if (operation.result) return operation.result;
+			if (operation.state !== "pending") throw new Away("What the check has found was not kept.");
+		}
+	} catch (error) {
+		if (error instanceof Problem && error.slug === "invalid" && error.errors.length > 0) {
+			return { errors: error.errors, warnings: [], changes: null, graph: null };
+		}
+		throw error;
+	}
 }
 
 /** @param {string} name */
 export function pipelinePath(name) {
-  return `/v1/pipelines/${encodeURIComponent(name)}`;
+	return `/v1/pipelines/${encodeURIComponent(name)}`;
 }

@@ -12,7 +12,7 @@ const SVG = "http://www.w3.org/2000/svg";
  * @returns {HTMLElementTagNameMap[T]}
  */
 export function h(tag, attributes = {}, ...children) {
-  return dressed(document.createElement(tag), attributes, children);
+	return dressed(document.createElement(tag), attributes, children);
 }
 
 /**
@@ -23,7 +23,7 @@ export function h(tag, attributes = {}, ...children) {
  * @returns {SVGElementTagNameMap[T]}
  */
 export function s(tag, attributes = {}, ...children) {
-  return dressed(document.createElementNS(SVG, tag), attributes, children);
+	return dressed(document.createElementNS(SVG, tag), attributes, children);
 }
 
 /**
@@ -33,12 +33,12 @@ export function s(tag, attributes = {}, ...children) {
  * @param {Child[]} children
  */
 function dressed(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name.slice(2), value);
-    else set(element, name, value);
-  }
-  fill(element, ...children);
-  return element;
+	for (const [name, value] of Object.entries(attributes)) {
+		if (typeof value === "function") element.addEventListener(name.slice(2), value);
+		else set(element, name, value);
+	}
+	fill(element, ...children);
+	return element;
 }
 
 /**
@@ -47,9 +47,9 @@ function dressed(element, attributes, children) {
  * @param {string | number | boolean | null | undefined} value
  */
 export function set(element, name, value) {
-  const text = value === true ? "" : String(value);
-  if (value === null || value === undefined || value === false) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== text) element.setAttribute(name, text);
+	const text = value === true ? "" : String(value);
+	if (value === null || value === undefined || value === false) element.removeAttribute(name);
+	else if (element.getAttribute(name) !== text) element.setAttribute(name, text);
 }
 
 /**
@@ -57,19 +57,19 @@ export function set(element, name, value) {
  * @param {...Child} children
  */
 export function fill(element, ...children) {
-  element.replaceChildren(
-    .../** @type {(Node | string)[]} */ (children.filter(isThere).map(asNode)),
-  );
+	element.replaceChildren(
+		.../** @type {(Node | string)[]} */ (children.filter(isThere).map(asNode)),
+	);
 }
 
 /** @param {Child} child */
 function isThere(child) {
-  return child !== null && child !== undefined && child !== false;
+	return child !== null && child !== undefined && child !== false;
 }
 
 /** @param {Child} child */
 function asNode(child) {
-  return child instanceof Node ? child : String(child);
+	return child instanceof Node ? child : String(child);
 }
 
 /**
@@ -78,7 +78,7 @@ function asNode(child) {
  * @param {string | number} text
  */
 export function say(element, text) {
-  if (element.textContent !== String(text)) element.textContent = String(text);
+	if (element.textContent !== String(text)) element.textContent = String(text);
 }
 
 /**
@@ -92,23 +92,23 @@ export function say(element, text) {
  * @param {(element: E, item: T) => void} update
  */
 export function keep(parent, items, keyOf, make, update) {
-  const kept = /** @type {Map<string, E>} */ (held.get(parent) ?? new Map());
-  const wanted = new Map();
-  /** @type {E | null} */
-  let before = null;
-  for (const item of items) {
-    const key = keyOf(item);
-    const element = kept.get(key) ?? make(item);
-    update(element, item);
-    wanted.set(key, element);
-    /** @type {ChildNode | null} */
-    const place = before ? before.nextSibling : parent.firstChild;
-    if (element !== place) parent.insertBefore(element, place);
-    before = element;
-  }
-  const stays = new Set(wanted.values());
-  for (const child of [...parent.childNodes]) if (!stays.has(child)) child.remove();
-  held.set(parent, wanted);
+	const kept = /** @type {Map<string, E>} */ (held.get(parent) ?? new Map());
+	const wanted = new Map();
+	/** @type {E | null} */
+	let before = null;
+	for (const item of items) {
+		const key = keyOf(item);
+		const element = kept.get(key) ?? make(item);
+		update(element, item);
+		wanted.set(key, element);
+		/** @type {ChildNode | null} */
+		const place = before ? before.nextSibling : parent.firstChild;
+		if (element !== place) parent.insertBefore(element, place);
+		before = element;
+	}
+	const stays = new Set(wanted.values());
+	for (const child of [...parent.childNodes]) if (!stays.has(child)) child.remove();
+	held.set(parent, wanted);
 }
 
 /** @type {WeakMap<Element, Map<string, any>>} */
@@ -121,9 +121,9 @@ const held = new WeakMap();
  * @returns {HTMLElement}
  */
 export function time(moment, precise = false) {
-  if (moment === null || moment === undefined) return h("span", { class: "quiet" }, "–");
-  const at = new Date(moment);
-  return h("time", { datetime: at.toISOString(), title: inUtc(at) }, inZone(at, precise));
+	if (moment === null || moment === undefined) return h("span", { class: "quiet" }, "–");
+	const at = new Date(moment);
+	return h("time", { datetime: at.toISOString(), title: inUtc(at) }, inZone(at, precise));
 }
 
 /**
@@ -132,21 +132,21 @@ export function time(moment, precise = false) {
  * @param {string} what
  */
 export function copier(text, what) {
-  const button = h(
-    "button",
-    { type: "button", class: "small", "aria-label": `Copy ${what}` },
-    "Copy",
-  );
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      say(button, "Copied");
-    } catch {
-      say(button, "Select and copy it"); // a page that is not on https or loopback may not write
-    }
-    setTimeout(() => say(button, "Copy"), 2000);
-  });
-  return button;
+	const button = h(
+		"button",
+		{ type: "button", class: "small", "aria-label": `Copy ${what}` },
+		"Copy",
+	);
+	button.addEventListener("click", async () => {
+		try {
+			await navigator.clipboard.writeText(text);
+			say(button, "Copied");
+		} catch {
+			say(button, "Select and copy it"); // a page that is not on https or loopback may not write
+		}
+		setTimeout(() => say(button, "Copy"), 2000);
+	});
+	return button;
 }
 
 /**
@@ -155,7 +155,7 @@ export function copier(text, what) {
  * @param {Child} child
  */
 export function wide(label, child) {
-  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": label }, child);
+	return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": label }, child);
 }
 
 /**
@@ -164,13 +164,13 @@ export function wide(label, child) {
  * @param {string} text
  */
 export function line(label, text) {
-  return h(
-    "div",
-    { class: "line" },
-    h("span", { class: "quiet" }, label),
-    h("code", {}, text),
-    copier(text, label),
-  );
+	return h(
+		"div",
+		{ class: "line" },
+		h("span", { class: "quiet" }, label),
+		h("code", {}, text),
+		copier(text, label),
+	);
 }
 
 /**
@@ -181,28 +181,28 @@ export function line(label, text) {
  * @returns {Promise<boolean>}
  */
 export function confirmed(title, said, yes) {
-  return new Promise((resolve) => {
-    const box = h("dialog", { "aria-labelledby": "asked" });
-    const end = (/** @type {boolean} */ answer) => {
-      box.close();
-      box.remove();
-      resolve(answer);
-    };
-    fill(
-      box,
-      h("h2", { id: "asked" }, title),
-      ...said.map((each) => h("p", {}, each)),
-      h(
-        "div",
-        { class: "actions" },
-        h("button", { type: "button", onclick: () => end(false), autofocus: true }, "Cancel"),
-        h("button", { type: "button", class: "danger", onclick: () => end(true) }, yes),
-      ),
-    );
-    box.addEventListener("cancel", () => end(false));
-    document.body.append(box);
-    box.showModal();
-  });
+	return new Promise((resolve) => {
+		const box = h("dialog", { "aria-labelledby": "asked" });
+		const end = (/** @type {boolean} */ answer) => {
+			box.close();
+			box.remove();
+			resolve(answer);
+		};
+		fill(
+			box,
+			h("h2", { id: "asked" }, title),
+			...said.map((each) => h("p", {}, each)),
+			h(
+				"div",
+				{ class: "actions" },
+				h("button", { type: "button", onclick: () => end(false), autofocus: true }, "Cancel"),
+				h("button", { type: "button", class: "danger", onclick: () => end(true) }, yes),
+			),
+		);
+		box.addEventListener("cancel", () => end(false));
+		document.body.append(box);
+		box.showModal();
+	});
 }
 
 /**
@@ -210,10 +210,10 @@ export function confirmed(title, said, yes) {
  * @param {string} text
  */
 export function announce(text) {
-  const news = document.getElementById("news");
-  if (!news) return;
-  news.append(h("p", {}, text));
-  while (news.childElementCount > 5) news.firstChild?.remove();
+	const news = document.getElementById("news");
+	if (!news) return;
+	news.append(h("p", {}, text));
+	while (news.childElementCount > 5) news.firstChild?.remove();
 }
 
 /**
@@ -221,11 +221,11 @@ export function announce(text) {
  * @param {...Child} said
  */
 export function notice(...said) {
-  const told = h("div", { class: "notice", role: "status" }, ...said, " ");
-  told.append(
-    h("button", { type: "button", class: "small", onclick: () => told.remove() }, "Close"),
-  );
-  document.getElementById("notices")?.append(told);
+	const told = h("div", { class: "notice", role: "status" }, ...said, " ");
+	told.append(
+		h("button", { type: "button", class: "small", onclick: () => told.remove() }, "Close"),
+	);
+	document.getElementById("notices")?.append(told);
 }
 
 /**
@@ -234,14 +234,14 @@ export function notice(...said) {
  * @param {() => unknown} [again] tries once more
  */
 export function trouble(error, again) {
-  const problem = /** @type {{message?: string, hint?: string | null}} */ (error);
-  return h(
-    "div",
-    { class: "trouble", role: "alert" },
-    h("p", {}, problem?.message ?? String(error)),
-    problem?.hint ? h("p", { class: "quiet" }, problem.hint) : null,
-    again
-      ? h("button", { type: "button", class: "small", onclick: () => void again() }, "Try again")
-      : null,
-  );
+	const problem = /** @type {{message?: string, hint?: string | null}} */ (error);
+	return h(
+		"div",
+		{ class: "trouble", role: "alert" },
+		h("p", {}, problem?.message ?? String(error)),
+		problem?.hint ? h("p", { class: "quiet" }, problem.hint) : null,
+		again
+			? h("button", { type: "button", class: "small", onclick: () => void again() }, "Try again")
+			: null,
+	);
 }

@@ -13,31 +13,31 @@ const BEND = 0.35; // of a node's height: how much room a line takes that only p
  * @returns {Layout}
  */
 export function layout(nodes, edges, sizes) {
-  const known = new Set(nodes.map((each) => each.id));
-  const used = forward(
-    nodes,
-    edges.filter((e) => known.has(e.from) && known.has(e.to) && e.from !== e.to),
-  );
-  const layerOf = layers(nodes, used);
-  const { layered, links, chains } = withBends(nodes, used, layerOf);
-  const { order, crossings } = fewestCrossings(layered, links);
-  const yOf = heights(order, links, sizes);
-  const xOf = (/** @type {number} */ layer) => layer * (sizes.width + sizes.gapX);
-  const top = Math.min(0, ...yOf.values());
-  const at = (/** @type {Place} */ place) => ({
-    x: xOf(place.layer),
-    y: (yOf.get(place.id) ?? 0) - top,
-  });
-  const places = order.flat();
-  const found = new Map(places.filter((p) => p.real).map((p) => [p.id, at(p)]));
-  const bottom = Math.max(0, ...[...found.values()].map((p) => p.y)) + sizes.height;
-  return {
-    nodes: found,
-    edges: chains.map(({ edge, through }) => ({ ...edge, points: line(through.map(at), sizes) })),
-    width: order.length ? xOf(order.length - 1) + sizes.width : 0,
-    height: places.length ? bottom : 0,
-    crossings,
-  };
+	const known = new Set(nodes.map((each) => each.id));
+	const used = forward(
+		nodes,
+		edges.filter((e) => known.has(e.from) && known.has(e.to) && e.from !== e.to),
+	);
+	const layerOf = layers(nodes, used);
+	const { layered, links, chains } = withBends(nodes, used, layerOf);
+	const { order, crossings } = fewestCrossings(layered, links);
+	const yOf = heights(order, links, sizes);
+	const xOf = (/** @type {number} */ layer) => layer * (sizes.width + sizes.gapX);
+	const top = Math.min(0, ...yOf.values());
+	const at = (/** @type {Place} */ place) => ({
+		x: xOf(place.layer),
+		y: (yOf.get(place.id) ?? 0) - top,
+	});
+	const places = order.flat();
+	const found = new Map(places.filter((p) => p.real).map((p) => [p.id, at(p)]));
+	const bottom = Math.max(0, ...[...found.values()].map((p) => p.y)) + sizes.height;
+	return {
+		nodes: found,
+		edges: chains.map(({ edge, through }) => ({ ...edge, points: line(through.map(at), sizes) })),
+		width: order.length ? xOf(order.length - 1) + sizes.width : 0,
+		height: places.length ? bottom : 0,
+		crossings,
+	};
 }
 
 /**
@@ -46,20 +46,20 @@ export function layout(nodes, edges, sizes) {
  * @param {readonly Edge[]} edges
  */
 function forward(nodes, edges) {
-  const state = new Map();
-  /** @type {Edge[]} */
-  const kept = [];
-  const visit = (/** @type {string} */ id) => {
-    state.set(id, "open");
-    for (const edge of edges.filter((each) => each.from === id)) {
-      if (state.get(edge.to) === "open") continue;
-      kept.push(edge);
-      if (!state.has(edge.to)) visit(edge.to);
-    }
-    state.set(id, "done");
-  };
-  for (const { id } of nodes) if (!state.has(id)) visit(id);
-  return kept;
+	const state = new Map();
+	/** @type {Edge[]} */
+	const kept = [];
+	const visit = (/** @type {string} */ id) => {
+		state.set(id, "open");
+		for (const edge of edges.filter((each) => each.from === id)) {
+			if (state.get(edge.to) === "open") continue;
+			kept.push(edge);
+			if (!state.has(edge.to)) visit(edge.to);
+		}
+		state.set(id, "done");
+	};
+	for (const { id } of nodes) if (!state.has(id)) visit(id);
+	return kept;
 }
 
 /**
@@ -68,19 +68,19 @@ function forward(nodes, edges) {
  * @param {readonly Edge[]} edges
  */
 function layers(nodes, edges) {
-  const found = new Map(nodes.map((each) => [each.id, 0]));
-  for (let turn = 0; turn < nodes.length; turn++) {
-    let moved = false;
-    for (const { from, to } of edges) {
-      const next = (found.get(from) ?? 0) + 1;
-      if ((found.get(to) ?? 0) < next) {
-        found.set(to, next);
-        moved = true;
-      }
-    }
-    if (!moved) break;
-  }
-  return found;
+	const found = new Map(nodes.map((each) => [each.id, 0]));
+	for (let turn = 0; turn < nodes.length; turn++) {
+		let moved = false;
+		for (const { from, to } of edges) {
+			const next = (found.get(from) ?? 0) + 1;
+			if ((found.get(to) ?? 0) < next) {
+				found.set(to, next);
+				moved = true;
+			}
+		}
+		if (!moved) break;
+	}
+	return found;
 }
 
 /**
@@ -89,29 +89,29 @@ function layers(nodes, edges) {
  * @param {Map<string, number>} layerOf
  */
 function withBends(nodes, edges, layerOf) {
-  const count = Math.max(-1, ...layerOf.values()) + 1;
-  /** @type {Place[][]} */
-  const layered = Array.from({ length: count }, () => []);
-  const places = new Map();
-  for (const { id } of nodes) {
-    const place = { id, layer: layerOf.get(id) ?? 0, real: true };
-    places.set(id, place);
-    layered[place.layer].push(place);
-  }
-  /** @type {[string, string][]} */
-  const links = [];
-  const chains = edges.map((edge, number) => {
-    const through = [places.get(edge.from)];
-    for (let layer = through[0].layer + 1; layer < places.get(edge.to).layer; layer++) {
-      const bend = { id: `bend ${number} ${layer}`, layer, real: false };
-      layered[layer].push(bend);
-      through.push(bend);
-    }
-    through.push(places.get(edge.to));
-    for (let i = 1; i < through.length; i++) links.push([through[i - 1].id, through[i].id]);
-    return { edge, through };
-  });
-  return { layered, links, chains };
+	const count = Math.max(-1, ...layerOf.values()) + 1;
+	/** @type {Place[][]} */
+	const layered = Array.from({ length: count }, () => []);
+	const places = new Map();
+	for (const { id } of nodes) {
+		const place = { id, layer: layerOf.get(id) ?? 0, real: true };
+		places.set(id, place);
+		layered[place.layer].push(place);
+	}
+	/** @type {[string, string][]} */
+	const links = [];
+	const chains = edges.map((edge, number) => {
+		const through = [places.get(edge.from)];
+		for (let layer = through[0].layer + 1; layer < places.get(edge.to).layer; layer++) {
+			const bend = { id: `bend ${number} ${layer}`, layer, real: false };
+			layered[layer].push(bend);
+			through.push(bend);
+		}
+		through.push(places.get(edge.to));
+		for (let i = 1; i < through.length; i++) links.push([through[i - 1].id, through[i].id]);
+		return { edge, through };
+	});
+	return { layered, links, chains };
 }
 
 /**
@@ -120,30 +120,30 @@ function withBends(nodes, edges, layerOf) {
  * @param {[string, string][]} links
  */
 function fewestCrossings(layered, links) {
-  let order = layered.map((layer) => [...layer]);
-  let best = { order, crossings: crossingsIn(order, links) };
-  const before = neighbours(links.map(([from, to]) => [to, from]));
-  const behind = neighbours(links);
-  for (let sweep = 0; sweep < SWEEPS && best.crossings > 0; sweep++) {
-    const down = sweep % 2 === 0;
-    order = order.map((layer) => [...layer]);
-    const turns = down ? order.keys() : [...order.keys()].reverse();
-    for (const at of turns) {
-      const other = order[down ? at - 1 : at + 1];
-      if (other) order[at] = nearMiddle(order[at], other, down ? before : behind);
-    }
-    const crossings = crossingsIn(order, links);
-    if (crossings < best.crossings) best = { order, crossings };
-  }
-  return best;
+	let order = layered.map((layer) => [...layer]);
+	let best = { order, crossings: crossingsIn(order, links) };
+	const before = neighbours(links.map(([from, to]) => [to, from]));
+	const behind = neighbours(links);
+	for (let sweep = 0; sweep < SWEEPS && best.crossings > 0; sweep++) {
+		const down = sweep % 2 === 0;
+		order = order.map((layer) => [...layer]);
+		const turns = down ? order.keys() : [...order.keys()].reverse();
+		for (const at of turns) {
+			const other = order[down ? at - 1 : at + 1];
+			if (other) order[at] = nearMiddle(order[at], other, down ? before : behind);
+		}
+		const crossings = crossingsIn(order, links);
+		if (crossings < best.crossings) best = { order, crossings };
+	}
+	return best;
 }
 
 /** @param {[string, string][]} links */
 function neighbours(links) {
-  /** @type {Map<string, string[]>} */
-  const found = new Map();
-  for (const [from, to] of links) found.set(from, [...(found.get(from) ?? []), to]);
-  return found;
+	/** @type {Map<string, string[]>} */
+	const found = new Map();
+	for (const [from, to] of links) found.set(from, [...(found.get(from) ?? []), to]);
+	return found;
 }
 
 /**
@@ -152,14 +152,14 @@ function neighbours(links) {
  * @param {Map<string, string[]>} near
  */
 function nearMiddle(layer, other, near) {
-  const place = new Map(other.map((each, i) => [each.id, i]));
-  const middle = new Map(
-    layer.map((each, i) => {
-      const at = (near.get(each.id) ?? []).map((id) => place.get(id) ?? 0);
-      return [each.id, at.length ? at.reduce((a, b) => a + b, 0) / at.length : i];
-    }),
-  );
-  return [...layer].sort((a, b) => (middle.get(a.id) ?? 0) - (middle.get(b.id) ?? 0));
+	const place = new Map(other.map((each, i) => [each.id, i]));
+	const middle = new Map(
+		layer.map((each, i) => {
+			const at = (near.get(each.id) ?? []).map((id) => place.get(id) ?? 0);
+			return [each.id, at.length ? at.reduce((a, b) => a + b, 0) / at.length : i];
+		}),
+	);
+	return [...layer].sort((a, b) => (middle.get(a.id) ?? 0) - (middle.get(b.id) ?? 0));
 }
 
 /**
@@ -167,19 +167,19 @@ function nearMiddle(layer, other, near) {
  * @param {[string, string][]} links
  */
 export function crossingsIn(order, links) {
-  const place = new Map();
-  order.forEach((layer, number) => layer.forEach((each, i) => place.set(each.id, [number, i])));
-  let count = 0;
-  for (let number = 0; number < order.length - 1; number++) {
-    const here = links.filter(([from]) => place.get(from)?.[0] === number);
-    const pairs = here.map(([from, to]) => [place.get(from)[1], place.get(to)[1]]);
-    for (let i = 0; i < pairs.length; i++) {
-      for (let j = i + 1; j < pairs.length; j++) {
-        if ((pairs[i][0] - pairs[j][0]) * (pairs[i][1] - pairs[j][1]) < 0) count++;
-      }
-    }
-  }
-  return count;
+	const place = new Map();
+	order.forEach((layer, number) => layer.forEach((each, i) => place.set(each.id, [number, i])));
+	let count = 0;
+	for (let number = 0; number < order.length - 1; number++) {
+		const here = links.filter(([from]) => place.get(from)?.[0] === number);
+		const pairs = here.map(([from, to]) => [place.get(from)[1], place.get(to)[1]]);
+		for (let i = 0; i < pairs.length; i++) {
+			for (let j = i + 1; j < pairs.length; j++) {
+				if ((pairs[i][0] - pairs[j][0]) * (pairs[i][1] - pairs[j][1]) < 0) count++;
+			}
+		}
+	}
+	return count;
 }
 
 /**
@@ -189,24 +189,24 @@ export function crossingsIn(order, links) {
  * @param {Sizes} sizes
  */
 function heights(order, links, sizes) {
-  const room = (/** @type {Place} */ place) =>
-    (place.real ? sizes.height : sizes.height * BEND) + sizes.gapY;
-  const y = new Map();
-  for (const layer of order) {
-    let next = 0;
-    for (const each of layer) {
-      y.set(each.id, next);
-      next += room(each);
-    }
-  }
-  const before = neighbours(links.map(([from, to]) => [to, from]));
-  const behind = neighbours(links);
-  for (let turn = 0; turn < 6; turn++) {
-    const near = turn % 2 === 0 ? before : behind;
-    const turns = turn % 2 === 0 ? order : [...order].reverse();
-    for (const layer of turns) settle(layer, near, y, room);
-  }
-  return y;
+	const room = (/** @type {Place} */ place) =>
+		(place.real ? sizes.height : sizes.height * BEND) + sizes.gapY;
+	const y = new Map();
+	for (const layer of order) {
+		let next = 0;
+		for (const each of layer) {
+			y.set(each.id, next);
+			next += room(each);
+		}
+	}
+	const before = neighbours(links.map(([from, to]) => [to, from]));
+	const behind = neighbours(links);
+	for (let turn = 0; turn < 6; turn++) {
+		const near = turn % 2 === 0 ? before : behind;
+		const turns = turn % 2 === 0 ? order : [...order].reverse();
+		for (const layer of turns) settle(layer, near, y, room);
+	}
+	return y;
 }
 
 /**
@@ -216,16 +216,16 @@ function heights(order, links, sizes) {
  * @param {(place: Place) => number} room
  */
 function settle(layer, near, y, room) {
-  const wished = layer.map((each) => {
-    const at = (near.get(each.id) ?? []).map((id) => y.get(id) ?? 0);
-    return at.length ? at.reduce((a, b) => a + b, 0) / at.length : (y.get(each.id) ?? 0);
-  });
-  const placed = [...wished];
-  for (let i = 1; i < layer.length; i++) {
-    placed[i] = Math.max(placed[i], placed[i - 1] + room(layer[i - 1]));
-  }
-  const pushed = placed.reduce((sum, at, i) => sum + at - wished[i], 0) / Math.max(1, layer.length);
-  layer.forEach((each, i) => y.set(each.id, placed[i] - pushed));
+	const wished = layer.map((each) => {
+		const at = (near.get(each.id) ?? []).map((id) => y.get(id) ?? 0);
+		return at.length ? at.reduce((a, b) => a + b, 0) / at.length : (y.get(each.id) ?? 0);
+	});
+	const placed = [...wished];
+	for (let i = 1; i < layer.length; i++) {
+		placed[i] = Math.max(placed[i], placed[i - 1] + room(layer[i - 1]));
+	}
+	const pushed = placed.reduce((sum, at, i) => sum + at - wished[i], 0) / Math.max(1, layer.length);
+	layer.forEach((each, i) => y.set(each.id, placed[i] - pushed));
 }
 
 /**
@@ -234,16 +234,16 @@ function settle(layer, near, y, room) {
  * @param {Sizes} sizes
  */
 function line(through, sizes) {
-  const half = sizes.height / 2;
-  const inner = through.slice(1, -1).flatMap((point) => [
-    { x: point.x, y: point.y + half },
-    { x: point.x + sizes.width, y: point.y + half },
-  ]);
-  const first = through[0];
-  const last = through[through.length - 1];
-  return [
-    { x: first.x + sizes.width, y: first.y + half },
-    ...inner,
-    { x: last.x, y: last.y + half },
-  ];
+	const half = sizes.height / 2;
+	const inner = through.slice(1, -1).flatMap((point) => [
+		{ x: point.x, y: point.y + half },
+		{ x: point.x + sizes.width, y: point.y + half },
+	]);
+	const first = through[0];
+	const last = through[through.length - 1];
+	return [
+		{ x: first.x + sizes.width, y: first.y + half },
+		...inner,
+		{ x: last.x, y: last.y + half },
+	];
 }

@@ -10,37 +10,37 @@ const CHILDREN_MAX = 500;
 
 /** A number as its text has it: JavaScript's would lose digits. */
 class Exact {
-  /** @param {string} text */
-  constructor(text) {
-    this.text = text;
-  }
+	/** @param {string} text */
+	constructor(text) {
+		this.text = text;
+	}
 }
 
 /** @param {string} text */
 export function parsed(text) {
-  const reviver = (
-    /** @type {string} */ _,
-    /** @type {unknown} */ value,
-    /** @type {any} */ context,
-  ) =>
-    typeof value === "number" && context?.source !== undefined ? new Exact(context.source) : value;
-  return JSON.parse(text, /** @type {any} */ (reviver));
+	const reviver = (
+		/** @type {string} */ _,
+		/** @type {unknown} */ value,
+		/** @type {any} */ context,
+	) =>
+		typeof value === "number" && context?.source !== undefined ? new Exact(context.source) : value;
+	return JSON.parse(text, /** @type {any} */ (reviver));
 }
 
 /** @param {string} base64 */
 export function hex(base64) {
-  const bytes = Uint8Array.from(atob(base64), (each) => each.charCodeAt(0));
-  const rows = [];
-  for (let at = 0; at < Math.min(bytes.length, HEX_BYTES); at += 16) {
-    const row = [...bytes.slice(at, at + 16)];
-    const codes = row.map((each) => each.toString(16).padStart(2, "0")).join(" ");
-    const shown = row
-      .map((each) => (each > 31 && each < 127 ? String.fromCharCode(each) : "."))
-      .join("");
-    rows.push(`${at.toString(16).padStart(6, "0")}  ${codes.padEnd(47)}  ${shown}`);
-  }
-  if (bytes.length > HEX_BYTES) rows.push(`… ${bytes.length - HEX_BYTES} bytes more`);
-  return rows.join("\n");
+	const bytes = Uint8Array.from(atob(base64), (each) => each.charCodeAt(0));
+	const rows = [];
+	for (let at = 0; at < Math.min(bytes.length, HEX_BYTES); at += 16) {
+		const row = [...bytes.slice(at, at + 16)];
+		const codes = row.map((each) => each.toString(16).padStart(2, "0")).join(" ");
+		const shown = row
+			.map((each) => (each > 31 && each < 127 ? String.fromCharCode(each) : "."))
+			.join("");
+		rows.push(`${at.toString(16).padStart(6, "0")}  ${codes.padEnd(47)}  ${shown}`);
+	}
+	if (bytes.length > HEX_BYTES) rows.push(`… ${bytes.length - HEX_BYTES} bytes more`);
+	return rows.join("\n");
 }
 
 /**
@@ -49,28 +49,28 @@ export function hex(base64) {
  * @returns {Node}
  */
 function tree(value, depth) {
-  if (value instanceof Exact) return h("span", { class: "number" }, value.text);
-  if (value === null || typeof value !== "object")
-    return h("span", { class: typeof value }, JSON.stringify(value));
-  const list = Array.isArray(value);
-  const entries = list ? value.map((each, i) => [i, each]) : Object.entries(value);
-  const marks = list ? "[]" : "{}";
-  if (entries.length === 0) return h("span", {}, marks);
-  const shown = entries.slice(0, CHILDREN_MAX);
-  const more = entries.length - shown.length;
-  return h(
-    "details",
-    { open: depth < OPEN_DEPTH },
-    h("summary", {}, `${marks[0]} ${entries.length} ${marks[1]}`),
-    h(
-      "ul",
-      {},
-      ...shown.map(([name, each]) =>
-        h("li", {}, h("span", { class: "name" }, `${name}: `), tree(each, depth + 1)),
-      ),
-      more ? h("li", { class: "quiet" }, `… ${more} more`) : null,
-    ),
-  );
+	if (value instanceof Exact) return h("span", { class: "number" }, value.text);
+	if (value === null || typeof value !== "object")
+		return h("span", { class: typeof value }, JSON.stringify(value));
+	const list = Array.isArray(value);
+	const entries = list ? value.map((each, i) => [i, each]) : Object.entries(value);
+	const marks = list ? "[]" : "{}";
+	if (entries.length === 0) return h("span", {}, marks);
+	const shown = entries.slice(0, CHILDREN_MAX);
+	const more = entries.length - shown.length;
+	return h(
+		"details",
+		{ open: depth < OPEN_DEPTH },
+		h("summary", {}, `${marks[0]} ${entries.length} ${marks[1]}`),
+		h(
+			"ul",
+			{},
+			...shown.map(([name, each]) =>
+				h("li", {}, h("span", { class: "name" }, `${name}: `), tree(each, depth + 1)),
+			),
+			more ? h("li", { class: "quiet" }, `… ${more} more`) : null,
+		),
+	);
 }
 
 /**
@@ -78,61 +78,61 @@ function tree(value, depth) {
  * @param {string | null} base64
  */
 export function valueView(text, base64) {
-  if (base64 !== null) return h("pre", { tabindex: 0 }, hex(base64));
-  if (text === null) return h("p", { class: "quiet" }, "null");
-  try {
-    const value = parsed(text);
-    if (typeof value === "object" && value !== null)
-      return h("div", { class: "json" }, tree(value, 0));
-  } catch {
-    // shown as it is
-  }
-  const cut = text.length > SHOWN;
-  return h(
-    "pre",
-    { tabindex: 0 },
-    text.slice(0, SHOWN),
-    cut ? `\n… ${text.length - SHOWN} characters more` : null,
-  );
+	if (base64 !== null) return h("pre", { tabindex: 0 }, hex(base64));
+	if (text === null) return h("p", { class: "quiet" }, "null");
+	try {
+		const value = parsed(text);
+		if (typeof value === "object" && value !== null)
+			return h("div", { class: "json" }, tree(value, 0));
+	} catch {
+		// shown as it is
+	}
+	const cut = text.length > SHOWN;
+	return h(
+		"pre",
+		{ tabindex: 0 },
+		text.slice(0, SHOWN),
+		cut ? `\n… ${text.length - SHOWN} characters more` : null,
+	);
 }
 
 /** @param {any} letter */
 export function letterView(letter) {
-  const { source } = letter;
-  /** @type {[string, Node | string][]} */
-  const facts = [
-    ["Reason", `${spelled(letter.reason)}${letter.rule ? `: rule ${letter.rule}` : ""}`],
-    ["Message", letter.message],
-    ["Stage", letter.sink ? `${letter.stage}, only sink ${letter.sink}` : letter.stage],
-    ["Record", `${source.topic}[${source.partition}] offset ${source.offset}`],
-    ["Lies at", `${letter.topic}[${letter.partition}] offset ${letter.offset}`],
-    ["Since", time(letter.at, true)],
-    ["Error", letter.error],
-    ["Batch", letter.batch],
-  ];
-  return h(
-    "section",
-    { class: "letter", "aria-label": "dead letter" },
-    h("h2", {}, letter.id),
-    h("dl", {}, ...facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    h("h3", {}, "Key"),
-    valueView(letter.key, letter.key_base64),
-    h("h3", {}, "Headers"),
-    letter.headers.length === 0
-      ? h("p", { class: "quiet" }, "none")
-      : h(
-          "dl",
-          {},
-          ...letter.headers.flatMap((/** @type {any} */ each) => [
-            h("dt", {}, each.name),
-            h(
-              "dd",
-              {},
-              each.value_base64 === null ? (each.value ?? "null") : hex(each.value_base64),
-            ),
-          ]),
-        ),
-    h("h3", {}, "Value"),
-    valueView(letter.value, letter.value_base64),
-  );
+	const { source } = letter;
+	/** @type {[string, Node | string][]} */
+	const facts = [
+		["Reason", `${spelled(letter.reason)}${letter.rule ? `: rule ${letter.rule}` : ""}`],
+		["Message", letter.message],
+		["Stage", letter.sink ? `${letter.stage}, only sink ${letter.sink}` : letter.stage],
+		["Record", `${source.topic}[${source.partition}] offset ${source.offset}`],
+		["Lies at", `${letter.topic}[${letter.partition}] offset ${letter.offset}`],
+		["Since", time(letter.at, true)],
+		["Error", letter.error],
+		["Batch", letter.batch],
+	];
+	return h(
+		"section",
+		{ class: "letter", "aria-label": "dead letter" },
+		h("h2", {}, letter.id),
+		h("dl", {}, ...facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+		h("h3", {}, "Key"),
+		valueView(letter.key, letter.key_base64),
+		h("h3", {}, "Headers"),
+		letter.headers.length === 0
+			? h("p", { class: "quiet" }, "none")
+			: h(
+					"dl",
+					{},
+					...letter.headers.flatMap((/** @type {any} */ each) => [
+						h("dt", {}, each.name),
+						h(
+							"dd",
+							{},
+							each.value_base64 === null ? (each.value ?? "null") : hex(each.value_base64),
+						),
+					]),
+				),
+		h("h3", {}, "Value"),
+		valueView(letter.value, letter.value_base64),
+	);
 }

@@ -18,355 +18,355 @@ const TIMEOUT_MS = 8_000; // of a look: a connection may hang
 const DELAY_MS = 50; // of a look that an event asks for: several come together
 
 class Live extends EventTarget {
-  constructor() {
-    super();
-    /** @type {Summary[]} */
-    this.pipelines = [];
-    /** @type {Map<string, Flow>} by uid */
-    this.flows = new Map();
-    /** @type {Map<string, Sample[]>} by uid */
-    this.samples = new Map();
-    /** @type {Map<string, Map<string, Mark[]>>} by uid and partition of an input */
-    this.marks = new Map();
-    /** @type {Map<string, Batch[]>} by uid, oldest first */
-    this.batches = new Map();
-    /** @type {Set<string>} */
-    this.scopes = new Set();
-    /** @type {Error | null} why the last look failed */
-    this.away = null;
-    /** @type {Error | null} why there are no figures */
-    this.blind = null;
-    /** @type {Error | null} why no events come */
-    this.deaf = null;
-    this.known = false;
-    this.readAt = -Infinity; // by performance.now()
-    this.flowAt = -Infinity;
-    this.flowOf = 0; // by Waybill's clock
-    /** @type {Stream | null} */
-    this.stream = null;
-    /** @type {{path: string, follower: Follower} | null} */
-    this.wanted = null;
-    this.timer = 0;
-    this.position = "";
-    /** @type {Promise<unknown> | null} */
-    this.looking = null;
-    /** @type {Promise<unknown> | null} */
-    this.measuring = null;
-  }
+	constructor() {
+		super();
+		/** @type {Summary[]} */
+		this.pipelines = [];
+		/** @type {Map<string, Flow>} by uid */
+		this.flows = new Map();
+		/** @type {Map<string, Sample[]>} by uid */
+		this.samples = new Map();
+		/** @type {Map<string, Map<string, Mark[]>>} by uid and partition of an input */
+		this.marks = new Map();
+		/** @type {Map<string, Batch[]>} by uid, oldest first */
+		this.batches = new Map();
+		/** @type {Set<string>} */
+		this.scopes = new Set();
+		/** @type {Error | null} why the last look failed */
+		this.away = null;
+		/** @type {Error | null} why there are no figures */
+		this.blind = null;
+		/** @type {Error | null} why no events come */
+		this.deaf = null;
+		this.known = false;
+		this.readAt = -Infinity; // by performance.now()
+		this.flowAt = -Infinity;
+		this.flowOf = 0; // by Waybill's clock
+		/** @type {Stream | null} */
+		this.stream = null;
+		/** @type {{path: string, follower: Follower} | null} */
+		this.wanted = null;
+		this.timer = 0;
+		this.position = "";
+		/** @type {Promise<unknown> | null} */
+		this.looking = null;
+		/** @type {Promise<unknown> | null} */
+		this.measuring = null;
+	}
 
-  start() {
-    document.addEventListener("visibilitychange", () => this.#shown());
-    this.#shown();
-  }
+	start() {
+		document.addEventListener("visibilitychange", () => this.#shown());
+		this.#shown();
+	}
 
-  /** Anew, as with another key. */
-  again() {
-    this.away = this.blind = this.deaf = null;
-    this.scopes = new Set();
-    this.position = "";
-    this.pipelines = [];
-    this.flows.clear();
-    for (const kept of [this.samples, this.marks, this.batches]) kept.clear();
-    this.known = false;
-    this.looking = this.measuring = null;
-    this.#shown();
-  }
+	/** Anew, as with another key. */
+	again() {
+		this.away = this.blind = this.deaf = null;
+		this.scopes = new Set();
+		this.position = "";
+		this.pipelines = [];
+		this.flows.clear();
+		for (const kept of [this.samples, this.marks, this.batches]) kept.clear();
+		this.known = false;
+		this.looking = this.measuring = null;
+		this.#shown();
+	}
 
-  /** By Waybill's clock: the one of this machine may be wrong. */
-  now() {
-    return Date.now() + ahead();
-  }
+	/** By Waybill's clock: the one of this machine may be wrong. */
+	now() {
+		return Date.now() + ahead();
+	}
 
-  get stale() {
-    return performance.now() - this.readAt > STALE_MS;
-  }
+	get stale() {
+		return performance.now() - this.readAt > STALE_MS;
+	}
 
-  get flowStale() {
-    return performance.now() - this.flowAt > STALE_MS;
-  }
+	get flowStale() {
+		return performance.now() - this.flowAt > STALE_MS;
+	}
 
-  /** @param {string} scope */
-  may(scope) {
-    return this.scopes.has(scope);
-  }
+	/** @param {string} scope */
+	may(scope) {
+		return this.scopes.has(scope);
+	}
 
-  /**
-   * Told now, and of each change, until the returned function is called.
-   * @param {() => void} listener
-   */
-  watch(listener) {
-    this.addEventListener("change", listener);
-    listener();
-    return () => this.removeEventListener("change", listener);
-  }
+	/**
+	 * Told now, and of each change, until the returned function is called.
+	 * @param {() => void} listener
+	 */
+	watch(listener) {
+		this.addEventListener("change", listener);
+		listener();
+		return () => this.removeEventListener("change", listener);
+	}
 
-  /**
-   * The stream of this tab is that one, instead of all events, until the returned function is called.
-   * @param {string} path
-   * @param {Follower} follower
-   */
-  follow(path, follower) {
-    this.wanted = { path, follower };
-    this.#open();
-    const mine = this.wanted;
-    return () => {
-      if (this.wanted !== mine) return;
-      this.wanted = null;
-      this.#open();
-    };
-  }
+	/**
+	 * The stream of this tab is that one, instead of all events, until the returned function is called.
+	 * @param {string} path
+	 * @param {Follower} follower
+	 */
+	follow(path, follower) {
+		this.wanted = { path, follower };
+		this.#open();
+		const mine = this.wanted;
+		return () => {
+			if (this.wanted !== mine) return;
+			this.wanted = null;
+			this.#open();
+		};
+	}
 
-  /** One look at all pipelines and at what the key may do, however many ask for it. */
-  look() {
-    if (!this.looking) {
-      const mine = Promise.all([this.#lookAt(), this.scopes.size ? null : this.#lookUp()]);
-      const looking = mine.finally(() => {
-        if (this.looking === looking) this.looking = null;
-      });
-      this.looking = looking;
-    }
-    return this.looking;
-  }
+	/** One look at all pipelines and at what the key may do, however many ask for it. */
+	look() {
+		if (!this.looking) {
+			const mine = Promise.all([this.#lookAt(), this.scopes.size ? null : this.#lookUp()]);
+			const looking = mine.finally(() => {
+				if (this.looking === looking) this.looking = null;
+			});
+			this.looking = looking;
+		}
+		return this.looking;
+	}
 
-  /** @param {string} name */
-  pipeline(name) {
-    return this.pipelines.find((each) => each.name === name) ?? null;
-  }
+	/** @param {string} name */
+	pipeline(name) {
+		return this.pipelines.find((each) => each.name === name) ?? null;
+	}
 
-  /**
-   * Records a second that arrive, over the last ten seconds; null: not known yet.
-   * @param {string} uid
-   */
-  rate(uid) {
-    const samples = this.samples.get(uid) ?? [];
-    const last = samples.at(-1);
-    if (!last || this.flowOf - last.at > STALE_MS) return null;
-    const first = samples.find((each) => last.at - each.at <= RATE_MS);
-    if (!first || last.at === first.at) return null;
-    return (Math.max(0, last.arrived - first.arrived) * 1_000) / (last.at - first.at);
-  }
+	/**
+	 * Records a second that arrive, over the last ten seconds; null: not known yet.
+	 * @param {string} uid
+	 */
+	rate(uid) {
+		const samples = this.samples.get(uid) ?? [];
+		const last = samples.at(-1);
+		if (!last || this.flowOf - last.at > STALE_MS) return null;
+		const first = samples.find((each) => last.at - each.at <= RATE_MS);
+		if (!first || last.at === first.at) return null;
+		return (Math.max(0, last.arrived - first.arrived) * 1_000) / (last.at - first.at);
+	}
 
-  /** @param {string} uid */
-  behind(uid) {
-    const inputs = this.flows.get(uid)?.inputs ?? [];
-    return inputs.length
-      ? inputs.reduce((sum, each) => sum + each.written - each.arrived, 0)
-      : null;
-  }
+	/** @param {string} uid */
+	behind(uid) {
+		const inputs = this.flows.get(uid)?.inputs ?? [];
+		return inputs.length
+			? inputs.reduce((sum, each) => sum + each.written - each.arrived, 0)
+			: null;
+	}
 
-  /**
-   * How old the oldest unfinished record is, at least: since this page has seen it written. null: there is none.
-   * @param {string} uid
-   * @returns {{ms: number, older: boolean} | null}
-   */
-  unfinished(uid) {
-    const inputs = this.flows.get(uid)?.inputs ?? [];
-    let oldest = null;
-    for (const input of inputs) {
-      for (const { partition, end, arrived } of input.partitions) {
-        if (end <= arrived) continue;
-        const marks = this.marks.get(uid)?.get(`${input.name}/${partition}`) ?? [];
-        const at = marks.findIndex((each) => each.end > arrived);
-        if (at < 0) continue;
-        const older = at === 0 || marks[at].at - marks[at - 1].at > GAP_MS;
-        if (!oldest || marks[at].at < oldest.at) oldest = { at: marks[at].at, older };
-      }
-    }
-    return oldest && { ms: Math.max(0, this.now() - oldest.at), older: oldest.older };
-  }
+	/**
+	 * How old the oldest unfinished record is, at least: since this page has seen it written. null: there is none.
+	 * @param {string} uid
+	 * @returns {{ms: number, older: boolean} | null}
+	 */
+	unfinished(uid) {
+		const inputs = this.flows.get(uid)?.inputs ?? [];
+		let oldest = null;
+		for (const input of inputs) {
+			for (const { partition, end, arrived } of input.partitions) {
+				if (end <= arrived) continue;
+				const marks = this.marks.get(uid)?.get(`${input.name}/${partition}`) ?? [];
+				const at = marks.findIndex((each) => each.end > arrived);
+				if (at < 0) continue;
+				const older = at === 0 || marks[at].at - marks[at - 1].at > GAP_MS;
+				if (!oldest || marks[at].at < oldest.at) oldest = { at: marks[at].at, older };
+			}
+		}
+		return oldest && { ms: Math.max(0, this.now() - oldest.at), older: oldest.older };
+	}
 
-  #changed() {
-    this.dispatchEvent(new Event("change"));
-  }
+	#changed() {
+		this.dispatchEvent(new Event("change"));
+	}
 
-  #shown() {
-    clearTimeout(this.timer);
-    if (document.hidden) {
-      this.stream?.close();
-      this.stream = null;
-      return;
-    }
-    this.#open();
-    void this.#turn();
-  }
+	#shown() {
+		clearTimeout(this.timer);
+		if (document.hidden) {
+			this.stream?.close();
+			this.stream = null;
+			return;
+		}
+		this.#open();
+		void this.#turn();
+	}
 
-  async #turn() {
-    clearTimeout(this.timer);
-    this.measuring ??= this.#measure().finally(() => (this.measuring = null));
-    await this.look();
-    clearTimeout(this.timer);
-    if (!document.hidden) this.timer = window.setTimeout(() => void this.#turn(), LOOK_MS);
-  }
+	async #turn() {
+		clearTimeout(this.timer);
+		this.measuring ??= this.#measure().finally(() => (this.measuring = null));
+		await this.look();
+		clearTimeout(this.timer);
+		if (!document.hidden) this.timer = window.setTimeout(() => void this.#turn(), LOOK_MS);
+	}
 
-  async #lookAt() {
-    try {
-      const { items } = await ask("/v1/pipelines", { signal: AbortSignal.timeout(TIMEOUT_MS) });
-      this.pipelines = items;
-      this.away = null;
-      this.known = true;
-      this.readAt = performance.now();
-      this.#forget();
-    } catch (error) {
-      this.away = /** @type {Error} */ (error);
-    }
-    this.#changed();
-  }
+	async #lookAt() {
+		try {
+			const { items } = await ask("/v1/pipelines", { signal: AbortSignal.timeout(TIMEOUT_MS) });
+			this.pipelines = items;
+			this.away = null;
+			this.known = true;
+			this.readAt = performance.now();
+			this.#forget();
+		} catch (error) {
+			this.away = /** @type {Error} */ (error);
+		}
+		this.#changed();
+	}
 
-  async #lookUp() {
-    try {
-      const { scopes } = await ask("/v1/key", { signal: AbortSignal.timeout(TIMEOUT_MS) });
-      this.scopes = new Set(scopes);
-      this.#changed();
-    } catch {
-      // the list of pipelines says why
-    }
-  }
+	async #lookUp() {
+		try {
+			const { scopes } = await ask("/v1/key", { signal: AbortSignal.timeout(TIMEOUT_MS) });
+			this.scopes = new Set(scopes);
+			this.#changed();
+		} catch {
+			// the list of pipelines says why
+		}
+	}
 
-  /** What Kafka must be asked for may take longer, and hold up nothing else. */
-  async #measure() {
-    try {
-      this.#takeFlow(await ask("/v1/flow", { signal: AbortSignal.timeout(2 * TIMEOUT_MS) }));
-      this.blind = null;
-    } catch (error) {
-      this.blind = /** @type {Error} */ (error);
-    }
-    this.#changed();
-  }
+	/** What Kafka must be asked for may take longer, and hold up nothing else. */
+	async #measure() {
+		try {
+			this.#takeFlow(await ask("/v1/flow", { signal: AbortSignal.timeout(2 * TIMEOUT_MS) }));
+			this.blind = null;
+		} catch (error) {
+			this.blind = /** @type {Error} */ (error);
+		}
+		this.#changed();
+	}
 
-  /** @param {{at: string, items: Flow[]}} flow */
-  #takeFlow(flow) {
-    const at = Date.parse(flow.at);
-    this.flowOf = at;
-    this.flowAt = performance.now();
-    this.flows = new Map(flow.items.map((each) => [each.uid, each]));
-    for (const each of flow.items.filter((one) => one.reason === null)) {
-      const samples = this.samples.get(each.uid) ?? [];
-      if (samples.at(-1)?.at !== at) {
-        samples.push({ at, arrived: each.inputs.reduce((sum, one) => sum + one.arrived, 0) });
-        this.#mark(each, at);
-      }
-      while (samples.length && at - samples[0].at > RATE_MS + GAP_MS) samples.shift();
-      this.samples.set(each.uid, samples);
-    }
-  }
+	/** @param {{at: string, items: Flow[]}} flow */
+	#takeFlow(flow) {
+		const at = Date.parse(flow.at);
+		this.flowOf = at;
+		this.flowAt = performance.now();
+		this.flows = new Map(flow.items.map((each) => [each.uid, each]));
+		for (const each of flow.items.filter((one) => one.reason === null)) {
+			const samples = this.samples.get(each.uid) ?? [];
+			if (samples.at(-1)?.at !== at) {
+				samples.push({ at, arrived: each.inputs.reduce((sum, one) => sum + one.arrived, 0) });
+				this.#mark(each, at);
+			}
+			while (samples.length && at - samples[0].at > RATE_MS + GAP_MS) samples.shift();
+			this.samples.set(each.uid, samples);
+		}
+	}
 
-  /**
-   * When was what written? Seen from here, by partition.
-   * @param {Flow} flow
-   * @param {number} at
-   */
-  #mark({ uid, inputs }, at) {
-    const known = this.marks.get(uid) ?? new Map();
-    this.marks.set(uid, known);
-    for (const input of inputs) {
-      for (const { partition, end } of input.partitions) {
-        const key = `${input.name}/${partition}`;
-        const marks = known.get(key) ?? [];
-        if (marks.at(-1)?.end !== end) marks.push({ at, end });
-        if (marks.length > MARKS_MAX)
-          marks.splice(
-            1,
-            MARKS_MAX / 2,
-            ...marks
-              .slice(1, MARKS_MAX / 2 + 1)
-              .filter((/** @type {Mark} */ _, /** @type {number} */ i) => i % 2),
-          );
-        known.set(key, marks);
-      }
-    }
-  }
+	/**
+	 * When was what written? Seen from here, by partition.
+	 * @param {Flow} flow
+	 * @param {number} at
+	 */
+	#mark({ uid, inputs }, at) {
+		const known = this.marks.get(uid) ?? new Map();
+		this.marks.set(uid, known);
+		for (const input of inputs) {
+			for (const { partition, end } of input.partitions) {
+				const key = `${input.name}/${partition}`;
+				const marks = known.get(key) ?? [];
+				if (marks.at(-1)?.end !== end) marks.push({ at, end });
+				if (marks.length > MARKS_MAX)
+					marks.splice(
+						1,
+						MARKS_MAX / 2,
+						...marks
+							.slice(1, MARKS_MAX / 2 + 1)
+							.filter((/** @type {Mark} */ _, /** @type {number} */ i) => i % 2),
+					);
+				known.set(key, marks);
+			}
+		}
+	}
 
-  #forget() {
-    const living = new Set(this.pipelines.map((each) => each.uid));
-    for (const kept of [this.samples, this.marks, this.batches]) {
-      for (const uid of kept.keys()) if (!living.has(uid)) kept.delete(uid);
-    }
-  }
+	#forget() {
+		const living = new Set(this.pipelines.map((each) => each.uid));
+		for (const kept of [this.samples, this.marks, this.batches]) {
+			for (const uid of kept.keys()) if (!living.has(uid)) kept.delete(uid);
+		}
+	}
 
-  #open() {
-    this.stream?.close();
-    this.stream = null;
-    if (document.hidden) return;
-    if (this.wanted) this.stream = new Stream(this.wanted.path, this.wanted.follower);
-    else void this.#openAll();
-  }
+	#open() {
+		this.stream?.close();
+		this.stream = null;
+		if (document.hidden) return;
+		if (this.wanted) this.stream = new Stream(this.wanted.path, this.wanted.follower);
+		else void this.#openAll();
+	}
 
-  /** What was told before it was opened is read first, for the last ten minutes. */
-  async #openAll() {
-    while (!this.position) {
-      try {
-        const { items, position } = await ask("/v1/events?type=waybill.stage.committed");
-        items.forEach((/** @type {any} */ event) => this.#takeBatch(event));
-        this.position = position;
-      } catch (error) {
-        this.deaf = /** @type {Error} */ (error);
-        this.#changed();
-        if (error instanceof Problem && error.status < 500 && error.status !== 429) return;
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-        if (document.hidden || this.wanted) return;
-      }
-    }
-    if (this.wanted || this.stream || document.hidden) return;
-    const follower = {
-      told: (/** @type {Told} */ told) => {
-        this.position = told.id || this.position;
-        this.#take(told.data);
-      },
-      lost: (/** @type {Error | null} */ lost) => {
-        this.deaf = lost;
-        this.#changed();
-      },
-    };
-    this.stream = new Stream("/v1/events", follower, this.position);
-  }
+	/** What was told before it was opened is read first, for the last ten minutes. */
+	async #openAll() {
+		while (!this.position) {
+			try {
+				const { items, position } = await ask("/v1/events?type=waybill.stage.committed");
+				items.forEach((/** @type {any} */ event) => this.#takeBatch(event));
+				this.position = position;
+			} catch (error) {
+				this.deaf = /** @type {Error} */ (error);
+				this.#changed();
+				if (error instanceof Problem && error.status < 500 && error.status !== 429) return;
+				await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+				if (document.hidden || this.wanted) return;
+			}
+		}
+		if (this.wanted || this.stream || document.hidden) return;
+		const follower = {
+			told: (/** @type {Told} */ told) => {
+				this.position = told.id || this.position;
+				this.#take(told.data);
+			},
+			lost: (/** @type {Error | null} */ lost) => {
+				this.deaf = lost;
+				this.#changed();
+			},
+		};
+		this.stream = new Stream("/v1/events", follower, this.position);
+	}
 
-  /** @param {any} event */
-  #take(event) {
-    if (event.type === "waybill.stage.committed") this.#takeBatch(event);
-    if (event.type === "waybill.pipeline.phase") {
-      this.#takePhase(event);
-      this.#changed();
-      setTimeout(() => void this.look(), DELAY_MS);
-    }
-    if (event.type) this.dispatchEvent(new CustomEvent("event", { detail: event }));
-  }
+	/** @param {any} event */
+	#take(event) {
+		if (event.type === "waybill.stage.committed") this.#takeBatch(event);
+		if (event.type === "waybill.pipeline.phase") {
+			this.#takePhase(event);
+			this.#changed();
+			setTimeout(() => void this.look(), DELAY_MS);
+		}
+		if (event.type) this.dispatchEvent(new CustomEvent("event", { detail: event }));
+	}
 
-  /** @param {any} event */
-  #takeBatch(event) {
-    const { pipeline_uid: uid, sink, batch, rows, started_at: startedAt, version } = event.data;
-    const records = places(event.data.ranges ?? []);
-    const committedAt = Date.parse(event.time);
-    const batches = this.batches.get(uid) ?? [];
-    const began = startedAt ? Date.parse(startedAt) : committedAt;
-    const { stage } = event;
-    const taken = { stage, sink, batch, records, rows, startedAt: began, committedAt, version };
-    if (batches.some((each) => same(each, taken))) return;
-    batches.push(taken);
-    if (batches.length > 1 && batches[batches.length - 2].committedAt > committedAt)
-      batches.sort((a, b) => a.committedAt - b.committedAt);
-    while (batches.length && this.now() - batches[0].committedAt > KEPT_MS) batches.shift();
-    const mine = batches.filter((each) => each.stage === event.stage);
-    if (mine.length > BATCHES_MAX) batches.splice(batches.indexOf(mine[0]), 1);
-    this.batches.set(uid, batches);
-  }
+	/** @param {any} event */
+	#takeBatch(event) {
+		const { pipeline_uid: uid, sink, batch, rows, started_at: startedAt, version } = event.data;
+		const records = places(event.data.ranges ?? []);
+		const committedAt = Date.parse(event.time);
+		const batches = this.batches.get(uid) ?? [];
+		const began = startedAt ? Date.parse(startedAt) : committedAt;
+		const { stage } = event;
+		const taken = { stage, sink, batch, records, rows, startedAt: began, committedAt, version };
+		if (batches.some((each) => same(each, taken))) return;
+		batches.push(taken);
+		if (batches.length > 1 && batches[batches.length - 2].committedAt > committedAt)
+			batches.sort((a, b) => a.committedAt - b.committedAt);
+		while (batches.length && this.now() - batches[0].committedAt > KEPT_MS) batches.shift();
+		const mine = batches.filter((each) => each.stage === event.stage);
+		if (mine.length > BATCHES_MAX) batches.splice(batches.indexOf(mine[0]), 1);
+		this.batches.set(uid, batches);
+	}
 
-  /**
-   * What was told of the batches of one pipeline before this page was opened.
-   * @param {string} name
-   */
-  async recall(name) {
-    const query = new URLSearchParams({ type: "waybill.stage.committed", pipeline: name });
-    const { items } = await ask(`/v1/events?${query}`);
-    items.forEach((/** @type {any} */ event) => this.#takeBatch(event));
-  }
+	/**
+	 * What was told of the batches of one pipeline before this page was opened.
+	 * @param {string} name
+	 */
+	async recall(name) {
+		const query = new URLSearchParams({ type: "waybill.stage.committed", pipeline: name });
+		const { items } = await ask(`/v1/events?${query}`);
+		items.forEach((/** @type {any} */ event) => this.#takeBatch(event));
+	}
 
-  /** A phase is shown as it is told; why it is so comes with the next look. @param {any} event */
-  #takePhase(event) {
-    this.pipelines = this.pipelines.map((each) => {
-      if (each.uid !== event.data.pipeline_uid) return each;
-      return { ...each, phase: event.data.phase, since: event.time, reason: event.data.reason };
-    });
-  }
+	/** A phase is shown as it is told; why it is so comes with the next look. @param {any} event */
+	#takePhase(event) {
+		this.pipelines = this.pipelines.map((each) => {
+			if (each.uid !== event.data.pipeline_uid) return each;
+			return { ...each, phase: event.data.phase, since: event.time, reason: event.data.reason };
+		});
+	}
 }
 
 /**
@@ -374,12 +374,12 @@ class Live extends EventTarget {
  * @param {Batch} other
  */
 function same(one, other) {
-  return (
-    one.batch === other.batch &&
-    one.committedAt === other.committedAt &&
-    one.stage === other.stage &&
-    one.sink === other.sink
-  );
+	return (
+		one.batch === other.batch &&
+		one.committedAt === other.committedAt &&
+		one.stage === other.stage &&
+		one.sink === other.sink
+	);
 }
 
 export const live = new Live();

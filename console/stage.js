@@ -2,6 +2,7 @@
 
 import { fill, h, keep, say, set, time, wide } from "./dom.js";
 import { live } from "./live.js";
+import { logPart } from "./log.js";
 import { duration, number, spelled } from "./words.js";
 
 const BATCHES_SHOWN = 20;
@@ -15,40 +16,40 @@ const COLUMNS = ["Batch", "Sink", "Records", "Rows", "Began", "Committed", "Took
  * @param {() => void} close
  */
 export function stagePanel(place, detail, stage, wanted, close) {
-  if (!stage) {
-    fill(place, wanted ? h("p", { class: "quiet" }, `The pipeline has no stage ${wanted}.`) : null);
-    return;
-  }
-  const shown = `${stage.name} ${detail.generation}`;
-  if (place.firstElementChild?.getAttribute("data-stage") !== shown)
-    fill(place, frame(detail, stage, shown, close));
-  const sinks = /** @type {HTMLElement} */ (place.querySelector(".sinks"));
-  const body = /** @type {HTMLElement} */ (place.querySelector("tbody"));
-  const none = /** @type {HTMLElement} */ (place.querySelector(".none"));
-  keep(
-    sinks,
-    stage.sinks,
-    (/** @type {any} */ each) => each.name,
-    () => h("li", {}),
-    showSink,
-  );
-  const mine = (live.batches.get(detail.uid) ?? []).filter((each) => each.stage === stage.name);
-  const newest = mine.slice(-BATCHES_SHOWN).reverse();
-  keep(
-    body,
-    newest,
-    (each) => `${each.sink} ${each.batch} ${each.committedAt}`,
-    batchRow,
-    () => {},
-  );
-  set(none, "hidden", newest.length > 0);
-  const last = stage.last_batch;
-  fill(
-    none,
-    last ? "No batch of the last ten minutes is known here; the last one was " : "No batch yet.",
-    last ? `batch ${last.batch} at ` : null,
-    last ? time(last.committed_at) : null,
-  );
+	if (!stage) {
+		fill(place, wanted ? h("p", { class: "quiet" }, `The pipeline has no stage ${wanted}.`) : null);
+		return;
+	}
+	const shown = `${stage.name} ${detail.generation}`;
+	if (place.firstElementChild?.getAttribute("data-stage") !== shown)
+		fill(place, frame(detail, stage, shown, close));
+	const sinks = /** @type {HTMLElement} */ (place.querySelector(".sinks"));
+	const body = /** @type {HTMLElement} */ (place.querySelector("tbody"));
+	const none = /** @type {HTMLElement} */ (place.querySelector(".none"));
+	keep(
+		sinks,
+		stage.sinks,
+		(/** @type {any} */ each) => each.name,
+		() => h("li", {}),
+		showSink,
+	);
+	const mine = (live.batches.get(detail.uid) ?? []).filter((each) => each.stage === stage.name);
+	const newest = mine.slice(-BATCHES_SHOWN).reverse();
+	keep(
+		body,
+		newest,
+		(each) => `${each.sink} ${each.batch} ${each.committedAt}`,
+		batchRow,
+		() => {},
+	);
+	set(none, "hidden", newest.length > 0);
+	const last = stage.last_batch;
+	fill(
+		none,
+		last ? "No batch of the last ten minutes is known here; the last one was " : "No batch yet.",
+		last ? `batch ${last.batch} at ` : null,
+		last ? time(last.committed_at) : null,
+	);
 }
 
 /**
@@ -58,33 +59,34 @@ export function stagePanel(place, detail, stage, wanted, close) {
  * @param {() => void} close
  */
 function frame(detail, stage, shown, close) {
-  const closer = h("button", { type: "button", class: "small", onclick: close }, "Close");
-  return h(
-    "section",
-    { class: "panel", "data-stage": shown, "aria-label": `stage ${stage.name}` },
-    h(
-      "div",
-      { class: "tools" },
-      h("h2", {}, `Stage ${stage.name}`),
-      h("span", { class: "quiet" }, `reads ${stage.inputs.join(", ")}`),
-      closer,
-    ),
-    h("ul", { class: "sinks" }),
-    h("h3", {}, "Last batches"),
-    wide(
-      "last batches",
-      h(
-        "table",
-        { class: "list" },
-        h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}),
-      ),
-    ),
-    h("p", { class: "none quiet" }),
-    h("h3", {}, "In the manifest"),
-    h("pre", { tabindex: 0 }, partOf(detail.manifest, stage.name)),
-    h("p", { class: "quiet" }, "Its log: ", h("code", {}, `waybill logs ${detail.name}`)),
-  );
+	const closer = h("button", { type: "button", class: "small", onclick: close }, "Close");
+	return h(
+		"section",
+		{ class: "panel", "data-stage": shown, "aria-label": `stage ${stage.name}` },
+		h(
+			"div",
+			{ class: "tools" },
+			h("h2", {}, `Stage ${stage.name}`),
+			h("span", { class: "quiet" }, `reads ${stage.inputs.join(", ")}`),
+			closer,
+		),
+		h("ul", { class: "sinks" }),
+		h("h3", {}, "Last batches"),
+		wide(
+			"last batches",
+			h(
+				"table",
+				{ class: "list" },
+				h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
+				h("tbody", {}),
+			),
+		),
+		h("p", { class: "none quiet" }),
+		h("h3", {}, "In the manifest"),
+		h("pre", { tabindex: 0 }, partOf(detail.manifest, stage.name)),
+		h("h3", {}, "The driver of the pipeline"),
+		logPart(detail.name),
+	);
 }
 
 /**
@@ -92,31 +94,31 @@ function frame(detail, stage, shown, close) {
  * @param {any} sink
  */
 function showSink(item, sink) {
-  const waits = sink.blocked_by
-    ? `: ${spelled(sink.blocked_by)}${sink.message ? `, ${sink.message}` : ""}`
-    : "";
-  const awaited = sink.terminal ? ", tokens wait for it" : "";
-  say(item, `${sink.name}: ${sink.kind} ${sink.target}${awaited}${waits}`);
-  set(item, "data-tone", sink.blocked_by === "sink_retrying" ? "bad" : null);
+	const waits = sink.blocked_by
+		? `: ${spelled(sink.blocked_by)}${sink.message ? `, ${sink.message}` : ""}`
+		: "";
+	const awaited = sink.terminal ? ", tokens wait for it" : "";
+	say(item, `${sink.name}: ${sink.kind} ${sink.target}${awaited}${waits}`);
+	set(item, "data-tone", sink.blocked_by === "sink_retrying" ? "bad" : null);
 }
 
 /** @param {Batch} batch */
 function batchRow(batch) {
-  const version = Object.entries(batch.version)
-    .map(([name, value]) => `${spelled(name)} ${value}`)
-    .join(", ");
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, number(batch.batch)),
-    h("td", {}, batch.sink),
-    h("td", {}, batch.records || "–"),
-    h("td", { class: "figure" }, number(batch.rows)),
-    h("td", {}, time(batch.startedAt, true)),
-    h("td", {}, time(batch.committedAt, true)),
-    h("td", { class: "figure" }, duration(batch.committedAt - batch.startedAt)),
-    h("td", {}, version || "–"),
-  );
+	const version = Object.entries(batch.version)
+		.map(([name, value]) => `${spelled(name)} ${value}`)
+		.join(", ");
+	return h(
+		"tr",
+		{},
+		h("th", { scope: "row" }, number(batch.batch)),
+		h("td", {}, batch.sink),
+		h("td", {}, batch.records || "–"),
+		h("td", { class: "figure" }, number(batch.rows)),
+		h("td", {}, time(batch.startedAt, true)),
+		h("td", {}, time(batch.committedAt, true)),
+		h("td", { class: "figure" }, duration(batch.committedAt - batch.startedAt)),
+		h("td", {}, version || "–"),
+	);
 }
 
 /**
@@ -125,23 +127,23 @@ function batchRow(batch) {
  * @param {string} name
  */
 export function partOf(manifest, name) {
-  const lines = manifest.split("\n");
-  const stages = lines.findIndex((each) => /^stages:/.test(each));
-  const dash = /^(\s*)-\s/;
-  const named = new RegExp(`\\bname:\\s*["']?${name.replace(/[^\w-]/g, "")}["']?\\s*([,}#]|$)`);
-  for (let at = stages + 1; stages >= 0 && at < lines.length; at++) {
-    const found = dash.exec(lines[at]);
-    if (!found) continue;
-    const indent = found[1].length;
-    let end = at + 1;
-    while (end < lines.length && (lines[end].trim() === "" || lines[end].search(/\S/) > indent))
-      end++;
-    const entry = lines.slice(at, end);
-    const own = entry.findIndex(
-      (each, i) => named.test(each) && (i === 0 || each.search(/\S/) <= indent + 2),
-    );
-    if (own >= 0) return entry.join("\n").trimEnd();
-    at = end - 1;
-  }
-  return manifest;
+	const lines = manifest.split("\n");
+	const stages = lines.findIndex((each) => /^stages:/.test(each));
+	const dash = /^(\s*)-\s/;
+	const named = new RegExp(`\\bname:\\s*["']?${name.replace(/[^\w-]/g, "")}["']?\\s*([,}#]|$)`);
+	for (let at = stages + 1; stages >= 0 && at < lines.length; at++) {
+		const found = dash.exec(lines[at]);
+		if (!found) continue;
+		const indent = found[1].length;
+		let end = at + 1;
+		while (end < lines.length && (lines[end].trim() === "" || lines[end].search(/\S/) > indent))
+			end++;
+		const entry = lines.slice(at, end);
+		const own = entry.findIndex(
+			(each, i) => named.test(each) && (i === 0 || each.search(/\S/) <= indent + 2),
+		);
+		if (own >= 0) return entry.join("\n").trimEnd();
+		at = end - 1;
+	}
+	return manifest;
 }

@@ -14,64 +14,64 @@ const DEAD_SHOWN = 100;
  * @param {boolean} named
  */
 export function partView(pipeline, named) {
-  const waterfall = new WaybillWaterfall();
-  const blocked = h("div", { class: "why" });
-  const reads = h("div", {});
-  const dead = h("div", {});
-  const lost = h("div", {});
-  const name = pipeline ? h("a", { href: toPipeline(pipeline) }, pipeline) : null;
-  const head = h(named ? "h2" : "p", { class: "part" }, named ? "" : "Pipeline ", name);
-  const element = h(
-    "section",
-    { "aria-label": pipeline ? `pipeline ${pipeline}` : "way" },
-    pipeline ? head : null,
-    waterfall,
-    blocked,
-    reads,
-    lost,
-    dead,
-  );
-  let drawnLists = "";
-  return {
-    element,
-    /**
-     * @param {any} part
-     * @param {any} outcome
-     * @param {Map<string, any>} sinks
-     * @param {number} now
-     */
-    draw(part, outcome, sinks, now) {
-      const begun = Date.parse(outcome.issued_at);
-      set(element, "data-tone", toneOfOutcome(part.outcome));
-      if (part.stages.length)
-        waterfall.draw(pipeline, part.stages, begun, now, FINAL.includes(part.outcome));
-      const stuck = part.stages.find((/** @type {any} */ stage) => stage.blocked_by);
-      const why = stuck ? `${stuck.stage} is blocked: ${spelled(stuck.blocked_by)}.` : "";
-      if (blocked.getAttribute("data-why") !== why) {
-        set(blocked, "data-why", why);
-        const where =
-          pipeline && stuck
-            ? h(
-                "a",
-                { href: `${toPipeline(pipeline)}?stage=${encodeURIComponent(stuck.stage)}` },
-                "See the stage",
-              )
-            : null;
-        fill(blocked, why ? `${why} ` : null, why ? where : null);
-      }
-      const lists = JSON.stringify([
-        part.stages.map((/** @type {any} */ s) => s.sinks),
-        part.dead,
-        part.lost,
-        sinks.size,
-      ]);
-      if (lists === drawnLists) return;
-      drawnLists = lists;
-      fill(reads, ...readLines(part, sinks));
-      fill(lost, ...lostLines(part));
-      fill(dead, ...deadLines(part, pipeline, outcome));
-    },
-  };
+	const waterfall = new WaybillWaterfall();
+	const blocked = h("div", { class: "why" });
+	const reads = h("div", {});
+	const dead = h("div", {});
+	const lost = h("div", {});
+	const name = pipeline ? h("a", { href: toPipeline(pipeline) }, pipeline) : null;
+	const head = h(named ? "h2" : "p", { class: "part" }, named ? "" : "Pipeline ", name);
+	const element = h(
+		"section",
+		{ "aria-label": pipeline ? `pipeline ${pipeline}` : "way" },
+		pipeline ? head : null,
+		waterfall,
+		blocked,
+		reads,
+		lost,
+		dead,
+	);
+	let drawnLists = "";
+	return {
+		element,
+		/**
+		 * @param {any} part
+		 * @param {any} outcome
+		 * @param {Map<string, any>} sinks
+		 * @param {number} now
+		 */
+		draw(part, outcome, sinks, now) {
+			const begun = Date.parse(outcome.issued_at);
+			set(element, "data-tone", toneOfOutcome(part.outcome));
+			if (part.stages.length)
+				waterfall.draw(pipeline, part.stages, begun, now, FINAL.includes(part.outcome));
+			const stuck = part.stages.find((/** @type {any} */ stage) => stage.blocked_by);
+			const why = stuck ? `${stuck.stage} is blocked: ${spelled(stuck.blocked_by)}.` : "";
+			if (blocked.getAttribute("data-why") !== why) {
+				set(blocked, "data-why", why);
+				const where =
+					pipeline && stuck
+						? h(
+								"a",
+								{ href: `${toPipeline(pipeline)}?stage=${encodeURIComponent(stuck.stage)}` },
+								"See the stage",
+							)
+						: null;
+				fill(blocked, why ? `${why} ` : null, why ? where : null);
+			}
+			const lists = JSON.stringify([
+				part.stages.map((/** @type {any} */ s) => s.sinks),
+				part.dead,
+				part.lost,
+				sinks.size,
+			]);
+			if (lists === drawnLists) return;
+			drawnLists = lists;
+			fill(reads, ...readLines(part, sinks));
+			fill(lost, ...lostLines(part));
+			fill(dead, ...deadLines(part, pipeline, outcome));
+		},
+	};
 }
 
 /**
@@ -79,40 +79,40 @@ export function partView(pipeline, named) {
  * @param {Map<string, any>} sinks
  */
 function readLines(part, sinks) {
-  return part.stages.flatMap((/** @type {any} */ stage) =>
-    stage.sinks
-      .filter((/** @type {any} */ sink) => sink.state === "committed" && sink.version)
-      .flatMap((/** @type {any} */ sink) => {
-        const target = sinks.get(`${stage.stage}/${sink.name}`)?.target ?? null;
-        const gone =
-          sink.detail === "version_expired"
-            ? h(
-                "p",
-                { class: "why" },
-                "This version is no more: the snapshot expired. The rows may still be there.",
-              )
-            : null;
-        return [
-          h("h3", {}, `Read it in ${sink.name}`),
-          gone,
-          ...readsOf(sink.version, target).map(({ label, text }) => line(label, text)),
-        ];
-      }),
-  );
+	return part.stages.flatMap((/** @type {any} */ stage) =>
+		stage.sinks
+			.filter((/** @type {any} */ sink) => sink.state === "committed" && sink.version)
+			.flatMap((/** @type {any} */ sink) => {
+				const target = sinks.get(`${stage.stage}/${sink.name}`)?.target ?? null;
+				const gone =
+					sink.detail === "version_expired"
+						? h(
+								"p",
+								{ class: "why" },
+								"This version is no more: the snapshot expired. The rows may still be there.",
+							)
+						: null;
+				return [
+					h("h3", {}, `Read it in ${sink.name}`),
+					gone,
+					...readsOf(sink.version, target).map(({ label, text }) => line(label, text)),
+				];
+			}),
+	);
 }
 
 /** @param {any} part */
 function lostLines(part) {
-  if (!part.lost?.length) return [];
-  const rows = part.lost.map((/** @type {any} */ each) =>
-    h(
-      "li",
-      {},
-      `${each.topic}[${each.partition}] offsets ${each.start} to ${each.end - 1}: `,
-      h("strong", {}, spelled(each.reason)),
-    ),
-  );
-  return [h("h3", {}, "Lost"), h("ul", {}, ...rows)];
+	if (!part.lost?.length) return [];
+	const rows = part.lost.map((/** @type {any} */ each) =>
+		h(
+			"li",
+			{},
+			`${each.topic}[${each.partition}] offsets ${each.start} to ${each.end - 1}: `,
+			h("strong", {}, spelled(each.reason)),
+		),
+	);
+	return [h("h3", {}, "Lost"), h("ul", {}, ...rows)];
 }
 
 /**
@@ -121,37 +121,37 @@ function lostLines(part) {
  * @param {any} outcome
  */
 function deadLines(part, pipeline, outcome) {
-  const dropped = (part.dropped ?? []).map((/** @type {any} */ each) =>
-    h(
-      "li",
-      {},
-      `up to ${count(each.up_to, "record")} dropped by rule ${each.rule} in ${each.stage}`,
-    ),
-  );
-  if (!part.dead?.length && !dropped.length) return [];
-  const rows = (part.dead ?? []).slice(0, DEAD_SHOWN).map((/** @type {any} */ each) => {
-    const where = each.exact
-      ? `${each.topic}[${each.partition}] offset ${each.offset}`
-      : `up to ${each.up_to} of ${each.topic}[${each.partition}] offsets ${each.start} to ${each.end - 1}`;
-    const link =
-      each.id && pipeline
-        ? h("a", { href: `${toDead(pipeline)}?id=${encodeURIComponent(each.id)}` }, where)
-        : where;
-    const again = each.replayed_as
-      ? ` Sent again as ${each.replayed_as.topic}[${each.replayed_as.partition}] offset ${each.replayed_as.offset}.`
-      : "";
-    const only = each.sink ? `, only ${each.sink} lacks it` : "";
-    return h(
-      "li",
-      {},
-      link,
-      ": ",
-      h("strong", {}, spelled(each.reason)),
-      ` in ${each.stage}${only}: ${each.message}.${again}`,
-    );
-  });
-  const more = (part.dead?.length ?? 0) - rows.length;
-  const cut = outcome.dead_truncated || more > 0 ? h("li", { class: "quiet" }, "and more") : null;
-  const heading = part.dead_count ? `Dead letters: ${number(part.dead_count)}` : "Not sent on";
-  return [h("h3", {}, heading), h("ul", { class: "dead" }, ...rows, cut, ...dropped)];
+	const dropped = (part.dropped ?? []).map((/** @type {any} */ each) =>
+		h(
+			"li",
+			{},
+			`up to ${count(each.up_to, "record")} dropped by rule ${each.rule} in ${each.stage}`,
+		),
+	);
+	if (!part.dead?.length && !dropped.length) return [];
+	const rows = (part.dead ?? []).slice(0, DEAD_SHOWN).map((/** @type {any} */ each) => {
+		const where = each.exact
+			? `${each.topic}[${each.partition}] offset ${each.offset}`
+			: `up to ${each.up_to} of ${each.topic}[${each.partition}] offsets ${each.start} to ${each.end - 1}`;
+		const link =
+			each.id && pipeline
+				? h("a", { href: `${toDead(pipeline)}?id=${encodeURIComponent(each.id)}` }, where)
+				: where;
+		const again = each.replayed_as
+			? ` Sent again as ${each.replayed_as.topic}[${each.replayed_as.partition}] offset ${each.replayed_as.offset}.`
+			: "";
+		const only = each.sink ? `, only ${each.sink} lacks it` : "";
+		return h(
+			"li",
+			{},
+			link,
+			": ",
+			h("strong", {}, spelled(each.reason)),
+			` in ${each.stage}${only}: ${each.message}.${again}`,
+		);
+	});
+	const more = (part.dead?.length ?? 0) - rows.length;
+	const cut = outcome.dead_truncated || more > 0 ? h("li", { class: "quiet" }, "and more") : null;
+	const heading = part.dead_count ? `Dead letters: ${number(part.dead_count)}` : "Not sent on";
+	return [h("h3", {}, heading), h("ul", { class: "dead" }, ...rows, cut, ...dropped)];
 }

@@ -7,62 +7,62 @@ import { toDead, toPipeline } from "./router.js";
 import { duration, rate, short, toneOfPhase } from "./words.js";
 
 const COLUMNS = [
-  "Pipeline",
-  "Phase",
-  "Since",
-  "Records/s",
-  "Behind",
-  "Oldest unfinished",
-  "Dead letters, about",
+	"Pipeline",
+	"Phase",
+	"Since",
+	"Records/s",
+	"Behind",
+	"Oldest unfinished",
+	"Dead letters, about",
 ];
 
 /** @returns {View} */
 export function pipelinesView() {
-  const search = h("input", {
-    type: "search",
-    id: "filter",
-    placeholder: "Filter by name, phase or cause",
-    "aria-label": "Filter pipelines",
-    oninput: () => show(),
-  });
-  const counted = h("span", { class: "quiet", role: "status" });
-  const body = h("tbody", {});
-  const table = h(
-    "table",
-    { class: "list" },
-    h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
-    body,
-  );
-  const frame = wide("pipelines", table);
-  const first = h("div", {});
-  const tools = h(
-    "div",
-    { class: "tools" },
-    h("h1", {}, "Pipelines"),
-    search,
-    counted,
-    h("a", { class: "button", href: "/apply" }, "New pipeline"),
-  );
-  const element = h("div", {}, tools, first, frame);
+	const search = h("input", {
+		type: "search",
+		id: "filter",
+		placeholder: "Filter by name, phase or cause",
+		"aria-label": "Filter pipelines",
+		oninput: () => show(),
+	});
+	const counted = h("span", { class: "quiet", role: "status" });
+	const body = h("tbody", {});
+	const table = h(
+		"table",
+		{ class: "list" },
+		h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
+		body,
+	);
+	const frame = wide("pipelines", table);
+	const first = h("div", {});
+	const tools = h(
+		"div",
+		{ class: "tools" },
+		h("h1", {}, "Pipelines"),
+		search,
+		counted,
+		h("a", { class: "button", href: "/apply" }, "New pipeline"),
+	);
+	const element = h("div", {}, tools, first, frame);
 
-  function show() {
-    if (!live.known) return;
-    const wanted = search.value.trim().toLowerCase();
-    const found = live.pipelines.filter((each) => fits(each, wanted));
-    const empty = live.pipelines.length === 0;
-    set(frame, "hidden", empty);
-    set(tools, "data-empty", empty);
-    if (empty && !first.firstChild) fill(first, firstPipeline());
-    if (!empty && first.firstChild && !first.querySelector("[data-begun]")) fill(first);
-    say(
-      counted,
-      wanted ? `${found.length} of ${live.pipelines.length}` : `${live.pipelines.length}`,
-    );
-    keep(body, found, (each) => each.uid, makeRow, updateRow);
-  }
+	function show() {
+		if (!live.known) return;
+		const wanted = search.value.trim().toLowerCase();
+		const found = live.pipelines.filter((each) => fits(each, wanted));
+		const empty = live.pipelines.length === 0;
+		set(frame, "hidden", empty);
+		set(tools, "data-empty", empty);
+		if (empty && !first.firstChild) fill(first, firstPipeline());
+		if (!empty && first.firstChild && !first.querySelector("[data-begun]")) fill(first);
+		say(
+			counted,
+			wanted ? `${found.length} of ${live.pipelines.length}` : `${live.pipelines.length}`,
+		);
+		keep(body, found, (each) => each.uid, makeRow, updateRow);
+	}
 
-  const end = live.watch(show);
-  return { element, title: "Pipelines", close: end };
+	const end = live.watch(show);
+	return { element, title: "Pipelines", close: end };
 }
 
 /**
@@ -70,25 +70,25 @@ export function pipelinesView() {
  * @param {string} wanted in small letters
  */
 export function fits(pipeline, wanted) {
-  const told = `${pipeline.name} ${pipeline.phase} ${pipeline.stuck?.cause ?? ""}`.toLowerCase();
-  return wanted.split(/\s+/).every((word) => told.includes(word));
+	const told = `${pipeline.name} ${pipeline.phase} ${pipeline.stuck?.cause ?? ""}`.toLowerCase();
+	return wanted.split(/\s+/).every((word) => told.includes(word));
 }
 
 /** @param {Summary} pipeline */
 function makeRow(pipeline) {
-  const link = h("a", { href: toPipeline(pipeline.name) }, pipeline.name);
-  const why = h("div", { class: "why" });
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, link, why),
-    h("td", {}, h("span", { class: "phase" })),
-    h("td", { class: "since" }),
-    h("td", { class: "figure" }),
-    h("td", { class: "figure" }),
-    h("td", { class: "figure" }),
-    h("td", { class: "figure" }, h("a", { href: toDead(pipeline.name) })),
-  );
+	const link = h("a", { href: toPipeline(pipeline.name) }, pipeline.name);
+	const why = h("div", { class: "why" });
+	return h(
+		"tr",
+		{},
+		h("th", { scope: "row" }, link, why),
+		h("td", {}, h("span", { class: "phase" })),
+		h("td", { class: "since" }),
+		h("td", { class: "figure" }),
+		h("td", { class: "figure" }),
+		h("td", { class: "figure" }),
+		h("td", { class: "figure" }, h("a", { href: toDead(pipeline.name) })),
+	);
 }
 
 /**
@@ -96,39 +96,39 @@ function makeRow(pipeline) {
  * @param {Summary} pipeline
  */
 function updateRow(row, pipeline) {
-  const { stuck, uid } = pipeline;
-  const flow = live.flows.get(uid);
-  const [name, phase, since, perSecond, behind, oldest, dead] = row.children;
-  const why = /** @type {HTMLElement} */ (name.lastElementChild);
-  const cause = stuck
-    ? [stuck.cause, stuck.hint].filter(Boolean).join(" — ")
-    : (flow?.reason ?? "");
-  say(why, cause);
-  set(why, "title", cause || null);
-  set(
-    row,
-    "data-tone",
-    toneOfPhase(pipeline.phase, stuck !== null && pipeline.phase !== "Stopped"),
-  );
-  say(/** @type {Element} */ (phase.firstElementChild), pipeline.phase);
-  if (since.getAttribute("data-at") !== String(pipeline.since)) {
-    set(since, "data-at", String(pipeline.since));
-    fill(since, time(pipeline.since));
-  }
-  const known = flow && flow.reason === null;
-  const unfinished = live.unfinished(uid);
-  const left = live.behind(uid);
-  say(perSecond, known ? rate(live.rate(uid)) : "–");
-  say(behind, known && left !== null ? short(left) : "–");
-  say(
-    oldest,
-    !known
-      ? "–"
-      : unfinished
-        ? `${unfinished.older ? "> " : ""}${duration(unfinished.ms)}`
-        : "none",
-  );
-  const letters = /** @type {Element} */ (dead.firstElementChild);
-  say(letters, known ? short(flow.dead) : "–");
-  set(letters, "aria-label", known ? `about ${flow.dead} dead letters of ${pipeline.name}` : null);
+	const { stuck, uid } = pipeline;
+	const flow = live.flows.get(uid);
+	const [name, phase, since, perSecond, behind, oldest, dead] = row.children;
+	const why = /** @type {HTMLElement} */ (name.lastElementChild);
+	const cause = stuck
+		? [stuck.cause, stuck.hint].filter(Boolean).join(" — ")
+		: (flow?.reason ?? "");
+	say(why, cause);
+	set(why, "title", cause || null);
+	set(
+		row,
+		"data-tone",
+		toneOfPhase(pipeline.phase, stuck !== null && pipeline.phase !== "Stopped"),
+	);
+	say(/** @type {Element} */ (phase.firstElementChild), pipeline.phase);
+	if (since.getAttribute("data-at") !== String(pipeline.since)) {
+		set(since, "data-at", String(pipeline.since));
+		fill(since, time(pipeline.since));
+	}
+	const known = flow && flow.reason === null;
+	const unfinished = live.unfinished(uid);
+	const left = live.behind(uid);
+	say(perSecond, known ? rate(live.rate(uid)) : "–");
+	say(behind, known && left !== null ? short(left) : "–");
+	say(
+		oldest,
+		!known
+			? "–"
+			: unfinished
+				? `${unfinished.older ? "> " : ""}${duration(unfinished.ms)}`
+				: "none",
+	);
+	const letters = /** @type {Element} */ (dead.firstElementChild);
+	say(letters, known ? short(flow.dead) : "–");
+	set(letters, "aria-label", known ? `about ${flow.dead} dead letters of ${pipeline.name}` : null);
 }

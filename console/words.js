@@ -6,12 +6,12 @@ const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 
 /** @param {number} value */
 export function number(value) {
-  return NUMBER.format(value);
+	return NUMBER.format(value);
 }
 
 /** @param {number} value */
 export function short(value) {
-  return value < 10_000 ? NUMBER.format(value) : SHORT.format(value);
+	return value < 10_000 ? NUMBER.format(value) : SHORT.format(value);
 }
 
 /**
@@ -20,17 +20,17 @@ export function short(value) {
  * @param {string} [many]
  */
 export function count(value, one, many = `${one}s`) {
-  return `${number(value)} ${value === 1 ? one : many}`;
+	return `${number(value)} ${value === 1 ? one : many}`;
 }
 
 /** @param {number} ms */
 export function duration(ms) {
-  if (ms < 0) return "0 ms";
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
-  if (ms < 3_600_000) return parts(ms, 60_000, "min", 1_000, "s");
-  if (ms < 86_400_000) return parts(ms, 3_600_000, "h", 60_000, "min");
-  return parts(ms, 86_400_000, "d", 3_600_000, "h");
+	if (ms < 0) return "0 ms";
+	if (ms < 1_000) return `${Math.round(ms)} ms`;
+	if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+	if (ms < 3_600_000) return parts(ms, 60_000, "min", 1_000, "s");
+	if (ms < 86_400_000) return parts(ms, 3_600_000, "h", 60_000, "min");
+	return parts(ms, 86_400_000, "d", 3_600_000, "h");
 }
 
 /**
@@ -41,20 +41,20 @@ export function duration(ms) {
  * @param {string} smallName
  */
 function parts(ms, large, largeName, small, smallName) {
-  const rest = Math.floor((ms % large) / small);
-  return `${Math.floor(ms / large)} ${largeName}${rest ? ` ${rest} ${smallName}` : ""}`;
+	const rest = Math.floor((ms % large) / small);
+	return `${Math.floor(ms / large)} ${largeName}${rest ? ` ${rest} ${smallName}` : ""}`;
 }
 
 /** @param {number | null} perSecond */
 export function rate(perSecond) {
-  if (perSecond === null) return "–";
-  if (perSecond > 0 && perSecond < 10) return `${perSecond.toFixed(1)}/s`;
-  return `${short(Math.round(perSecond))}/s`;
+	if (perSecond === null) return "–";
+	if (perSecond > 0 && perSecond < 10) return `${perSecond.toFixed(1)}/s`;
+	return `${short(Math.round(perSecond))}/s`;
 }
 
 /** @param {Date} at */
 export function inUtc(at) {
-  return `${at.toISOString().replace("T", " ").replace("Z", "")} UTC`;
+	return `${at.toISOString().replace("T", " ").replace("Z", "")} UTC`;
 }
 
 /**
@@ -62,32 +62,32 @@ export function inUtc(at) {
  * @param {boolean} precise
  */
 export function inZone(at, precise) {
-  const today = at.toDateString() === new Date().toDateString();
-  const clock = at.toLocaleTimeString("en-GB", { hour12: false });
-  const exact = precise ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
-  return today ? exact : `${at.toLocaleDateString("en-CA")} ${exact}`;
+	const today = at.toDateString() === new Date().toDateString();
+	const clock = at.toLocaleTimeString("en-GB", { hour12: false });
+	const exact = precise ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
+	return today ? exact : `${at.toLocaleDateString("en-CA")} ${exact}`;
 }
 
 /** @type {Record<string, Tone>} */
 const PHASES = {
-  Running: "good",
-  Created: "busy",
-  Scheduling: "busy",
-  Starting: "busy",
-  Stopping: "busy",
-  Stopped: "off",
-  Recovering: "bad",
-  Failed: "bad",
-  Unknown: "doubt",
+	Running: "good",
+	Created: "busy",
+	Scheduling: "busy",
+	Starting: "busy",
+	Stopping: "busy",
+	Stopped: "off",
+	Recovering: "bad",
+	Failed: "bad",
+	Unknown: "doubt",
 };
 
 /** @type {Record<string, Tone>} */
 const OUTCOMES = {
-  complete: "good",
-  dead_lettered: "bad",
-  lost: "bad",
-  in_progress: "busy",
-  unknown: "doubt",
+	complete: "good",
+	dead_lettered: "bad",
+	lost: "bad",
+	in_progress: "busy",
+	unknown: "doubt",
 };
 
 /**
@@ -96,8 +96,8 @@ const OUTCOMES = {
  * @returns {Tone}
  */
 export function toneOfPhase(phase, stuck = false) {
-  const tone = PHASES[phase] ?? "doubt";
-  return stuck && (tone === "good" || tone === "busy") ? "bad" : tone;
+	const tone = PHASES[phase] ?? "doubt";
+	return stuck && (tone === "good" || tone === "busy") ? "bad" : tone;
 }
 
 /**
@@ -105,21 +105,21 @@ export function toneOfPhase(phase, stuck = false) {
  * @returns {Tone}
  */
 export function toneOfOutcome(outcome) {
-  return OUTCOMES[outcome] ?? "doubt";
+	return OUTCOMES[outcome] ?? "doubt";
 }
 
 /** @type {Record<string, string>} */
 const MEANINGS = {
-  complete: "All of it can be seen in every sink at the end of the pipeline.",
-  dead_lettered: "None of it is missing, and some of it is in a dead-letter topic.",
-  lost: "Some of it will never be processed.",
-  in_progress: "Not all of it has arrived yet.",
-  unknown: "It cannot be known now. It is asked for again.",
+	complete: "All of it can be seen in every sink at the end of the pipeline.",
+	dead_lettered: "None of it is missing, and some of it is in a dead-letter topic.",
+	lost: "Some of it will never be processed.",
+	in_progress: "Not all of it has arrived yet.",
+	unknown: "It cannot be known now. It is asked for again.",
 };
 
 /** @param {string} outcome */
 export function meaning(outcome) {
-  return MEANINGS[outcome] ?? "";
+	return MEANINGS[outcome] ?? "";
 }
 
 /**
@@ -127,7 +127,7 @@ export function meaning(outcome) {
  * @param {string | null | undefined} word
  */
 export function spelled(word) {
-  return (word ?? "").replaceAll("_", " ");
+	return (word ?? "").replaceAll("_", " ");
 }
 
 /**
@@ -135,9 +135,9 @@ export function spelled(word) {
  * @param {{topic: string, partition: number, start: number, end: number}[]} ranges
  */
 export function places(ranges) {
-  const said = ranges
-    .slice(0, PLACES_MAX)
-    .map((each) => `${each.topic} ${each.partition}: ${each.start}–${each.end - 1}`);
-  const more = ranges.length - said.length;
-  return said.join(", ") + (more ? ` and ${count(more, "partition")} more` : "");
+	const said = ranges
+		.slice(0, PLACES_MAX)
+		.map((each) => `${each.topic} ${each.partition}: ${each.start}–${each.end - 1}`);
+	const more = ranges.length - said.length;
+	return said.join(", ") + (more ? ` and ${count(more, "partition")} more` : "");
 }

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 import waybill_ingress.adapters.convert_http as of_conversions
 import waybill_ingress.adapters.feldera_http as foreign_of_ingress
 import waybill_ingress.adapters.http as of_ingress
+import waybill_ingress.adapters.logs_http as of_logs
 import waybill_ingress.adapters.maintain_http as of_tables
 import waybill_ingress.adapters.pipelines_http as of_changes
 import waybill_ingress.adapters.propose_http as of_proposals
@@ -66,6 +67,7 @@ def routers(service: str) -> list[APIRouter]:
         of_changes.pipelines_router(NOBODY, NOBODY, NOBODY),
         of_checks.validate_router(NOBODY, NOBODY),
         of_tables.maintain_router(NOBODY, NOBODY, NOBODY),
+        of_logs.logs_router(NOBODY, NOBODY),
         of_replays.replays_router(NOBODY, NOBODY),
         of_proposals.propose_router(NOBODY),
         of_conversions.convert_router(),

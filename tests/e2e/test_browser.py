@@ -239,6 +239,19 @@ def test_what_has_changed_since_an_earlier_generation_is_shown(
     assert hindrances(page) == []
 
 
+def test_the_log_of_the_driver_is_shown_when_somebody_asks_for_it(
+    page: Page, running: Shown, client: Client
+) -> None:
+    assert client.outcome(running.send(12)).kind
+    page.goto(f"/p/{running.name}?stage=first")
+    page.get_by_role("button", name="Show its log").click()
+    expect(page.locator(".panel .log")).to_contain_text("waybill_spark.")
+    told = client.logs(running.name, lines=1)
+    page.get_by_role("button", name="Look again").click()
+    assert len(told) == 1
+    assert hindrances(page) == []
+
+
 def test_stopping_and_deleting_ask_and_say_what_is_lost(
     browser: Browser, stack: StackState, client: Client, page: Page
 ) -> None:

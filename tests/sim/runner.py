@@ -315,6 +315,9 @@ class RunnerProcess:
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         raise AssertionError("nobody asks for it here")
 
+    def newest_log(self, pipeline_uid: str, lines: int) -> list[str]:
+        raise AssertionError("nobody asks for it here")
+
     def forget_check(self, check_id: str) -> None:
         self._checks.remove(check_id)
 

@@ -15,7 +15,6 @@ from waybill.connection import AsyncConnection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
-from waybill.flows import PipelineFlow, flows_in
 from waybill.generations import Generations
 from waybill.manifest_calls import AsyncManifestCalls
 from waybill.models import (
@@ -29,6 +28,7 @@ from waybill.models import (
 )
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
+from waybill.pipeline_calls import AsyncPipelineCalls
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
 from waybill.sse import Following
@@ -62,7 +62,7 @@ class AsyncSystemClock:
         await asyncio.sleep(seconds)
 
 
-class AsyncClient(AsyncWatchCalls, AsyncManifestCalls):
+class AsyncClient(AsyncWatchCalls, AsyncManifestCalls, AsyncPipelineCalls):
     """Talks to one Waybill from an event loop; use it as an asynchronous context manager.
 
     async with AsyncClient() as client:
@@ -301,10 +301,6 @@ class AsyncClient(AsyncWatchCalls, AsyncManifestCalls):
     async def pipelines(self) -> tuple[Pipeline, ...]:
         """All pipelines, without the details that `pipeline` has."""
         return await self._run(plans.pipelines())
-
-    async def flow(self) -> tuple[PipelineFlow, ...]:
-        """As `Client.flow`."""
-        return flows_in(await self._connection.ask(questions.flow()))
 
     async def pipeline(self, name: str) -> Pipeline:
         """One pipeline with its details; NotFound when there is none."""

@@ -16,12 +16,12 @@ from waybill.connection import Connection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
 from waybill.findings import Findings
-from waybill.flows import PipelineFlow, flows_in
 from waybill.generations import Generations
 from waybill.manifest_calls import ManifestCalls
 from waybill.models import IssuedToken, Operation, Position, Receipt, Replayed, Span, StartFrom
 from waybill.ndjson import Record
 from waybill.outcomes import Outcome
+from waybill.pipeline_calls import PipelineCalls
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
 from waybill.sse import Following
@@ -50,7 +50,7 @@ NAME_GRACE_S = 2.0  # a pipeline applied a moment ago may not be told of yet
 T = TypeVar("T")
 
 
-class Client(WatchCalls, ManifestCalls):
+class Client(WatchCalls, ManifestCalls, PipelineCalls):
     """Talks to one Waybill; use it as a context manager.
 
     with Client() as client:
@@ -305,10 +305,6 @@ class Client(WatchCalls, ManifestCalls):
     def pipelines(self) -> tuple[Pipeline, ...]:
         """All pipelines, without the details that `pipeline` has."""
         return self._run(plans.pipelines())
-
-    def flow(self) -> tuple[PipelineFlow, ...]:
-        """How much came into each pipeline, and how much of it has arrived."""
-        return flows_in(self._connection.ask(questions.flow()))
 
     def pipeline(self, name: str) -> Pipeline:
         """One pipeline with its details; NotFound when there is none."""

@@ -4,7 +4,6 @@ from abc import abstractmethod
 
 from waybill import questions
 from waybill.fields import Fields
-from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.proposals import Proposal
 from waybill.questions import Question
 
@@ -24,10 +23,6 @@ class ManifestCalls:
         """A manifest with an input for each CREATE TABLE; Invalid has the place of what is not."""
         return self._ask(questions.convert(sql, name)).text("manifest")
 
-    def manifests(self, name: str) -> tuple[ManifestVersion, ...]:
-        """That of a pipeline and up to ten before it, newest first; NotFound: no such pipeline."""
-        return versions_in(self._ask(questions.manifests(name)))
-
 
 class AsyncManifestCalls:
     @abstractmethod
@@ -40,7 +35,3 @@ class AsyncManifestCalls:
     async def convert(self, sql: str, name: str) -> str:
         """As `Client.convert`."""
         return (await self._ask(questions.convert(sql, name))).text("manifest")
-
-    async def manifests(self, name: str) -> tuple[ManifestVersion, ...]:
-        """As `Client.manifests`."""
-        return versions_in(await self._ask(questions.manifests(name)))

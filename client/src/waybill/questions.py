@@ -258,6 +258,10 @@ def manifests(name: str) -> Question:
     return Question(method="GET", path=f"{_pipeline_path(name)}/manifests")
 
 
+def logs(name: str, lines: int) -> Question:
+    return Question(method="GET", path=f"{_pipeline_path(name)}/logs", params={"lines": str(lines)})
+
+
 def _post(
     path: str, body: Mapping[str, object], params: Mapping[str, str] | None = None
 ) -> Question:

@@ -19,6 +19,7 @@ from unit.ingress.repeating import World
 from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.adapters.convert_http import convert_router
 from waybill_ingress.adapters.http import records_router, tokens_router
+from waybill_ingress.adapters.logs_http import logs_router
 from waybill_ingress.adapters.maintain_http import maintain_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
@@ -79,6 +80,7 @@ def make_app(
         pipelines_router(commands, told, repeats),
         validate_router(commands, told),
         maintain_router(commands, told, repeats),
+        logs_router(commands, told),
         replays_router(replays, repeats),
         convert_router(),
         propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),

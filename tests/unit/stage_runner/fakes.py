@@ -157,6 +157,9 @@ class World:
         self.checks.append(check_id)
         self.maintained.append((record.manifest, sink, dry_run))
 
+    def newest_log(self, pipeline_uid: str, lines: int) -> list[str]:
+        return [f"{pipeline_uid} {number}" for number in range(lines)]
+
     def forget_check(self, check_id: str) -> None:
         self.checks.remove(check_id)
 

@@ -12,10 +12,12 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import connect
 from waybill.cli.stack import local_stack
 from waybill.errors import WaybillError
 
 LINES = 100
+LINES_MAX = 1_000  # of a log that is asked for
 HEAD = ("at", "level", "service", "logger", "message", "error", "expected")
 NEW = re.compile(r"\{|\d\d:\d\d:\d\d")
 """How a record begins; other lines belong to the one before."""
@@ -59,7 +61,8 @@ def logs(
     """Show what services and pipelines' drivers have written.
 
     Of the local stack, also of one that has ended. Without a name, all logs, each
-    line behind its name. Why a pipeline was stopped is one line, as long as it is nothing
+    line behind its name. Where there is no local stack, the log of a pipeline is asked for at
+    WAYBILL_URL. Why a pipeline was stopped is one line, as long as it is nothing
     unexpected.
 
     \b
@@ -70,16 +73,22 @@ def logs(
 
     Exit codes: 0 ok · 1 error, also when there is no such log · 130 Ctrl-C
     """
+
+    def tell(source: str, line: str) -> None:
+        _tell(source, line, output, named=name is None, verbose=verbose)
+
+    whole = verbose or output is Form.JSON
+    if name is not None and not follow and not known_names():
+        fold = FoldedLog(whole=whole)
+        for line in fold.take_all(_asked_for(name, lines), more=False):
+            tell(name, line)
+        return
     with local_stack():
         from waybill_local.logs import find_logs, read
         from waybill_local.logs import follow as read_on
 
         chosen = _choose(find_logs(Path.cwd()), name)
-        whole = verbose or output is Form.JSON
         folds = {source: FoldedLog(whole=whole) for source in chosen}
-
-        def tell(source: str, line: str) -> None:
-            _tell(source, line, output, named=name is None, verbose=verbose)
 
         for source, path in chosen.items():
             fold = folds[source]
@@ -88,6 +97,11 @@ def logs(
         for source, line in read_on(chosen) if follow else ():
             for shown in folds[source].take(line):
                 tell(source, shown)
+
+
+def _asked_for(name: str, lines: int) -> tuple[str, ...]:
+    with connect() as client:
+        return client.logs(name, min(max(lines, 1), LINES_MAX))
 
 
 def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:

@@ -19,6 +19,7 @@ from waybill_ingress.adapters.files.download import FileFetcher
 from waybill_ingress.adapters.http import records_router, tokens_router
 from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
 from waybill_ingress.adapters.letters import KafkaLetters
+from waybill_ingress.adapters.logs_http import logs_router
 from waybill_ingress.adapters.maintain_http import maintain_router
 from waybill_ingress.adapters.mint import RandomMint
 from waybill_ingress.adapters.pipelines_http import pipelines_router
@@ -184,6 +185,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
         maintain_router(commands, answers, repeats),
+        logs_router(commands, answers),
         replays_router(replays, repeats),
         feldera_router(records, tokens, registry, repeats, limits=settings.body_limits),
         feldera_connectors_router(of_connectors, registry),

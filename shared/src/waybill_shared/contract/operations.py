@@ -11,9 +11,11 @@ WITHOUT_PLACES: Final = "without_places"
 """An option of a validation: whoever sent the manifest does not know lines and columns of it."""
 COMPARED_WITH: Final = "compared_with"
 """An option of a validation: the uid of the pipeline that the manifest would change. Of a
-maintenance: of the one whose table it is."""
+maintenance, or a question for a log: of the one whose it is."""
 SINK: Final = "sink"
 """An option of a maintenance: whose table."""
+LINES: Final = "lines"
+"""An option of a question for a log: how many lines of its end."""
 DRY_RUN: Final = "dry_run"
 """An option of a maintenance: only say what would be done."""
 PATTERN = re.compile(rf"({'|'.join(Action)})\.([a-z][a-z0-9_-]{{0,62}})\.([0-9a-f]{{32}})")

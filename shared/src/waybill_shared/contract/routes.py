@@ -64,6 +64,7 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/pipelines/{p}/stop admin",
         "POST /v1/pipelines/{p}/restart admin",
         "POST /v1/pipelines/{p}/sinks/{s}/maintain admin",
+        "GET /v1/pipelines/{p}/logs read",
         "POST /v0/pipelines/{p}/ingress/{t} write",
         "GET /v0/pipelines/{p}/tables/{t}/connectors/{c}/completion_token write",
         "POST /v0/pipelines/{p}/start admin",

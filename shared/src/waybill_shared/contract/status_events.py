@@ -6,7 +6,7 @@ one may ask what became of it.
 
 import hashlib
 from dataclasses import asdict, dataclass, fields
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import JsonValue
 
@@ -147,7 +147,7 @@ def data_of(
     return {each.name: _plain(getattr(data, each.name)) for each in fields(data)}
 
 
-def _plain(value: JsonValue | ShownView | list[BatchRange]) -> JsonValue:
+def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - of any field
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return asdict(value) if isinstance(value, ShownView | BatchRange) else value

@@ -211,6 +211,7 @@ class Action(Word):
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
     VALIDATE = "validate", "check a manifest; nothing is made or changed"
     MAINTAIN = "maintain", "keep the table of a sink in order, at once"
+    LOGS = "logs", "read the newest lines of its driver's log; nothing is changed"
 
 
 class OperationState(Word):

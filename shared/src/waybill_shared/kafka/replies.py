@@ -77,7 +77,7 @@ class Replies:
         self._changed.notify()
 
 
-ASIDE: Final = frozenset({Action.VALIDATE, Action.MAINTAIN})
+ASIDE: Final = frozenset({Action.VALIDATE, Action.MAINTAIN, Action.LOGS})
 """What changes no record."""
 
 

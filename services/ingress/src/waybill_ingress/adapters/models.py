@@ -16,6 +16,12 @@ OFFSET_MAX = 2**63 - 2
 POSITIONS_MAX = 10_000
 CLUSTER_ID_CHARACTERS_MAX = 100
 
+
+class LogsAnswer(BaseModel):
+    pipeline: str
+    lines: list[str] = Field(description="oldest first")
+
+
 Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
 TOKEN = "wb1.AQ2l8Q3b0yJx"
 LETTER_ID = "orders.in.dlq:0:4:17"

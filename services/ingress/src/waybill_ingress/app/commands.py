@@ -22,6 +22,7 @@ from waybill_shared.contract.manifest.upkeep import refuse_no_tasks
 from waybill_shared.contract.operations import (
     COMPARED_WITH,
     DRY_RUN,
+    LINES,
     SINK,
     WITHOUT_PLACES,
     OperationId,
@@ -112,6 +113,14 @@ class Commands:
         operation = OperationId(action=Action.MAINTAIN, pipeline=name, nonce=self._mint.nonce())
         options = {COMPARED_WITH: known.pipeline_uid, SINK: sink, DRY_RUN: str(dry_run).lower()}
         await self._write(self._aside(caller, operation, options, request_id), log)
+        return operation
+
+    async def logs(self, caller: Caller, name: str, lines: int, request_id: str) -> OperationId:
+        """It stands aside as well."""
+        known = await self._registry.pipeline(caller.tenant, name)
+        operation = OperationId(action=Action.LOGS, pipeline=name, nonce=self._mint.nonce())
+        options = {COMPARED_WITH: known.pipeline_uid, LINES: str(lines)}
+        await self._write(self._aside(caller, operation, options, request_id))
         return operation
 
     def _aside(

@@ -26,8 +26,9 @@ from waybill_shared.contract.driver import (
 )
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_stage_runner.adapters.driver_log import newest_lines
 from waybill_stage_runner.adapters.given import limits_of, places_of, spark_place_of
-from waybill_stage_runner.adapters.processes import PROGRAM, DriverProcesses, Gone, Heard
+from waybill_stage_runner.adapters.processes import LOG, PROGRAM, DriverProcesses, Gone, Heard
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placement import decide
@@ -161,6 +162,9 @@ class DriverPool:
         )
         wanted = CheckWanted(check_id=check_id, pipeline_uid=check_id, for_run=False, long=True)
         self._take(wanted)
+
+    def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
+        return newest_lines(self._state_folder / pipeline_uid / LOG, lines)
 
     def forget_check(self, check_id: str) -> None:
         self._checks.pop(check_id, None)
@@ -363,7 +367,7 @@ class DriverPool:
             topic_prefix=settings.topic_prefix,
             checkpoint_folder=folder / "checkpoints",
             places=places_of(settings),
-            log_file=folder / "driver.log",
+            log_file=folder / LOG,
             batch_rows_max=settings.stage_runner_batch_rows_max,
             batch_bytes_max=settings.stage_runner_batch_bytes_max,
             loads_max=settings.stage_runner_loads_max,

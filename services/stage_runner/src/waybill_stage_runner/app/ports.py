@@ -126,5 +126,8 @@ class Drivers(Protocol):
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         """Keep the table of a sink in order; what was done comes as `Checked`."""
 
+    def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
+        """The newest lines of the log of its runs here."""
+
     def forget_check(self, check_id: str) -> None:
         """Nobody waits for it any more."""

@@ -6,6 +6,7 @@ command is answered once it is true or known to be impossible. Nothing of a comm
 was written.
 """
 
+import json
 import logging
 from collections import deque
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
-from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
+from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, LINES, SINK
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
@@ -116,6 +117,9 @@ class Runner:
         Raises Retryable while nothing of it is decided; from then on it is carried out by `act`,
         however long that takes.
         """
+        if command.action is Action.LOGS:
+            self._answer(self._log_of(command))
+            return
         if self._checks.put_behind(command, offset):
             return
         if self._to_check(command, offset):
@@ -200,12 +204,21 @@ class Runner:
         self._apply(uid, Wanted(record=record, command=command, said=again))
 
     def _compared_with(self, command: Command) -> PipelineRecord | None:
-        """The pipeline that a validation would change, or whose table is to be kept, if this runner
-        has it."""
+        """The pipeline that a validation would change, or whose table or log it is about, if this
+        runner has it."""
         state = self._states.get(command.options.get(COMPARED_WITH, ""))
         if state is None or state.record.tenant != command.tenant:
             return None
         return None if state.record.desired == "deleted" else state.record
+
+    def _log_of(self, command: Command) -> Answer:
+        record = self._compared_with(command)
+        if record is None:
+            problem = Problem(message=f"there is no pipeline {command.pipeline} any more")
+            return failed(command, (problem,), Slug.PIPELINE_GONE)
+        lines = self._drivers.newest_log(record.pipeline_uid, int(command.options[LINES]))
+        told = json.dumps({"pipeline": record.name, "lines": [*lines]}, ensure_ascii=False)
+        return Answer(command=command, state=OperationState.DONE, result=told)
 
     def _compared(self, command: Command) -> Answer:
         found = self._checks.found(command)
@@ -257,6 +270,7 @@ class Runner:
         assert before is not None
         assert command.action is not Action.VALIDATE, "it is answered when it is checked"
         assert command.action is not Action.MAINTAIN, "it is answered when it is done"
+        assert command.action is not Action.LOGS, "it is answered at once"
         match command.action:
             case Action.RESTART:
                 return self._restarted(command, before, now)
