@@ -200,6 +200,7 @@ def test_a_bad_edit_is_refused_at_its_line(page: Page, running: Shown) -> None:
 def test_it_is_used_with_the_keyboard_alone(page: Page, running: Shown) -> None:
     page.goto("/")
     expect(page.locator(row_of(page, running.name))).to_be_visible()
+    assert running.client.wait(running.send(12), timeout_s=WAIT_S).kind == "complete"
     page.keyboard.press("/")
     page.keyboard.type(f"{running.name} running")
     expect(page.locator("tbody tr")).to_have_count(1)
