@@ -18,6 +18,7 @@ FILES: Final = "/console/{version}/{name}"
 ADDRESSES: Final = tuple(page.path for page in PAGES if not page.path.startswith("/console"))
 INDEX: Final = "index.html"
 HASH: Final = b"{{hash}}"  # in the page, where its files are named
+MODULES: Final = b"{{modules}}"  # where all of them are, so that none waits for who imports it
 TYPES: Final[Mapping[str, str]] = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -54,7 +55,10 @@ class Console:
 
     @property
     def page(self) -> bytes:
-        return self.files[INDEX].replace(HASH, self.version.encode())
+        modules = [name for name in sorted(self.files) if name.endswith(".js")]
+        link = '<link rel="modulepreload" href="/console/{{hash}}/%s">'
+        links = "\n  ".join(link % name for name in modules).encode()
+        return self.files[INDEX].replace(MODULES, links).replace(HASH, self.version.encode())
 
 
 def read_console() -> Console:
