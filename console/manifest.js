@@ -2,7 +2,7 @@
 
 import { ask, pipelinePath } from "./api.js";
 import { diff } from "./diff.js";
-import { fill, h, say, trouble } from "./dom.js";
+import { fill, h, say, set, trouble } from "./dom.js";
 import { inZone } from "./words.js";
 
 /**
@@ -45,6 +45,7 @@ export function manifestPart(name, change) {
 
 	function draw() {
 		const other = earlier.find((each) => String(each.generation) === since.value);
+		set(text, "class", other ? "diff" : null);
 		if (!other) return say(text, now);
 		fill(text, ...diff(other.manifest, now).map(line));
 	}
@@ -69,5 +70,5 @@ function option(each) {
 /** @param {DiffLine} each */
 function line({ sign, text }) {
 	const name = sign === "+" ? "ins" : sign === "-" ? "del" : "span";
-	return h(name, {}, `${sign} ${text}\n`);
+	return h(name, {}, `${sign} ${text}`);
 }

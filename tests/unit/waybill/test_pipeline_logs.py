@@ -42,3 +42,9 @@ def test_a_log_elsewhere_is_read_as_one_here(server: ScriptedServer, command: Co
         "09:00:01 info    waybill_spark.driver.app: batch is done batch=7",
     ]
     assert server.requests[0].params["lines"] == "7"
+
+
+def test_one_elsewhere_is_not_followed(command: Command) -> None:
+    told = command("logs", "orders", "-f")
+    assert told.exit_code == 1
+    assert "without -f the newest lines" in " ".join(told.stderr.split())

@@ -106,7 +106,9 @@ def _asked_for(name: str, lines: int) -> tuple[str, ...]:
 
 def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
     if not found:
-        raise WaybillError("no stack has run in this folder or above: start one with `waybill up`")
+        message = "no stack has run in this folder or above: start one with `waybill up`"
+        elsewhere = "; without -f the newest lines are asked for at WAYBILL_URL" if name else ""
+        raise WaybillError(message + elsewhere)
     if name is None:
         return found
     if name not in found:
