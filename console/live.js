@@ -4,6 +4,7 @@
  */
 
 import { ahead, ask, Problem } from "./api.js";
+import { see, since } from "./marks.js";
 import { Stream } from "./stream.js";
 import { places } from "./words.js";
 
@@ -12,7 +13,6 @@ export const STALE_MS = 5_000;
 const KEPT_MS = 10 * 60_000;
 const RATE_MS = 10_000;
 const BATCHES_MAX = 300; // of a stage
-const MARKS_MAX = 32; // of a partition: older ones are thinned out
 const GAP_MS = 3 * LOOK_MS;
 const TIMEOUT_MS = 8_000; // of a look: a connection may hang
 const DELAY_MS = 50; // of a look that an event asks for: several come together
@@ -166,13 +166,13 @@ class Live extends EventTarget {
 			for (const { partition, end, arrived } of input.partitions) {
 				if (end <= arrived) continue;
 				const marks = this.marks.get(uid)?.get(`${input.name}/${partition}`) ?? [];
-				const at = marks.findIndex((each) => each.end > arrived);
-				if (at < 0) continue;
-				const older = at === 0 || marks[at].at - marks[at - 1].at > GAP_MS;
-				if (!oldest || marks[at].at < oldest.at) oldest = { at: marks[at].at, older };
+				const mark = since(marks, arrived);
+				if (mark && (!oldest || mark.at < oldest.at)) oldest = mark;
 			}
 		}
-		return oldest && { ms: Math.max(0, this.now() - oldest.at), older: oldest.older };
+		if (!oldest) return null;
+		const { at, before } = oldest;
+		return { ms: Math.max(0, this.now() - at), older: at - before > GAP_MS };
 	}
 
 	#changed() {
@@ -262,15 +262,7 @@ class Live extends EventTarget {
 			for (const { partition, end } of input.partitions) {
 				const key = `${input.name}/${partition}`;
 				const marks = known.get(key) ?? [];
-				if (marks.at(-1)?.end !== end) marks.push({ at, end });
-				if (marks.length > MARKS_MAX)
-					marks.splice(
-						1,
-						MARKS_MAX / 2,
-						...marks
-							.slice(1, MARKS_MAX / 2 + 1)
-							.filter((/** @type {Mark} */ _, /** @type {number} */ i) => i % 2),
-					);
+				see(marks, at, end);
 				known.set(key, marks);
 			}
 		}

@@ -67,8 +67,11 @@ type Flow = {
 
 type Sample = { at: number; arrived: number };
 
-/** where a partition ended then */
-type Mark = { at: number; end: number };
+/**
+ * A partition ended there from `at` to `seen`; at `before` it had not even the first of the records
+ * that this stands for.
+ */
+type Mark = { at: number; end: number; seen: number; before: number };
 
 type Batch = {
   stage: string;
