@@ -1,5 +1,6 @@
 /** Makes elements. Text is always text: nothing in the console parses HTML. */
 
+import { ahead } from "./api.js";
 import { inUtc, inZone } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -123,7 +124,8 @@ const held = new WeakMap();
 export function time(moment, precise = false) {
 	if (moment === null || moment === undefined) return h("span", { class: "quiet" }, "–");
 	const at = new Date(moment);
-	return h("time", { datetime: at.toISOString(), title: inUtc(at) }, inZone(at, precise));
+	const now = new Date(Date.now() + ahead());
+	return h("time", { datetime: at.toISOString(), title: inUtc(at) }, inZone(at, precise, now));
 }
 
 /**

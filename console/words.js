@@ -60,9 +60,10 @@ export function inUtc(at) {
 /**
  * @param {Date} at
  * @param {boolean} precise
+ * @param {Date} now by the clock that `at` is of
  */
-export function inZone(at, precise) {
-	const today = at.toDateString() === new Date().toDateString();
+export function inZone(at, precise, now) {
+	const today = at.toDateString() === now.toDateString();
 	const clock = at.toLocaleTimeString("en-GB", { hour12: false });
 	const exact = precise ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
 	return today ? exact : `${at.toLocaleDateString("en-CA")} ${exact}`;

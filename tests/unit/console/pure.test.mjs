@@ -8,7 +8,7 @@ import { points } from "../console/sparkline.js";
 import { partOf } from "../console/stage.js";
 import { EventReader } from "../console/stream.js";
 import { diff } from "../console/diff.js";
-import { count, duration, inUtc, places, rate, short, spelled, toneOfPhase } from "../console/words.js";
+import { count, duration, inUtc, inZone, places, rate, short, spelled, toneOfPhase } from "../console/words.js";
 
 test("events are read wherever the stream is cut", () => {
   const text = ": ping\n\nid: 1\n\nid: 2\nevent: outcome\ndata: {\"a\":\ndata: 1}\n\r\n\r\nid: 3\r\nevent: x\r\ndata: 2\r\n\r\n";
@@ -27,6 +27,12 @@ test("numbers and times are short", () => {
   assert.deepEqual([count(1, "record"), count(1_234, "record"), short(9_999)], ["1 record", "1,234 records", "9,999"]);
   assert.equal(inUtc(new Date(0)), "1970-01-01 00:00:00.000 UTC");
   assert.equal(spelled("in_progress"), "in progress");
+});
+
+test("a time says its day unless it is today by the clock that it is of", () => {
+  const at = new Date(2026, 10, 21, 23, 59, 58, 7);
+  assert.equal(inZone(at, false, new Date(2026, 10, 21, 1)), "23:59:58");
+  assert.equal(inZone(at, true, new Date(2026, 10, 22, 1)), "2026-11-21 23:59:58.007");
 });
 
 test("a pipeline that runs and is stuck is as bad as one that failed", () => {
