@@ -7,6 +7,8 @@ const SHOWN = 100_000; // characters of a value that are drawn at once
 const HEX_BYTES = 4_096;
 const OPEN_DEPTH = 2;
 const CHILDREN_MAX = 500;
+const EAGER = 20_000; // characters of a value whose folded parts are drawn too, so that they are found
+const OPEN_MAX = 20; // parts that are not folded at first, where a value is longer
 
 /** A number as its text has it: JavaScript's would lose digits. */
 class Exact {
@@ -43,34 +45,52 @@ export function hex(base64) {
 	return rows.join("\n");
 }
 
+/** @param {string} text */
+function brief(text) {
+	const more = text.length - SHOWN;
+	return more > 0 ? `${text.slice(0, SHOWN)}\n… ${more} characters more` : text;
+}
+
 /**
  * @param {unknown} value
  * @param {number} depth
+ * @param {boolean} eager
  * @returns {Node}
  */
-function tree(value, depth) {
-	if (value instanceof Exact) return h("span", { class: "number" }, value.text);
+function tree(value, depth, eager) {
+	if (value instanceof Exact) return h("span", { class: "number" }, brief(value.text));
 	if (value === null || typeof value !== "object")
-		return h("span", { class: typeof value }, JSON.stringify(value));
+		return h("span", { class: typeof value }, brief(JSON.stringify(value)));
 	const list = Array.isArray(value);
 	const entries = list ? value.map((each, i) => [i, each]) : Object.entries(value);
 	const marks = list ? "[]" : "{}";
 	if (entries.length === 0) return h("span", {}, marks);
 	const shown = entries.slice(0, CHILDREN_MAX);
 	const more = entries.length - shown.length;
-	return h(
-		"details",
-		{ open: depth < OPEN_DEPTH },
-		h("summary", {}, `${marks[0]} ${entries.length} ${marks[1]}`),
-		h(
-			"ul",
-			{},
+	const parts = h("ul", {});
+	const grow = () => {
+		if (parts.firstChild || !(eager || box.open)) return;
+		parts.append(
 			...shown.map(([name, each]) =>
-				h("li", {}, h("span", { class: "name" }, `${name}: `), tree(each, depth + 1)),
+				h(
+					"li",
+					{},
+					h("span", { class: "name" }, `${brief(String(name))}: `),
+					tree(each, depth + 1, eager),
+				),
 			),
-			more ? h("li", { class: "quiet" }, `… ${more} more`) : null,
-		),
+		);
+		if (more) parts.append(h("li", { class: "quiet" }, `… ${more} more`));
+	};
+	const open = depth < OPEN_DEPTH && (eager || depth === 0 || entries.length <= OPEN_MAX);
+	const box = h(
+		"details",
+		{ open, ontoggle: grow },
+		h("summary", {}, `${marks[0]} ${entries.length} ${marks[1]}`),
+		parts,
 	);
+	grow();
+	return box;
 }
 
 /**
@@ -83,17 +103,11 @@ export function valueView(text, base64) {
 	try {
 		const value = parsed(text);
 		if (typeof value === "object" && value !== null)
-			return h("div", { class: "json" }, tree(value, 0));
+			return h("div", { class: "json" }, tree(value, 0, text.length <= EAGER));
 	} catch {
 		// shown as it is
 	}
-	const cut = text.length > SHOWN;
-	return h(
-		"pre",
-		{ tabindex: 0 },
-		text.slice(0, SHOWN),
-		cut ? `\n… ${text.length - SHOWN} characters more` : null,
-	);
+	return h("pre", { tabindex: 0 }, brief(text));
 }
 
 /** @param {any} letter */
@@ -128,7 +142,7 @@ export function letterView(letter) {
 						h(
 							"dd",
 							{},
-							each.value_base64 === null ? (each.value ?? "null") : hex(each.value_base64),
+							each.value_base64 === null ? brief(each.value ?? "null") : hex(each.value_base64),
 						),
 					]),
 				),
