@@ -142,7 +142,7 @@ export function tokenView(token) {
 			"details",
 			{},
 			h("summary", {}, "The token"),
-			h("p", {}, h("code", { class: "long" }, shown), " ", copier(token, "the token")),
+			h("p", {}, h("code", {}, shown), " ", copier(token, "the token")),
 		),
 	);
 	/** @type {any} */
