@@ -11,7 +11,7 @@ import { pipelinesView } from "./view-pipelines.js";
 import { askView, tokenView } from "./view-token.js";
 import { duration } from "./words.js";
 
-const TOKEN = /^wb\d+\.[\w-]+$/;
+const TOKEN = /^wb\d+\./; // also one that is cut short
 const TICK_MS = 1_000;
 const CHORD_MS = 1_500;
 
