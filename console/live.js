@@ -279,8 +279,10 @@ class Live extends EventTarget {
 		this.stream?.close();
 		this.stream = null;
 		if (document.hidden) return;
-		if (this.wanted) this.stream = new Stream(this.wanted.path, this.wanted.follower);
-		else void this.#openAll();
+		if (!this.wanted) return void this.#openAll();
+		this.stream = new Stream(this.wanted.path, this.wanted.follower);
+		this.deaf = null; // nobody listens to all events now
+		this.#changed();
 	}
 
 	/** What was told before it was opened is read first, for the last ten minutes. */
@@ -291,6 +293,7 @@ class Live extends EventTarget {
 				items.forEach((/** @type {any} */ event) => this.#takeBatch(event));
 				this.position = position;
 			} catch (error) {
+				if (this.wanted) return;
 				this.deaf = /** @type {Error} */ (error);
 				this.#changed();
 				if (error instanceof Problem && error.status < 500 && error.status !== 429) return;
