@@ -71,8 +71,8 @@ export function applyView(query) {
 		checking = new AbortController();
 		const { signal } = checking;
 		const asked = text.value;
+		set(found, "data-busy", asked.trim() !== "");
 		if (!asked.trim()) return fill(found, h("p", { class: "quiet" }, "The manifest is empty."));
-		set(found, "data-busy", true);
 		try {
 			const found = await check(asked, signal);
 			if (signal.aborted) return;
