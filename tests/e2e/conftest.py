@@ -9,8 +9,10 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 from confluent_kafka import Message
+from playwright.sync_api import Browser, Page
 from pyiceberg.catalog.sql import SqlCatalog
 
+from browsing import browsing, visiting
 from e2e.ending import stop_others, wanted_running
 from waybill import Client, Position
 from waybill_local.services import topic_prefix
@@ -133,6 +135,18 @@ def produce(stack: StackState, kafka: KafkaAdmin) -> Callable[[str, dict[str, ob
         return Position(topic=topic, topic_id=topic_id, partition=partition, offset=offset)
 
     return send
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, stack: StackState) -> Iterator[Page]:
+    with visiting(browser, stack.url) as found:
+        yield found
 
 
 def orders_manifest() -> tuple[str, Pipeline]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsing import STEP_MS, WAIT_MS, browsing, hindrances, needs_browser, visiting
+from browsing import STEP_MS, WAIT_MS, hindrances, needs_browser, visiting
 from e2e.faults import kill, process_of
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
@@ -58,18 +58,6 @@ class Shown:
     def send(self, amount: int, customer: str = "ada") -> str:
         record = {"order_id": 1, "customer": customer, "amount": amount}
         return str(self.client.send(self.name, "orders", [record]).token)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: Browser, stack: StackState) -> Iterator[Page]:
-    with visiting(browser, stack.url) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
