@@ -3,6 +3,7 @@
 import { ask, pipelinePath } from "./api.js";
 import { diff } from "./diff.js";
 import { fill, h, say, set, trouble } from "./dom.js";
+import { live } from "./live.js";
 import { inZone } from "./words.js";
 
 /**
@@ -63,7 +64,9 @@ export function manifestPart(name, change) {
 
 /** @param {ManifestVersion} each */
 function option(each) {
-	const until = each.until ? `, until ${inZone(new Date(each.until), false)}` : "";
+	const until = each.until
+		? `, until ${inZone(new Date(each.until), false, new Date(live.now()))}`
+		: "";
 	return h("option", { value: each.generation }, `generation ${each.generation}${until}`);
 }
 

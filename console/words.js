@@ -1,6 +1,8 @@
 /** Words for people: numbers, times, and the tone of a state. Pure. */
 
 const NUMBER = new Intl.NumberFormat("en");
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat("en-CA");
 const PLACES_MAX = 3;
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -64,9 +66,9 @@ export function inUtc(at) {
  */
 export function inZone(at, precise, now) {
 	const today = at.toDateString() === now.toDateString();
-	const clock = at.toLocaleTimeString("en-GB", { hour12: false });
+	const clock = CLOCK.format(at);
 	const exact = precise ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
-	return today ? exact : `${at.toLocaleDateString("en-CA")} ${exact}`;
+	return today ? exact : `${DAY.format(at)} ${exact}`;
 }
 
 /** @type {Record<string, Tone>} */
