@@ -214,6 +214,7 @@ def test_it_is_used_with_the_keyboard_alone(page: Page, running: Shown) -> None:
 def test_what_has_changed_since_an_earlier_generation_is_shown(
     page: Page, running: Shown, client: Client
 ) -> None:
+    running.apply()
     before = client.pipeline(running.name).generation
     running.apply(least=9)
     page.goto(f"/p/{running.name}")
