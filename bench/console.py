@@ -2,8 +2,10 @@
 
 `PYTHONPATH=tests .venv/bin/python -m bench.console`. Kafka, Valkey, tracker and status are real;
 what runners and drivers would have said is written here, because 500 of them find no room.
+With `--hour` it is shown an hour of events instead, with its clock turned.
 """
 
+import argparse
 import json
 import statistics
 import sys
@@ -21,8 +23,9 @@ import httpx2
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from bench.console_hour import an_hour
 from bench.facts import INPUT_PARTITIONS, commit, record, stage_of
 from browsing import WAIT_MS, browsing, visiting
 from waybill_local import stack
@@ -213,25 +216,36 @@ def work(page: Page) -> dict[str, float]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hour", action="store_true", help="what a page keeps of an hour")
+    hour = parser.parse_args().hour
     services = tuple(each for each in SERVICES if each.name in ("token_tracker", "status"))
     options = Options(gateway_port=0, kafka_port=0, valkey_port=0, services=services)
     with tempfile.TemporaryDirectory() as home:
         state = stack.up(Path(home), lambda report: None, options=options, tied=True)
         try:
             world, url = World(state), _status(state)
-            with world.turning(), browsing() as browser, visiting(browser, url) as page:
-                page.add_init_script(
-                    """new MutationObserver((_, it) => {
-                        if (!document.querySelector('tbody tr')) return;
-                        window.firstRow = performance.now();
-                        it.disconnect();
-                    }).observe(document, {childList: true, subtree: true});"""
-                )
-                for told in (loads(page), latencies(page, url), work(page)):
-                    for name, value in told.items():
-                        sys.stdout.write(f"{name}: {value:.2f}\n")
+            with browsing() as browser:
+                if hour:
+                    an_hour(browser, url, world.uids)
+                else:
+                    _figures(browser, url, world)
         finally:
             stack.down(Path(home), lambda report: None)
+
+
+def _figures(browser: Browser, url: str, world: World) -> None:
+    with world.turning(), visiting(browser, url) as page:
+        page.add_init_script(
+            """new MutationObserver((_, it) => {
+                if (!document.querySelector('tbody tr')) return;
+                window.firstRow = performance.now();
+                it.disconnect();
+            }).observe(document, {childList: true, subtree: true});"""
+        )
+        for told in (loads(page), latencies(page, url), work(page)):
+            for name, value in told.items():
+                sys.stdout.write(f"{name}: {value:.2f}\n")
 
 
 def _status(state: StackState) -> str:
