@@ -97,6 +97,16 @@ def test_ten_thousand_dead_letters_come_a_page_at_a_time_and_can_be_filtered(
     expect(row.get_by_label(f"about {LETTERS} dead letters")).to_have_text("10K")
 
 
+def test_a_token_of_ten_thousand_dead_letters_names_the_first(page: Page, buried: Shown) -> None:
+    token = buried.client.token_for(buried.name, input="orders").token
+    page.goto(f"/t/{token}")
+    expect(page.locator(".outcome")).to_have_text("dead lettered")
+    expect(page.get_by_role("heading", name=f"Dead letters: {LETTERS:,}")).to_be_visible()
+    named = page.locator(".dead li")
+    expect(named).to_have_count(PAGE_ROWS + 1)
+    expect(named.last).to_have_text("and more")
+
+
 def test_a_value_of_1_mb_that_is_no_json_is_cut_and_says_so(page: Page, buried: Shown) -> None:
     page.goto(buried.dead_letters)
     page.locator("tbody th a").first.click()
@@ -138,6 +148,7 @@ def test_a_name_of_63_characters_fits_a_phone(
         long_named.dead_letters: "text=No dead letters.",
         f"/apply?pipeline={name}": ".lines div >> nth=8",
         f"/t/{token}": ".row.sink",
+        "/t": "form.ask:has(option)",
     }
     with visiting(browser, stack.url, size=NARROW) as page:
         for path, there in paths.items():
