@@ -29,6 +29,7 @@ def logs_router(commands: Commands, answers: Answers) -> APIRouter:
         responses=refusals(
             Slug.PIPELINE_NOT_FOUND,
             Slug.PIPELINE_GONE,
+            Slug.INVALID,
             Slug.PIPELINE_NOT_READY,
             Slug.NOT_AVAILABLE_NOW,
         ),
