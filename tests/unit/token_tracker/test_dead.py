@@ -73,7 +73,7 @@ def test_a_record_of_a_root_is_known_exactly_and_where_it_lies() -> None:
     slot, (entry,) = applied(CHAIN, died(letter(12)))
     assert places([entry]) == [("R", 12, 13, 1, True)]
     assert (entry.dead_topic, entry.dead_partition, entry.dead_offset) == ("orders.dlq", 0, 112)
-    assert slot.dead == (DeadCount(topic_id="R", partition=0, entries=1, longest=1),)
+    assert slot.dead == (DeadCount(topic_id="R", partition=0, entries=1, longest=1, records=1),)
 
 
 def test_a_fact_that_is_heard_again_counts_once() -> None:
@@ -102,7 +102,7 @@ def test_what_died_behind_a_hop_came_of_what_the_hop_took() -> None:
     two = (letter(5, topic_id="A"), letter(7, topic_id="A"))
     slot, entries = applied(*before, died(*two, stage="load"))
     assert places(entries) == [("R", 15, 20, 2, False)]
-    assert slot.dead == (DeadCount(topic_id="R", partition=0, entries=1, longest=5),)
+    assert slot.dead == (DeadCount(topic_id="R", partition=0, entries=1, longest=5, records=2),)
 
 
 def test_records_of_two_hops_are_told_apart() -> None:

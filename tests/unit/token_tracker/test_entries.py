@@ -155,6 +155,15 @@ def test_what_is_missing_stays_missing_when_others_become_fewer() -> None:
     assert recounted(known, before, after) == (count(0, 2 + 1, 16), count(1, 2, 1))
 
 
+def test_however_few_entries_they_become_as_many_records_are_counted() -> None:
+    heard = many(ENTRIES_MAX + 2)
+    kept = fewer(heard)
+    assert len(kept) < len(heard)
+    counts = recounted(counted((), heard), heard, kept)
+    assert sum(each.records for each in counts) == len(heard)
+    assert sum(each.entries for each in counts) == len(kept)
+
+
 entries_of_all_kinds = st.lists(
     st.builds(
         lambda start, length, partition, hop: entry(
@@ -199,4 +208,7 @@ def test_whatever_becomes_one_is_told_as_before(heard: Sequence[DeadEntry], limi
 
 
 def count(partition: int, entries: int, longest: int) -> DeadCount:
-    return DeadCount(topic_id="R", partition=partition, entries=entries, longest=longest)
+    """Each of one record."""
+    return DeadCount(
+        topic_id="R", partition=partition, entries=entries, longest=longest, records=entries
+    )

@@ -102,12 +102,15 @@ class DeadEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadCount:
-    """How many entries stand beside the slot for one root partition, and how long the longest."""
+    """How many entries stand beside the slot for one root partition, of about how many records, and
+    how long the longest is."""
 
     topic_id: str
     partition: int
     entries: int
     longest: int
+    records: int = 0
+    """Of those that were counted before this was, none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ def flow_of(
         reason=None,
         inputs=found.inputs,
         sinks=found.sinks,
-        dead=sum(count.entries for count in view.dead.values()),
+        dead=sum(max(count.entries, count.records) for count in view.dead.values()),
     )
 
 

@@ -6,7 +6,7 @@ thousand places is that given up, too. None is ever forgotten.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -39,13 +39,21 @@ def fewer(entries: Sequence[DeadEntry]) -> tuple[DeadEntry, ...]:
 def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts:
     """With these, too."""
     numbers: Counter[_Place] = Counter()
+    records: Counter[_Place] = Counter()
     longest: dict[_Place, int] = {}
-    for each in (*known, *map(_one, entries)):
+    for each in (*known, *_ones(entries)):
         place = (each.topic_id, each.partition)
         numbers[place] += each.entries
+        records[place] += each.records
         longest[place] = max(longest.get(place, 0), each.longest)
     return tuple(
-        DeadCount(topic_id=place[0], partition=place[1], entries=number, longest=longest[place])
+        DeadCount(
+            topic_id=place[0],
+            partition=place[1],
+            entries=number,
+            longest=longest[place],
+            records=records[place],
+        )
         for place, number in sorted(numbers.items())
         if number
     )
@@ -53,11 +61,16 @@ def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts
 
 def recounted(known: _Counts, before: Iterable[DeadEntry], after: Iterable[DeadEntry]) -> _Counts:
     """Where some have become fewer. What is missing, because a snapshot was torn, stays missing."""
-    gone = Counter((each.topic_id, each.partition) for each in before)
-    left = [
-        replace(each, entries=each.entries - gone[each.topic_id, each.partition]) for each in known
-    ]
-    return counted(left, after)
+    gone = {(each.topic_id, each.partition): each for each in counted((), before)}
+    return counted((_less(each, gone) for each in known), after)
+
+
+def _less(count: DeadCount, gone: Mapping[_Place, DeadCount]) -> DeadCount:
+    less = gone.get((count.topic_id, count.partition))
+    if less is None:
+        return count
+    records = max(0, count.records - less.records)
+    return replace(count, entries=count.entries - less.entries, records=records)
 
 
 def up_to(entries: Iterable[DeadEntry]) -> int:
@@ -132,10 +145,15 @@ def _joined(runs: Iterable[tuple[int, int]]) -> _Runs:
     return tuple(found)
 
 
-def _one(entry: DeadEntry) -> DeadCount:
-    return DeadCount(
-        topic_id=entry.topic_id,
-        partition=entry.partition,
-        entries=1,
-        longest=entry.end - entry.start,
-    )
+def _ones(entries: Iterable[DeadEntry]) -> Iterator[DeadCount]:
+    """The records of one hop are counted with its first entry."""
+    told: set[str] = set()
+    for entry in entries:
+        yield DeadCount(
+            topic_id=entry.topic_id,
+            partition=entry.partition,
+            entries=1,
+            longest=entry.end - entry.start,
+            records=0 if entry.id in told else entry.up_to,
+        )
+        told.add(entry.id)
