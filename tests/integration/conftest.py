@@ -4,7 +4,6 @@ services started as the processes that they are."""
 import base64
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 
 from containers import Servers
 from integration.waiting import eventually
+from waybill_local.ports import pick
 from waybill_local.processes import die_with
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.sealing import KeyRing
@@ -164,9 +164,7 @@ def serving(
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return pick({"one": 0})["one"]
 
 
 def wait_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -2,6 +2,9 @@
 
 import os
 import socket
+import sys
+
+import pytest
 
 from waybill_local.ports import (
     HOST,
@@ -29,6 +32,16 @@ def test_no_two_names_get_the_same_port() -> None:
     free = pick({"one": 0})["one"]
     picked = pick({"one": free, "two": free, "three": 0})
     assert len(set(picked.values())) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no server could bind beside us")
+def test_picked_port_is_for_a_server_of_ours_alone() -> None:
+    port = pick({"one": 0})["one"]
+    for _ in range(2):  # as often as it starts
+        with socket.create_server((HOST, port)):
+            assert accepts(port)
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((HOST, port))
 
 
 def test_first_start_wants_the_usual_ports() -> None:

@@ -1,22 +1,34 @@
 """Picks loopback ports: the wanted one if it is free, else one that the system offers."""
 
+import atexit
 import contextlib
 import socket
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 
 import psutil
 
 HOST = "127.0.0.1"
+_HELD = ExitStack()  # until this process ends
+atexit.register(_HELD.close)
 
 
 def pick(wanted: Mapping[str, int]) -> dict[str, int]:
-    """One free port per name; 0 stands for "any". No two names get the same."""
-    with ExitStack() as held:
+    """One free port per name; 0 stands for "any". No two names get the same.
+
+    On Linux they stay bound here, not listening, until this process ends. A server binds beside
+    that, as SO_REUSEADDR lets it, and nobody else is offered the port before it starts or while it
+    starts again.
+    """
+    with ExitStack() as bound:
         picked: dict[str, int] = {}
         for name, port in wanted.items():
-            listener = held.enter_context(_bind(port) or _bind_any())
-            picked[name] = listener.getsockname()[1]
+            again = port in picked.values()
+            holder = bound.enter_context((None if again else _bind(port)) or _bind_any())
+            picked[name] = holder.getsockname()[1]
+        if sys.platform == "linux":
+            _HELD.push(bound.pop_all())
         return picked
 
 
@@ -47,20 +59,19 @@ def holder(port: int) -> str:
 def _bind(port: int) -> socket.socket | None:
     if port and accepts(port):  # some systems would let us bind beside a listener on all addresses
         return None
-    listener = socket.socket()
+    bound = socket.socket()
     # As servers do; else a port whose last connections still linger would seem taken.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
-        listener.listen(1)
+        bound.bind((HOST, port))
     except OSError:
-        listener.close()
+        bound.close()
         return None
-    return listener
+    return bound
 
 
 def _bind_any() -> socket.socket:
-    listener = _bind(0)
-    if listener is None:
+    bound = _bind(0)
+    if bound is None:
         raise OSError(f"no free port on {HOST}")
-    return listener
+    return bound
