@@ -54,11 +54,22 @@ class Kept:
         done = self.client.operation(self.client.apply(text).id, wait_s=START_TIMEOUT_S)
         assert done.state == "done", done.errors
 
-    def send(self, records: int = 1) -> None:
-        """Each is a batch of its own."""
+    def send(self, records: int = 1) -> str:
+        """Each is a batch of its own. Their token, when all have arrived."""
         rows = [{"order_id": next(self._numbers)} for _ in range(records)]
         token = self.client.send(self.name, "orders", rows).token
         assert self.client.wait(token, timeout_s=WAIT_S).kind == "complete"
+        return token
+
+    def stop(self) -> None:
+        done = self.client.operation(self.client.stop(self.name).id, wait_s=WAIT_S)
+        assert done.state == "done", done.errors
+
+    def version_of(self, token: str) -> tuple[int, str | None]:
+        """The snapshot that the table had then, and what is said beside it."""
+        (stage,) = self.client.outcome(token).stages
+        (sink,) = stage.sinks
+        return int(str(sink.version["iceberg_snapshot_id"])), sink.detail
 
     def maintain(self, *, dry_run: bool = False) -> dict[str, Any]:
         taken = self.client.maintain(self.name, "lake", dry_run=dry_run)
@@ -109,12 +120,27 @@ def test_a_table_is_kept_in_order_when_somebody_asks_for_it(kept: Kept) -> None:
     assert told["tasks"]["compact"] == {"files": files, "into": 1}
     assert len(kept.table.inspect.files()) == 1
     kept.send()
-    kept.client.operation(kept.client.stop(kept.name).id, wait_s=WAIT_S)
+    kept.stop()
     assert set(kept.maintain()["tasks"]) == {"compact", "rewriteManifests"}
     kept.assert_once()
     eventually(
         lambda: kept.told == ["compact", "compact"], within_s=WAIT_S
     )  # of driver and maintain
+
+
+def test_a_token_of_a_stopped_pipeline_says_that_its_version_is_gone(kept: Kept) -> None:
+    kept.apply(", maintenance: {compact: {every: 300 days}}")
+    token, last = kept.send(), kept.send()
+    kept.stop()
+    version, named = kept.version_of(token), kept.version_of(last)
+    assert (version[1], named[1]) == (None, None)
+
+    ids = [each.snapshot_id for each in kept.table.snapshots()]
+    kept.table.maintenance.expire_snapshots().by_ids(ids[: ids.index(version[0]) + 1]).commit()
+    kept.maintain()
+    eventually(lambda: kept.version_of(token) == (version[0], "version_expired"), within_s=WAIT_S)
+    assert kept.version_of(last) == named
+    kept.assert_once()
 
 
 def test_what_cannot_be_kept_in_order_is_refused(kept: Kept) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_fence
 from integration.stage_runner.iceberg_sinks import NAME, as_rows, loaded, local, numbers_in, opened
-from waybill_shared.contract.driver import MaintainOrder, SinkPlaces
+from waybill_shared.contract.driver import MaintainOrder, RunSpec, SinkPlaces
 from waybill_spark.driver.maintaining import Upkeep, maintain
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 
@@ -29,60 +29,78 @@ def catalog(tmp_path: Path) -> OpenCatalog:
     return local(tmp_path)
 
 
-def keep(folder: Path, *, dry_run: bool = False, table: str = NAME) -> Upkeep:
-    problems, done = maintain(order(dry_run=dry_run, table=table), places(folder))
-    assert problems == ()
-    return done
+@pytest.fixture
+def reported() -> list[str]:
+    """Of which sinks it was said again what they hold."""
+    return []
 
 
-def order(*, dry_run: bool = False, table: str = NAME) -> MaintainOrder:
-    return MaintainOrder(
-        check_id="m1",
+def order(folder: Path, *, dry_run: bool = False) -> MaintainOrder:
+    spec = RunSpec(
+        tenant="default",
         pipeline_uid="uid",
-        manifest=MANIFEST.replace("TABLE", table),
-        sink="lake",
-        dry_run=dry_run,
+        pipeline="orders",
+        generation=1,
+        epoch=0,
+        lifecycle_id="",
+        run_id="r1",
+        manifest=MANIFEST.replace("TABLE", NAME),
+        stages=(),
+        topic_prefix="waybill",
+        checkpoint_folder=folder / "checkpoints",
+        places=SinkPlaces(lakehouse_folder=folder),
+        log_file=folder / "driver.log",
+        batch_rows_max=1,
+        batch_bytes_max=1,
+        loads_max=1,
+        topic_absent_s=1,
+        replication=1,
     )
-
-
-def places(folder: Path) -> SinkPlaces:
-    return SinkPlaces(lakehouse_folder=folder)
+    return MaintainOrder(check_id="m1", spec=spec, sink="lake", dry_run=dry_run)
 
 
 def test_all_that_is_named_is_done_and_who_writes_there_goes_on(
-    catalog: OpenCatalog, tmp_path: Path
+    catalog: OpenCatalog, tmp_path: Path, reported: list[str]
 ) -> None:
+    def keep(*, dry_run: bool = False) -> Upkeep:
+        problems, done = maintain(order(tmp_path, dry_run=dry_run), reported.append)
+        assert problems == ()
+        return done
+
     sink = opened(catalog)
     for sequence in range(BATCHES):
         sink.write(as_rows(sequence), make_fence(sequence=sequence))
 
     would = {"compact": {"files": BATCHES, "into": 1}, "rewriteManifests": {"manifests": BATCHES}}
-    assert keep(tmp_path, dry_run=True) == would
-    assert len(loaded(catalog).inspect.files()) == BATCHES
+    assert keep(dry_run=True) == would
+    assert (len(loaded(catalog).inspect.files()), reported) == (BATCHES, [])
 
-    assert keep(tmp_path)["compact"] == {"files": BATCHES, "into": 1}
+    assert keep()["compact"] == {"files": BATCHES, "into": 1}
+    assert reported == ["lake"]
     assert len(loaded(catalog).inspect.files()) == 1
     assert "waybill.maintained.rewriteManifests" in loaded(catalog).properties
 
     sink.write(as_rows(BATCHES), make_fence(sequence=BATCHES))
     assert numbers_in(catalog) == [*range(BATCHES + 1)]
-    assert keep(tmp_path) == {
+    assert keep() == {
         "compact": {"files": 0, "into": 0}, "rewriteManifests": {"manifests": 0},
     }  # fmt: skip
 
 
-def test_a_table_that_is_not_there_is_told(catalog: OpenCatalog, tmp_path: Path) -> None:
-    problems, done = maintain(order(), places(tmp_path))
+def test_a_table_that_is_not_there_is_told(
+    catalog: OpenCatalog, tmp_path: Path, reported: list[str]
+) -> None:
+    problems, done = maintain(order(tmp_path), reported.append)
     assert [each.message for each in problems] == [f"there is no table {NAME} yet"]
-    assert done == {}
-    problems, _ = maintain(order(), places(tmp_path / "elsewhere"))
+    assert (done, reported) == ({}, [])
+    problems, _ = maintain(order(tmp_path / "elsewhere"), reported.append)
     assert [each.message for each in problems] == [f"there is no table {NAME} yet"]
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_reached_is_told(tmp_path: Path, reported: list[str]) -> None:
     local(tmp_path)
     (tmp_path / "catalog.db").write_text("no database")
-    problems, done = maintain(order(), places(tmp_path))
-    assert done == {}
+    problems, done = maintain(order(tmp_path), reported.append)
+    assert (done, reported) == ({}, [])
     assert len(problems) == 1

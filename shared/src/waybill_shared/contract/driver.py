@@ -116,8 +116,8 @@ class MaintainOrder(_Message):
 
     kind: Literal["maintain"] = "maintain"
     check_id: str
-    pipeline_uid: str
-    manifest: str
+    spec: RunSpec
+    """As of a run, though it holds no lease: it writes nothing that is of the pipeline."""
     sink: str
     dry_run: bool
 

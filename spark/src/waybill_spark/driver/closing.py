@@ -8,71 +8,36 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from confluent_kafka import Producer
-
 from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Commit, Problem, StageDefinition
+from waybill_shared.contract.events import Problem, StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import produce_and_wait
-from waybill_shared.process.clock import Clock
-from waybill_spark.commits import Identity, message_of
-from waybill_spark.driver.app import later_sinks, stage_inputs
 from waybill_spark.driver.burials import open_journal
-from waybill_spark.driver.planned import PlannedStage, join
-from waybill_spark.driver.sinks import open_sinks
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.driver.planned import join
+from waybill_spark.driver.reporting import Reporter
 from waybill_spark.ledger import Ledger, where_to_begin
 from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
 
-def commits_topic(spec: RunSpec) -> str:
-    return f"{spec.topic_prefix}.commits"
-
-
-def report_last(
-    spec: RunSpec, admin: KafkaAdmin, producer: Producer, identity: Identity, clock: Clock
-) -> None:
+def report_last(spec: RunSpec, reporter: Reporter) -> None:
     """Claim each sink that goes, and the journal of a stage that goes, so that no earlier driver
     writes there any more, and report what the sinks hold.
 
     Returns when Kafka has every report; raises Retryable, or UserError if it may not go yet.
     """
-
-    def emit(commit: Commit) -> None:
-        key, value = message_of(commit, identity, clock.now_ms())
-        produce_and_wait(producer, commits_topic(spec), key, value)
-
-    def ledgers(planned: PlannedStage) -> list[Ledger]:
-        later = later_sinks(planned.definition)
-        return [
-            Ledger(
-                sink,
-                stage=planned.stage.name,
-                inputs=stage_inputs(planned.definition),
-                later=later.get(sink.name),
-                identity=identity,
-                emit=emit,
-                clock=clock,
-            )
-            for sink in open_sinks(spec, fences, planned, schemas={})
-        ]
-
-    fences = Fences(admin, spec.topic_prefix)
     manifest = parse_manifest(spec.manifest)
     closing = join(manifest, spec.closing)
     for going in closing:
         stays = replace(going, definition=staying(going.definition, spec.stages))
-        refuse_before_begun(ledgers(going), ledgers(stays))
+        refuse_before_begun(reporter.ledgers(going), reporter.ledgers(stays))
     for going in closing:
         if not staying(going.definition, spec.stages).sinks:
-            journal = open_journal(spec, manifest, fences, going.definition)
+            journal = open_journal(spec, manifest, reporter.fences, going.definition)
             journal.claim()
             journal.close()
-        for ledger in ledgers(going):
+        for ledger in reporter.ledgers(going):
             ledger.claim()
             ledger.read()
             _report(ledger)

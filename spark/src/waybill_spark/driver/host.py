@@ -122,7 +122,8 @@ class Host:
 
     def _maintain(self, order: MaintainOrder) -> None:
         self._tell(DriverEvent(kind="checking", check_id=order.check_id))
-        problems, done = maintain(order, self._home.places)
+        run = PipelineRun(order.spec, self._kafka, self._tell)
+        problems, done = maintain(order, run.report_again)
         self._tell(
             DriverEvent(kind="checked", check_id=order.check_id, problems=problems, upkeep=done)
         )

@@ -2,8 +2,9 @@
 it is a stranger's work."""
 
 import logging
+from collections.abc import Callable
 
-from waybill_shared.contract.driver import MaintainOrder, SinkPlaces
+from waybill_shared.contract.driver import MaintainOrder
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
@@ -15,10 +16,16 @@ logger = logging.getLogger(__name__)
 Upkeep = dict[str, dict[str, int]]
 
 
-def maintain(order: MaintainOrder, places: SinkPlaces) -> tuple[tuple[Problem, ...], Upkeep]:
-    """What is wrong, or what was done by each task."""
+def maintain(
+    order: MaintainOrder, report_again: Callable[[str], None]
+) -> tuple[tuple[Problem, ...], Upkeep]:
+    """What is wrong, or what was done by each task. A pipeline that is stopped does not see by
+    itself that versions have gone, so what its sink holds is reported again."""
     try:
-        return (), _maintain(order, places)
+        done = _maintain(order)
+        if not order.dry_run:
+            report_again(order.sink)
+        return (), done
     except UserError as error:
         return error.problems, {}
     except Retryable as error:
@@ -30,13 +37,14 @@ def maintain(order: MaintainOrder, places: SinkPlaces) -> tuple[tuple[Problem, .
         return (Problem(message=message, hint="the log of the driver says more"),), {}
 
 
-def _maintain(order: MaintainOrder, places: SinkPlaces) -> Upkeep:
-    manifest = parse_manifest(order.manifest)
+def _maintain(order: MaintainOrder) -> Upkeep:
+    spec = order.spec
+    manifest = parse_manifest(spec.manifest)
     sink = manifest.sink(order.sink)
     assert sink is not None, "the runner has looked for it"
     keeper = loader_of(sink.kind)
     assert isinstance(keeper, Keeper), "its settings have tasks"
     wanted = WantedSink(
-        sink=sink, pipeline_uid=order.pipeline_uid, places=places, about=manifest.about
+        sink=sink, pipeline_uid=spec.pipeline_uid, places=spec.places, about=manifest.about
     )
     return keeper.keep(wanted, dry_run=order.dry_run)

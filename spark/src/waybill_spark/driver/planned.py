@@ -1,7 +1,7 @@
 """A stage as people wrote it, joined with what it means in the pipeline that runs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
@@ -19,6 +19,11 @@ class PlannedStage:
     def sink(self, name: str) -> Sink:
         (found,) = (sink for sink in self.stage.sinks if sink.name == name)
         return found
+
+    def only(self, name: str) -> "PlannedStage":
+        """The same with that sink alone, or with none."""
+        sinks = tuple(sink for sink in self.definition.sinks if sink.name == name)
+        return replace(self, definition=replace(self.definition, sinks=sinks))
 
 
 def join(manifest: Manifest, definitions: Iterable[StageDefinition]) -> tuple[PlannedStage, ...]:

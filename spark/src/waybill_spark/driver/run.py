@@ -20,11 +20,12 @@ from waybill_spark.commits import CommitEmitter, Identity
 from waybill_spark.driver.app import Burial, RunningStage, Surroundings, begin
 from waybill_spark.driver.blocking import OpenTransactions
 from waybill_spark.driver.burials import budget_of, make_topics, open_journal
-from waybill_spark.driver.closing import commits_topic, report_last
+from waybill_spark.driver.closing import report_last
 from waybill_spark.driver.cluster import is_cluster
 from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.driver.executors import Executors, SparkApplication
 from waybill_spark.driver.planned import join
+from waybill_spark.driver.reporting import Reporter, commits_topic
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.spreading import can_work
 from waybill_spark.driver.watching import Watcher
@@ -62,7 +63,11 @@ class PipelineRun:
 
     def close_sinks(self) -> None:
         """Without Spark: those that go are shut, and what they hold is reported."""
-        report_last(self._spec, self._admin, self._producer, self._identity, self._clock)
+        report_last(self._spec, self._reporter())
+
+    def report_again(self, sink: str) -> None:
+        """Without Spark: what stands in a table now, whoever runs the pipeline, if anybody does."""
+        self._reporter().report_again(sink)
 
     def run(self, engine: Engine, compiled: Sequence[CompiledStage], stop: threading.Event) -> None:
         """Until `stop` is set or a stage fails; then all of it is stopped, in good order."""
@@ -84,6 +89,9 @@ class PipelineRun:
             transactions = OpenTransactions(self._admin)
             tell = (self._tell_blocked, self._tell_ignored)
             Watcher(stages, transactions, *tell, executors).run(stop)
+
+    def _reporter(self) -> Reporter:
+        return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)
 
     def _surroundings(
         self, engine: Engine, emitter: CommitEmitter, loads: ParallelLoads

@@ -67,6 +67,7 @@ SPEC: Final = "spec.json"
 KILL_TIMEOUT_S: Final = 5.0
 POLL_S: Final = 0.05
 NOT_STARTED: Final = -1  # as an exit code
+NO_LEASE: Final = Lease(epoch=0, lifecycle_id="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +155,7 @@ class DriverPool:
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         self._checks[check_id] = MaintainOrder(
-            check_id=check_id,
-            pipeline_uid=record.pipeline_uid,
-            manifest=record.manifest,
-            sink=sink,
-            dry_run=dry_run,
+            check_id=check_id, spec=self._spec(record, NO_LEASE), sink=sink, dry_run=dry_run
         )
         wanted = CheckWanted(check_id=check_id, pipeline_uid=check_id, for_run=False, long=True)
         self._take(wanted)
@@ -350,7 +347,7 @@ class DriverPool:
         )
 
     def _spec(
-        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...]
+        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
     ) -> RunSpec:
         settings = self._settings
         folder: Path = self._state_folder / record.pipeline_uid
