@@ -39,6 +39,7 @@ DEEP = {
     "e2e/test_deletion.py": ("[kill_driver]",),
     "e2e/test_feldera.py": ("what_is_pushed",),
     "e2e/test_first_hour.py": ("changed_without_fear",),
+    "e2e/test_four_upserts.py": ("",),
     "e2e/test_lag.py": ("leaves_no_group",),
     "e2e/test_partitions.py": ("that_the_input_gets",),
     "e2e/test_pieces.py": ("[iceberg]",),

@@ -69,6 +69,7 @@ class Kept:
         """The snapshot that the table had then, and what is said beside it."""
         (stage,) = self.client.outcome(token).stages
         (sink,) = stage.sinks
+        assert sink.version is not None
         return int(str(sink.version["iceberg_snapshot_id"])), sink.detail
 
     def maintain(self, *, dry_run: bool = False) -> dict[str, Any]:
