@@ -1,4 +1,4 @@
-"""A small pipeline that a browser looks at: one stage, and room for 10,000 dead letters."""
+"""Pipelines that a browser looks at."""
 
 import uuid
 from dataclasses import dataclass
@@ -30,25 +30,29 @@ class Shown:
     client: Client
     name: str
 
-    def apply(self, state: str = "running") -> None:
-        self.apply_text(MANIFEST.format(name=self.name, state=state))
-
     def apply_text(self, manifest: str) -> None:
         done = self.client.operation(self.client.apply(manifest).id, wait_s=WAIT_S)
         assert done.state == "done", done.errors
 
-    def send(self, records: int = 1) -> str:
-        orders = [{"order_id": number, "amount": 1} for number in range(records)]
-        return str(self.client.send(self.name, "orders", orders).token)
-
     def delete(self) -> None:
         done = self.client.operation(self.client.delete(self.name).id, wait_s=WAIT_S)
         assert done.state == "done", done.errors
+
+
+class Small(Shown):
+    """One stage, and room for 10,000 dead letters."""
+
+    def apply(self, state: str = "running") -> None:
+        self.apply_text(MANIFEST.format(name=self.name, state=state))
+
+    def send(self, records: int = 1) -> str:
+        orders = [{"order_id": number, "amount": 1} for number in range(records)]
+        return str(self.client.send(self.name, "orders", orders).token)
 
     @property
     def dead_letters(self) -> str:
         return f"/p/{self.name}/dead-letters"
 
 
-def named(client: Client, kind: str) -> Shown:
-    return Shown(client, f"{kind}-{uuid.uuid4().hex[:8]}")
+def named(client: Client, kind: str) -> Small:
+    return Small(client, f"{kind}-{uuid.uuid4().hex[:8]}")

@@ -3,20 +3,19 @@
 import re
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browsing import STEP_MS, WAIT_MS, hindrances, needs_browser, visiting
 from e2e.faults import kill, process_of
+from e2e.shown import WAIT_S, Shown
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
 from waybill_local.stack import StackState
 
 pytestmark = needs_browser
 
-WAIT_S = 120.0
 HOSTILE = '<img src=x onerror="window.hurt=1">'
 MANIFEST = """\
 version: 1
@@ -39,20 +38,13 @@ stages:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A pipeline of two stages that the browser looks at."""
-
-    client: Client
-    name: str
-
+class TwoStages(Shown):
     def manifest(self, least: int = 10) -> str:
         table = self.name.replace("-", "_")
         return MANIFEST.format(name=self.name, table=table, least=least)
 
     def apply(self, least: int = 10) -> None:
-        done = self.client.operation(self.client.apply(self.manifest(least)).id, wait_s=WAIT_S)
-        assert done.state == "done", done.errors
+        self.apply_text(self.manifest(least))
         self.client.wait_pipeline(self.name, timeout_s=WAIT_S)
 
     def send(self, amount: int, customer: str = "ada") -> str:
@@ -61,15 +53,15 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def shown(client: Client) -> Iterator[Shown]:
-    made = Shown(client, f"seen-{uuid.uuid4().hex[:8]}")
+def shown(client: Client) -> Iterator[TwoStages]:
+    made = TwoStages(client, f"seen-{uuid.uuid4().hex[:8]}")
     made.apply()
     yield made
     client.delete(made.name)
 
 
 @pytest.fixture
-def running(shown: Shown) -> Shown:
+def running(shown: TwoStages) -> TwoStages:
     """Tests stop it, and each ends all that it did not find."""
     done = shown.client.operation(shown.client.start(shown.name).id, wait_s=WAIT_S)
     assert done.state == "done", done.errors
@@ -84,7 +76,7 @@ def row_of(page: Page, name: str) -> str:
 def test_a_pipeline_is_made_and_a_record_followed_until_its_token_is_green(
     client: Client, page: Page
 ) -> None:
-    made = Shown(client, f"made-{uuid.uuid4().hex[:8]}")
+    made = TwoStages(client, f"made-{uuid.uuid4().hex[:8]}")
     page.goto("/apply")
     page.get_by_label("Manifest").fill(made.manifest())
     expect(page.get_by_text("It can be applied.")).to_be_visible(timeout=WAIT_MS)
@@ -105,7 +97,7 @@ def test_a_pipeline_is_made_and_a_record_followed_until_its_token_is_green(
     expect(page.get_by_text(f"VERSION AS OF {snapshot}")).to_be_visible()
 
 
-def test_a_token_is_followed_live_through_two_stages(page: Page, running: Shown) -> None:
+def test_a_token_is_followed_live_through_two_stages(page: Page, running: TwoStages) -> None:
     stopped = running.client.operation(running.client.stop(running.name).id, wait_s=WAIT_S)
     assert stopped.state == "done", stopped.errors
     page.goto(f"/t/{running.send(20)}")
@@ -119,7 +111,7 @@ def test_a_token_is_followed_live_through_two_stages(page: Page, running: Shown)
 
 
 def test_a_driver_that_is_killed_is_seen_and_seen_to_recover(
-    page: Page, stack: StackState, running: Shown
+    page: Page, stack: StackState, running: TwoStages
 ) -> None:
     page.goto("/")
     row = page.locator(row_of(page, running.name))
@@ -145,7 +137,7 @@ def test_a_driver_that_is_killed_is_seen_and_seen_to_recover(
     expect(page.locator(".events")).to_contain_text("Recovering")
 
 
-def test_a_dead_letter_is_looked_at_and_sent_again(page: Page, running: Shown) -> None:
+def test_a_dead_letter_is_looked_at_and_sent_again(page: Page, running: TwoStages) -> None:
     token = running.send(3, customer=HOSTILE)
     assert running.client.wait(token, timeout_s=WAIT_S).kind == "dead_lettered"
     page.goto(f"/t/{token}")
@@ -166,7 +158,7 @@ def test_a_dead_letter_is_looked_at_and_sent_again(page: Page, running: Shown) -
     assert page.evaluate("window.hurt") is None
 
 
-def test_a_bad_edit_is_refused_at_its_line(page: Page, running: Shown) -> None:
+def test_a_bad_edit_is_refused_at_its_line(page: Page, running: TwoStages) -> None:
     before = running.client.pipeline(running.name)
     page.goto(f"/apply?pipeline={running.name}")
     editor = page.get_by_label("Manifest")
@@ -185,7 +177,7 @@ def test_a_bad_edit_is_refused_at_its_line(page: Page, running: Shown) -> None:
     assert running.client.pipeline(running.name).generation == before.generation
 
 
-def test_it_is_used_with_the_keyboard_alone(page: Page, running: Shown) -> None:
+def test_it_is_used_with_the_keyboard_alone(page: Page, running: TwoStages) -> None:
     page.goto("/")
     expect(page.locator(row_of(page, running.name))).to_be_visible()
     assert running.client.wait(running.send(12), timeout_s=WAIT_S).kind == "complete"
@@ -212,7 +204,7 @@ def test_it_is_used_with_the_keyboard_alone(page: Page, running: Shown) -> None:
 
 
 def test_what_has_changed_since_an_earlier_generation_is_shown(
-    page: Page, running: Shown, client: Client
+    page: Page, running: TwoStages, client: Client
 ) -> None:
     running.apply()
     before = client.pipeline(running.name).generation
@@ -230,7 +222,7 @@ def test_what_has_changed_since_an_earlier_generation_is_shown(
 
 
 def test_the_log_of_the_driver_is_shown_when_somebody_asks_for_it(
-    page: Page, running: Shown, client: Client
+    page: Page, running: TwoStages, client: Client
 ) -> None:
     assert client.outcome(running.send(12)).kind
     page.goto(f"/p/{running.name}?stage=first")
@@ -245,7 +237,7 @@ def test_the_log_of_the_driver_is_shown_when_somebody_asks_for_it(
 def test_stopping_and_deleting_ask_and_say_what_is_lost(
     browser: Browser, stack: StackState, client: Client, page: Page
 ) -> None:
-    made = Shown(client, f"gone-{uuid.uuid4().hex[:8]}")
+    made = TwoStages(client, f"gone-{uuid.uuid4().hex[:8]}")
     made.apply()
     with visiting(browser, stack.url) as looking:
         looking.goto(f"/p/{made.name}")
@@ -267,7 +259,7 @@ def test_stopping_and_deleting_ask_and_say_what_is_lost(
 
 
 def test_without_status_it_says_so_and_comes_back_by_itself(
-    page: Page, stack: StackState, running: Shown
+    page: Page, stack: StackState, running: TwoStages
 ) -> None:
     page.goto("/")
     row = page.locator(row_of(page, running.name))
@@ -287,7 +279,7 @@ def test_without_status_it_says_so_and_comes_back_by_itself(
 
 @pytest.mark.parametrize("size", [(360, 740), (3840, 2160)], ids=["narrow", "4K"])
 def test_each_view_fits_the_screen_and_hinders_nobody(
-    browser: Browser, stack: StackState, running: Shown, size: tuple[int, int]
+    browser: Browser, stack: StackState, running: TwoStages, size: tuple[int, int]
 ) -> None:
     token = running.send(30)
     running.client.wait(token, timeout_s=WAIT_S)

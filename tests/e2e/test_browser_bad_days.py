@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browsing import needs_browser, visiting
-from e2e.shown import MANIFEST, WAIT_S, Shown, named
+from e2e.shown import MANIFEST, WAIT_S, Small, named
 from e2e.waiting import eventually
 from waybill import Client
 from waybill_local.stack import StackState
@@ -32,7 +32,7 @@ STAGES: Final = 64
 
 
 @pytest.fixture(scope="module")
-def running(client: Client) -> Iterator[Shown]:
+def running(client: Client) -> Iterator[Small]:
     made = named(client, "bad")
     made.apply()
     yield made
@@ -40,7 +40,7 @@ def running(client: Client) -> Iterator[Shown]:
 
 
 @pytest.fixture
-def stopped(client: Client) -> Shown:
+def stopped(client: Client) -> Small:
     """Its records wait for ever."""
     made = named(client, "held")
     made.apply("stopped")
@@ -62,7 +62,7 @@ def large_json() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def buried(client: Client, stack: StackState, running: Shown) -> Shown:
+def buried(client: Client, stack: StackState, running: Small) -> Small:
     """10,000 dead letters; the last two have 1 MB: one that is JSON, and one that is none."""
     producer = make_producer(stack.kafka, **{"message.max.bytes": 2 * VALUE})
     small = [b"{%d" % number for number in range(LETTERS - 2)]
@@ -76,7 +76,7 @@ def buried(client: Client, stack: StackState, running: Shown) -> Shown:
 
 
 def test_ten_thousand_dead_letters_come_a_page_at_a_time_and_can_be_filtered(
-    page: Page, buried: Shown
+    page: Page, buried: Small
 ) -> None:
     page.goto(buried.dead_letters)
     rows = page.locator("tbody tr")
@@ -97,7 +97,7 @@ def test_ten_thousand_dead_letters_come_a_page_at_a_time_and_can_be_filtered(
     expect(row.get_by_label(f"about {LETTERS} dead letters")).to_have_text("10K")
 
 
-def test_a_token_of_ten_thousand_dead_letters_names_the_first(page: Page, buried: Shown) -> None:
+def test_a_token_of_ten_thousand_dead_letters_names_the_first(page: Page, buried: Small) -> None:
     token = buried.client.token_for(buried.name, input="orders").token
     page.goto(f"/t/{token}")
     expect(page.locator(".outcome")).to_have_text("dead lettered")
@@ -107,7 +107,7 @@ def test_a_token_of_ten_thousand_dead_letters_names_the_first(page: Page, buried
     expect(named.last).to_have_text("and more")
 
 
-def test_a_value_of_1_mb_that_is_no_json_is_cut_and_says_so(page: Page, buried: Shown) -> None:
+def test_a_value_of_1_mb_that_is_no_json_is_cut_and_says_so(page: Page, buried: Small) -> None:
     page.goto(buried.dead_letters)
     page.locator("tbody th a").first.click()
     value = page.locator(".letter pre")
@@ -115,7 +115,7 @@ def test_a_value_of_1_mb_that_is_no_json_is_cut_and_says_so(page: Page, buried: 
 
 
 def test_a_value_of_1_mb_that_is_json_is_folded_and_can_be_unfolded(
-    page: Page, buried: Shown
+    page: Page, buried: Small
 ) -> None:
     page.goto(f"{buried.dead_letters}?reason=violated")
     page.locator("tbody th a").first.click()
@@ -130,8 +130,8 @@ def test_a_value_of_1_mb_that_is_json_is_folded_and_can_be_unfolded(
 
 
 @pytest.fixture
-def long_named(client: Client) -> Iterator[Shown]:
-    made = Shown(client, f"{'long' * 13}-x-{uuid.uuid4().hex[:8]}")
+def long_named(client: Client) -> Iterator[Small]:
+    made = Small(client, f"{'long' * 13}-x-{uuid.uuid4().hex[:8]}")
     assert len(made.name) == 63
     made.apply("stopped")
     yield made
@@ -139,7 +139,7 @@ def long_named(client: Client) -> Iterator[Shown]:
 
 
 def test_a_name_of_63_characters_fits_a_phone(
-    browser: Browser, stack: StackState, long_named: Shown
+    browser: Browser, stack: StackState, long_named: Small
 ) -> None:
     name, token = long_named.name, long_named.send()
     paths = {
@@ -175,7 +175,7 @@ def tree_of_stages(name: str) -> str:
 
 
 @pytest.fixture
-def many_staged(client: Client) -> Iterator[Shown]:
+def many_staged(client: Client) -> Iterator[Small]:
     made = named(client, "many")
     made.apply_text(tree_of_stages(made.name))
     yield made
@@ -184,7 +184,7 @@ def many_staged(client: Client) -> Iterator[Shown]:
 
 @pytest.mark.parametrize("size", [NARROW, (1360, 900)], ids=["narrow", "wide"])
 def test_64_stages_are_drawn_apart_and_scrolled_in_a_box_of_their_own(
-    browser: Browser, stack: StackState, many_staged: Shown, size: tuple[int, int]
+    browser: Browser, stack: StackState, many_staged: Small, size: tuple[int, int]
 ) -> None:
     with visiting(browser, stack.url, size=size) as page:
         page.goto(f"/p/{many_staged.name}")
@@ -235,7 +235,7 @@ def seconds(text: str) -> float:
 
 @pytest.mark.parametrize("hours", [2, -2], ids=["ahead", "behind"])
 def test_ages_are_by_the_clock_of_waybill(
-    browser: Browser, stack: StackState, running: Shown, stopped: Shown, hours: int
+    browser: Browser, stack: StackState, running: Small, stopped: Small, hours: int
 ) -> None:
     running.client.wait(running.send(), timeout_s=WAIT_S)
     with visiting(browser, stack.url) as page:
@@ -274,7 +274,7 @@ def test_ages_are_by_the_clock_of_waybill(
 # What the page waits for in vain
 
 
-def test_without_events_a_token_is_followed_all_the_same(page: Page, stopped: Shown) -> None:
+def test_without_events_a_token_is_followed_all_the_same(page: Page, stopped: Small) -> None:
     page.route("**/v1/events**", lambda route: route.abort())
     page.goto("/")
     banner = page.locator("#banner")

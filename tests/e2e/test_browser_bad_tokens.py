@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from browsing import WAIT_MS, needs_browser
-from e2e.shown import WAIT_S, Shown, named
+from e2e.shown import WAIT_S, Small, named
 from waybill import Client
 from waybill_local.stack import StackState
 from waybill_shared.access.authentication import DEFAULT_TENANT
@@ -27,7 +27,7 @@ pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
-def running(client: Client) -> Iterator[Shown]:
+def running(client: Client) -> Iterator[Small]:
     made = named(client, "bad")
     made.apply()
     yield made
@@ -35,7 +35,7 @@ def running(client: Client) -> Iterator[Shown]:
 
 
 @pytest.fixture
-def stopped(client: Client) -> Shown:
+def stopped(client: Client) -> Small:
     """Its records wait for ever."""
     made = named(client, "held")
     made.apply("stopped")
@@ -43,7 +43,7 @@ def stopped(client: Client) -> Shown:
 
 
 def test_a_token_of_a_pipeline_that_is_deleted_says_which_records_are_lost(
-    page: Page, stopped: Shown
+    page: Page, stopped: Small
 ) -> None:
     stopped.send(4)
     token = stopped.send(3)
@@ -61,7 +61,7 @@ def test_a_token_of_a_pipeline_that_is_deleted_says_which_records_are_lost(
     expect(page.get_by_text(said)).to_be_visible()
 
 
-def test_a_merged_token_shows_its_parts(page: Page, running: Shown, stopped: Shown) -> None:
+def test_a_merged_token_shows_its_parts(page: Page, running: Small, stopped: Small) -> None:
     tokens = [running.send(2), stopped.send(3)]
     running.client.wait(tokens[0], timeout_s=WAIT_S)
     page.goto(f"/t/{running.client.merge(tokens)}")
@@ -125,7 +125,7 @@ EXPIRED: Final = ("the token is older than 30 days", "a new token for the pipeli
 def test_a_token_that_says_nothing_says_why(
     page: Page,
     stack: StackState,
-    running: Shown,
+    running: Small,
     spoil: Callable[[str, KeyRing], str],
     words: tuple[str, str],
 ) -> None:
@@ -143,7 +143,7 @@ def test_a_token_that_says_nothing_says_why(
     expect(page.locator("#banner")).to_be_hidden()
 
 
-def test_what_is_complete_for_long_is_said_without_its_batch(page: Page, running: Shown) -> None:
+def test_what_is_complete_for_long_is_said_without_its_batch(page: Page, running: Small) -> None:
     """Waybill forgets a batch after 10,000 more, which take too long: a real answer is changed."""
     token = running.send()
     running.client.wait(token, timeout_s=WAIT_S)
