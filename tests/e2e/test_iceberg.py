@@ -1,13 +1,16 @@
 """Iceberg tables in a catalog that a connection names: every mode through crashes, and a query that
 gets a column while the pipeline runs."""
 
+import json
 import signal
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
@@ -139,6 +142,29 @@ def lake(
     client.delete(made.name)
     catalog.close()
     file.write_text(before)
+
+
+def test_what_was_aborted_takes_the_place_of_nothing(lake: Lake, stack: StackState) -> None:
+    lake.complete(lake.send(3))
+    before = {sink: (lake.rows(sink), len(lake.table(sink).snapshots())) for sink in MODES}
+
+    producer = Producer(
+        {"bootstrap.servers": stack.kafka, "transactional.id": lake.name, "log_level": 0}
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(f"{lake.name}.in", value=json.dumps(order(0)).encode())
+    producer.flush()
+    producer.abort_transaction()
+
+    for sink, (rows, snapshots) in before.items():
+        table = lake.table(sink)
+        eventually(partial(_has_more, table, snapshots), within_s=WAIT_S)
+        assert lake.rows(sink) == rows, sink
+
+
+def _has_more(table: Table, snapshots: int) -> bool:
+    return len(table.refresh().snapshots()) > snapshots
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,9 @@ class SimStage:
     def uncut(self) -> bool:
         return False
 
+    def hollow(self, ranges: Ranges) -> bool:
+        return False
+
     def spreads(self, ranges: Ranges) -> bool:
         return self._dice.choice((False, True))
 

@@ -46,6 +46,8 @@ class Batch:
     started_at: int
     alone: bool = False
     """Whether it is for one sink that lags, and so says nothing of the others."""
+    hollow: bool = False
+    """Whether it holds no record: then also what its rows would take the place of stays."""
     dead_sequence: int = 0
     """Of the last dead letters that its stage has told of."""
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -167,7 +169,7 @@ class Ledger:
         began = self.loading_since = self._clock.now_ms()
         try:
             self._reach("before_load")
-            self._move(rows.to_batches(), fence)
+            self._move(None if batch.hollow else rows.to_batches(), fence)
         finally:
             self.loading_since = None
         self._reach("after_commit")

@@ -71,6 +71,9 @@ class Source(Readings, Protocol):
     def uncut(self) -> bool:
         """Whether what is taken in parts would undo itself."""
 
+    def hollow(self, ranges: Ranges) -> bool:
+        """Whether no reader finds a record there: markers only, and what was aborted."""
+
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """`ranges` in parts small enough to be read at once, one behind the other."""
 
@@ -137,6 +140,7 @@ class TrackedStage:
             ledgers=self._ledgers,
             triage=self._triage,
             check_topics=self._check_topics,
+            changes_nothing=lambda ranges: source.uncut and source.hollow(ranges),
             loads=loads,
         )
         self._busy = threading.Lock()

@@ -10,6 +10,7 @@ from waybill_shared.process.failpoints import reach
 from waybill_spark.dead_letters.triage import Judged, Triage
 from waybill_spark.ledger import Batch, Ledger
 from waybill_spark.loads import Loads
+from waybill_spark.pieces import Ranges
 from waybill_spark.sinks.contract import RowsRefused
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.sinks.spread import Rows
@@ -17,7 +18,8 @@ from waybill_spark.sinks.spread import Rows
 
 class Taking:
     """`ledgers` are of all sinks of the stage; `check_topics` raises if rows that were just read
-    may be of another topic of that name."""
+    may be of another topic of that name. `changes_nothing`: where rows take the place of all that
+    is there, whether ranges hold no record, and so say nothing of what should be there."""
 
     def __init__(
         self,
@@ -27,6 +29,7 @@ class Taking:
         ledgers: Sequence[Ledger],
         triage: Triage,
         check_topics: Callable[[], None],
+        changes_nothing: Callable[[Ranges], bool],
         loads: Loads,
     ) -> None:
         self._stage = stage
@@ -34,6 +37,7 @@ class Taking:
         self._ledgers = ledgers
         self._triage = triage
         self._check_topics = check_topics
+        self._changes_nothing = changes_nothing
         self._loads = loads
 
     def take(
@@ -44,6 +48,8 @@ class Taking:
     ) -> None:
         """`first` reads all of the batch the first time."""
         judged = self._triage.judge(batch, first)
+        if not (judged.dead or judged.rows.any_row) and self._changes_nothing(batch.ranges):
+            batch = replace(batch, hollow=True)
         with ExitStack() as held:
             held.enter_context(closing(judged.rows))
             self._bury(judged, batch, into, self._lacking(into))

@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import EqualTo, Reference
+from pyiceberg.expressions.literals import literal
 
 from builders import make_fence
 from contracts.sink import SinkContract
@@ -346,3 +348,41 @@ def test_a_batch_that_cannot_be_written_leaves_no_files(
     for path in aside:
         path.rename(path.with_suffix(".parquet"))
     assert {*tmp_path.glob("warehouse/raw/orders/data/**/*.parquet")} == files
+
+
+@pytest.mark.parametrize("end", ["\ud7ff", "\U0010ffff", "\ud7ff\U0010ffff", "a"])
+def test_a_text_is_written_whatever_its_statistics_are_cut_to(
+    catalog: OpenCatalog, end: str
+) -> None:
+    """They have sixteen characters, and the last one is taken as the next, if there is one."""
+    text = "x" * (16 - len(end)) + end + "yy"
+    sink = opened(catalog)
+    sink.write(batch([1], [text]), make_fence(sequence=0))
+    sink.write(batch([2], ["\U0010ffff" * 17]), make_fence(sequence=1))
+    for found in (text, "\U0010ffff" * 17):
+        row_filter = EqualTo(term=Reference("customer"), value=literal(found))
+        rows = loaded(catalog).scan(row_filter=row_filter).to_arrow()
+        assert rows.column("customer").to_pylist() == [found]
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(pa.int32(), 32), (pa.int64(), 64)])
+def test_a_key_is_found_where_truncating_leaves_its_type(
+    catalog: OpenCatalog, kind: pa.DataType, bits: int
+) -> None:
+    """Its partition is at the other end of the type."""
+    schema = pa.schema([("order_id", kind), ("customer", pa.string())])
+    by = [{"column": "order_id", "transform": "truncate[10]"}]
+    sink = opened(catalog, target(**UPSERT, partitionBy=by), schema)
+    least = -(1 << (bits - 1))
+    for sequence, customer in enumerate(("ada", "bob", "eve")):
+        keys = [least, least + 5, least + 9, -1, 0]
+        sink.write(batch(keys, [customer] * 5, schema), make_fence(sequence=sequence))
+    assert sorted(numbers_in(catalog)) == sorted(keys)
+    assert {*loaded(catalog).scan().to_arrow().column("customer").to_pylist()} == {"eve"}
+
+
+def batch(
+    numbers: list[int], customers: list[str], schema: pa.Schema = SCHEMA
+) -> list[pa.RecordBatch]:
+    told = {"order_id": numbers, "customer": customers}
+    return [*pa.table(told, schema=schema).to_batches()]

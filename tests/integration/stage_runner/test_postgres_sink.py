@@ -240,3 +240,15 @@ def test_two_writers_of_one_table_never_lock_each_other(postgres: Database) -> N
         list(pool.map(write, range(2), [writer(0), writer(1)]))
     assert read(postgres) == [(key, KEYS - key, 2 * BATCHES - 1) for key in range(KEYS)]
     assert postgres.ask(DEADLOCKS) == before
+
+
+def test_a_constraint_that_looks_only_at_the_end_is_tried_too(postgres: Database) -> None:
+    sink = opened(postgres)
+    unique = "UNIQUE (order_id) DEFERRABLE INITIALLY DEFERRED"
+    postgres.ask(f'ALTER TABLE "{postgres.schema}"."Orders 1" ADD {unique}')
+    assert sink.refused(rows(1)) is None
+    assert "violates unique constraint" in str(sink.refused(rows(1, 2, 1)))
+    sink.write(rows(1), make_fence(sequence=0))
+    assert "violates unique constraint" in str(sink.refused(rows(1)))
+    with pytest.raises(RowsRefused, match="violates unique constraint"):
+        sink.write(rows(2, 1), make_fence(sequence=1))

@@ -40,6 +40,8 @@ class ListSink:
     gone: StageStopped | None = None
     since: int = 1
     moved: int = 0
+    untouched: int = 0
+    """How often only the fence moved."""
 
     def claim(self) -> None:
         pass
@@ -53,6 +55,7 @@ class ListSink:
             self.failing.remove(fence.sequence)
             raise Retryable("the sink is away")
         self.fences.append(fence)
+        self.untouched += rows is None
         for batch in rows or ():
             self.numbers += batch.column("n").to_pylist()
         return Written(fence=fence, version={"v": str(len(self.fences))})
@@ -175,6 +178,10 @@ class Bench:
     bytes_max: int = 100
     replaces: bool = False
     """Whether a batch of the stage erases the one before."""
+    empty: bool = False
+    """Whether a batch gives no rows."""
+    markers: bool = False
+    """Whether no reader finds a record where it is."""
     sizes: dict[int, int] = field(default_factory=dict)
     """Of records that have more than one byte, by offset."""
     lifecycle_id: str = "L1"
@@ -264,6 +271,9 @@ class Bench:
     def uncut(self) -> bool:
         return self.replaces
 
+    def hollow(self, ranges: Ranges) -> bool:
+        return self.markers
+
     def spreads(self, ranges: Ranges) -> bool:
         return False
 
@@ -279,5 +289,5 @@ class Bench:
 
     def _rows(self, frame: DataFrame) -> BatchRows:
         self.reads += 1
-        rows = pa.table({"n": [1, 2]})
+        rows = pa.table({"n": [] if self.empty else [1, 2]})
         return BatchRows({"first": rows, "second": rows})

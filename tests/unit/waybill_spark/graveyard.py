@@ -28,9 +28,10 @@ PLACE = (TOPIC, 0)
 
 @dataclass
 class PickySink(ListSink):
-    """Takes no row with a number in `refusing`."""
+    """Takes no row with a number in `refusing`, and of those in one of `clashing` not all."""
 
     refusing: set[int] = field(default_factory=set)
+    clashing: tuple[set[int], ...] = ()
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         taken = list(rows or ())
@@ -42,6 +43,9 @@ class PickySink(ListSink):
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         numbers = [n for batch in rows for n in batch.column("n").to_pylist()]
         bad = sorted(self.refusing.intersection(numbers))
+        bad += [
+            max(each, default=-1) for each in self.clashing if each <= {*numbers, *self.numbers}
+        ]
         return f"{bad} are refused" if bad else None
 
 

@@ -83,6 +83,21 @@ def test_what_replaces_is_levelled_at_once(tmp_path: Path) -> None:
     assert bench.second.ranges == [(0, 8)]
 
 
+@pytest.mark.parametrize(
+    ("replaces", "markers", "untouched"), [(True, True, 1), (True, False, 0), (False, True, 0)]
+)
+def test_what_holds_no_record_replaces_nothing(
+    tmp_path: Path, replaces: bool, markers: bool, untouched: int
+) -> None:
+    """A batch whose records give no rows does."""
+    bench = Bench(tmp_path / "checkpoint", replaces=replaces, markers=markers)
+    bench.run(0, 8)
+    bench.empty = True
+    bench.run(1, 9)
+    assert (bench.first.untouched, bench.second.untouched) == (untouched, untouched)
+    assert bench.first.ranges == bench.second.ranges == [(0, 8), (8, 9)]
+
+
 def test_levelling_goes_on_where_a_crash_has_ended_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "checkpoint", offsets_max=3)
     bench.second.failing = {0}

@@ -126,7 +126,7 @@ def test_a_query_that_passes_in_parts_is_the_fault_of_no_record(graveyard: Grave
         return give(*args)  # type: ignore[arg-type]
 
     graveyard._give = fail_once  # type: ignore[method-assign, assignment]
-    with pytest.raises(Retryable, match="passes in two halves"):
+    with pytest.raises(Retryable, match="passes when it is tried again"):
         stage.process(NO_FRAME, 0)
     assert graveyard.journal.fences == graveyard.first.fences == []
 
@@ -166,6 +166,22 @@ def test_what_one_sink_refused_is_not_buried_again_for_it_when_it_cannot_be_read
     assert graveyard.buried() == [(3, "refused", SECOND), (4, "malformed", SECOND)]
     assert graveyard.first.numbers == [0, 1, 2, 3, 4, 5]
     assert graveyard.second.numbers == [0, 1, 2, 5]
+
+
+def test_of_what_a_sink_refuses_only_together_the_last_is_dead(graveyard: Graveyard) -> None:
+    """Also beside what it refuses alone, near and far."""
+    refuse(graveyard.second, 9)
+    cast(PickySink, graveyard.second).clashing = ({1, 14}, {4, 5, 6}, {6, 15}, {2, 9})
+    graveyard.run(0, end=16)
+    assert graveyard.second.numbers == [o for o in range(16) if o not in {6, 9, 14}]
+    assert sorted(graveyard.buried()) == [(o, "refused", SECOND) for o in (6, 9, 14)]
+    assert graveyard.first.numbers == [*range(16)]
+
+
+def test_a_sink_that_refuses_nothing_at_all_is_no_records_fault(graveyard: Graveyard) -> None:
+    cast(PickySink, graveyard.second).clashing = (set(),)
+    with pytest.raises(Retryable, match="without any of its records"):
+        graveyard.run(0, end=4)
 
 
 def test_both_sinks_may_refuse_the_same(graveyard: Graveyard) -> None:

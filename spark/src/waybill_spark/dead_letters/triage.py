@@ -143,8 +143,8 @@ class Triage:
         """The rows for a sink that refuses some, without those, and them."""
         known = self.left_out(batch, key)
 
-        def trial(ranges: Ranges) -> Death | None:
-            with closing(self.read_again(ranges, known)) as rows:
+        def trial(ranges: Ranges, found: Without) -> Death | None:
+            with closing(self.read_again(ranges, united(known, found))) as rows:
                 said = sink.refused(rows.by_sink[sink.name].to_batches())
             return None if said is None else _refused(said, key)
 
@@ -227,9 +227,9 @@ class Triage:
     def _find_failing(
         self, batch: Batch, known: Without, failure: QueryFailed
     ) -> tuple[BuriedRecord, ...]:
-        def trial(ranges: Ranges) -> Death | None:
+        def trial(ranges: Ranges, found: Without) -> Death | None:
             try:
-                self._readings.read(ranges, known).close()
+                self._readings.read(ranges, united(known, found)).close()
             except QueryFailed as again:
                 return _failed(again)
             return None

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,6 +88,14 @@ class TopicSource:
     @property
     def uncut(self) -> bool:
         return self._taking.uncut
+
+    def hollow(self, ranges: Ranges) -> bool:
+        for topic in {run.topic for run in ranges}:
+            places = {run.partition: (run.start, run.end) for run in ranges if run.topic == topic}
+            with closing(client_ranges(self._kafka, topic, places)) as found:
+                if next(found, None) is not None:
+                    return False
+        return True
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """Costs nothing where the records cannot be too much; else they are measured first."""

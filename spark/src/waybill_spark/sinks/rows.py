@@ -26,6 +26,10 @@ class BatchRows:
     dead: Sequence[Doomed] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def any_row(self) -> bool:
+        return any(rows.num_rows for rows in self.by_sink.values())
+
     def close(self) -> None:
         for rows in self.by_sink.values():
             if isinstance(rows, SpreadRows):

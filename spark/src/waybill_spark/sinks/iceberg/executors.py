@@ -205,7 +205,7 @@ class _Matching:
             raise RowsRefused(no_key(there.reached, key), hint=ROWS_HINT)
         with told(there.reached), _meant(there.reached):
             metadata, io = there.opened()
-            present, new = PresentFiles(metadata, io), KeyedRows(rows, settings, metadata.schema())
+            present, new = PresentFiles(metadata, io), KeyedRows(rows, settings, metadata)
             found: list[_Replaced] = []
             losers: list[int] = []
             looked_at = (*settings.keys, *((settings.order_by,) if settings.order_by else ()))

@@ -1,6 +1,6 @@
 """The rows of an upsert by their keys, and which rows of a table they take the place of."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import TruncateTransform
 
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 
@@ -47,8 +48,12 @@ class Matches:
 class KeyedRows:
     """At most one row of each key."""
 
-    def __init__(self, rows: pa.Table, settings: IcebergSinkSettings, schema: Schema) -> None:
+    def __init__(
+        self, rows: pa.Table, settings: IcebergSinkSettings, metadata: TableMetadata
+    ) -> None:
+        schema = metadata.schema()
         self._settings = settings
+        self._widths = _widths(metadata)
         named = schema.select(*settings.keys)
         self._types = [schema_to_pyarrow(named.find_field(key).field_type) for key in settings.keys]
         self.rows = _last_of_each(rows, settings)
@@ -63,6 +68,8 @@ class KeyedRows:
             if pa.types.is_boolean(given.type):
                 continue
             limits = pc.min_max(given).as_py()
+            if _wraps(given.type, limits["min"], self._widths.get(name, 0)):
+                continue
             least, greatest = literal(limits["min"]), literal(limits["max"])
             found = And(found, GreaterThanOrEqual(term=Reference(name), value=least))
             found = And(found, LessThanOrEqual(term=Reference(name), value=greatest))
@@ -118,6 +125,23 @@ class KeyedRows:
                 )
             }
         )
+
+
+def _widths(metadata: TableMetadata) -> Mapping[str, int]:
+    """By column, the greatest width to which a partition of the table has ever truncated it."""
+    widths: dict[str, int] = {}
+    for spec in metadata.specs().values():
+        for field in spec.fields:
+            name = metadata.schema().find_column_name(field.source_id)
+            if name is not None and isinstance(field.transform, TruncateTransform):
+                widths[name] = max(widths.get(name, 0), field.transform.width)
+    return widths
+
+
+def _wraps(kind: pa.DataType, least: Any, width: int) -> bool:  # noqa: ANN401 - of any type
+    """Whether truncating leaves the type: files are written to the partition that comes at its
+    other end, as others do, and PyIceberg would look for them beyond the first."""
+    return bool(pa.types.is_integer(kind) and least - width < -(1 << (kind.bit_width - 1)))
 
 
 def without(rows: pa.Table, numbers: pa.Array) -> pa.Table:

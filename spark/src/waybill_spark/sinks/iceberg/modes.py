@@ -48,7 +48,7 @@ def _upsert(files: CommitFiles, rows: NewRows, settings: IcebergSinkSettings) ->
     if isinstance(rows, SpreadFiles):
         files.upsert(rows, settings)
         return
-    new = KeyedRows(rows, settings, files.metadata.schema())
+    new = KeyedRows(rows, settings, files.metadata)
     losers: list[int] = []
     for task in [*files.present(new.where())]:
         if not new.are_in(files.read(task, settings.keys)):

@@ -21,7 +21,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 from pyiceberg.table.sorting import SortField as OrderField
 from pyiceberg.transforms import IdentityTransform, VoidTransform, parse_transform
 from pyiceberg.types import IcebergType
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
@@ -124,8 +124,8 @@ def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Ta
     try:
         if not catalog.namespace_exists(namespace):
             catalog.create_namespace(namespace)
-    except NamespaceAlreadyExistsError:
-        pass
+    except (NamespaceAlreadyExistsError, IntegrityError):
+        pass  # two that begin at once: one of them makes it
     columns = iceberg_schema(target.written(schema))
     try:
         return catalog.create_table(

@@ -22,7 +22,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import SortField
 from waybill_spark.sinks.iceberg.connection import Reached
-from waybill_spark.sinks.iceberg.nulls import keep_nulls
+from waybill_spark.sinks.iceberg.mending import mend
 from waybill_spark.sinks.iceberg.tables import NULL_ORDERS
 
 DIRECTIONS: Final = {SortDirection.ASC: "ascending", SortDirection.DESC: "descending"}
@@ -38,7 +38,7 @@ UNABLE: Final = (
 )
 """Of PyIceberg, when it cannot write the rows, or read what it must write again."""
 
-keep_nulls()
+mend()
 
 
 class FileWriter:

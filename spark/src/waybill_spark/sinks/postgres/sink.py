@@ -103,6 +103,7 @@ class PostgresSink:
         def attempt(session: Session) -> None:
             with session.transaction(force_rollback=True):
                 self._load(rows)
+                session.execute("SET CONSTRAINTS ALL IMMEDIATE")  # as a commit looks at them
 
         try:
             self._ask(attempt)

@@ -1,16 +1,24 @@
-"""Mends PyIceberg 0.12: a list of structs, or a map to them, that is null stays null.
+"""Mends PyIceberg 0.12.
 
-It builds such arrays anew from their parts, when rows are written and when they are read, and
-forgets which were null: they became empty ones, also in rows that are only copied from one file to
-another.
+A list of structs, or a map to them, that is null stays null: it builds such arrays anew from their
+parts, when rows are written and when they are read, and forgets which were null; they became empty
+ones, also in rows that are only copied from one file to another.
+
+The greatest text of a file, cut for its statistics, may end in U+D7FF: the character that it takes
+as the next one is none, and the file could not be written.
 """
 
-from typing import Any
+import sys
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyiceberg.io.pyarrow
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor
 from pyiceberg.types import ListType, MapType
+
+LAST_BEFORE_SURROGATES: Final = "\ud7ff"
+FIRST_BEHIND_SURROGATES: Final = "\ue000"
 
 
 class NullsKept(ArrowProjectionVisitor):
@@ -35,9 +43,25 @@ class NullsKept(ArrowProjectionVisitor):
 _list, _map = ArrowProjectionVisitor.list, ArrowProjectionVisitor.map
 
 
-def keep_nulls() -> None:
+def mend() -> None:
     visitor: Any = ArrowProjectionVisitor
     visitor.list, visitor.map = NullsKept.list, NullsKept.map
+    library: Any = pyiceberg.io.pyarrow
+    library.truncate_upper_bound_text_string = upper_bound
+
+
+def upper_bound(value: str, length: int | None) -> str | None:
+    """The least text of that length which is not less than `value`; None if there is none."""
+    cut = value[:length]
+    if cut == value:
+        return value
+    last = chr(sys.maxunicode)
+    kept = cut.rstrip(last)
+    if not kept:
+        return None
+    end = kept[-1]
+    following = FIRST_BEHIND_SURROGATES if end == LAST_BEFORE_SURROGATES else chr(ord(end) + 1)
+    return kept[:-1] + following
 
 
 def _with_nulls_of(given: pa.Array | None, made: pa.Array | None) -> pa.Array | None:
