@@ -10,6 +10,8 @@ from waybill_spark.pieces import Ranges, in_steps, offsets
 
 Trial = Callable[[Ranges, Without], Death | None]
 """Why these records fail, without some of them; None if they pass."""
+Attempt = Callable[[Ranges], Death | None]
+"""The same, where it is settled which are left out."""
 
 
 def culprits(ranges: Ranges, death: Death, trial: Trial) -> Iterator[tuple[Range, Death]]:
@@ -29,9 +31,6 @@ def culprits(ranges: Ranges, death: Death, trial: Trial) -> Iterator[tuple[Range
             raise Retryable(f"it fails without any of its records: {why.message}")
         known = found
         why = trial(ranges, known)
-
-
-Attempt = Callable[[Ranges], Death | None]
 
 
 def _leaving_out(known: Without, trial: Trial) -> Attempt:
