@@ -25,10 +25,14 @@ from waybill_stage_runner.core.placing import (
 
 
 class Drivers:
-    """A runner to which one thing happens after another. `on` returns the moves of the last."""
+    """A runner to which one thing happens after another. `on` returns the moves of the last.
+    `new`: no run has begun there yet."""
 
-    def __init__(self, *, spares: int = 0, starts: int = 2, runs: int = 20) -> None:
-        self.placement = Placement(limits=Limits(spares=spares, starts=starts, runs=runs))
+    def __init__(
+        self, *, spares: int = 0, starts: int = 2, runs: int = 20, new: bool = False
+    ) -> None:
+        limits = Limits(spares=spares, starts=starts, runs=runs)
+        self.placement = Placement(limits=limits, spares_from=None if new else 0)
         self.now = NOW
 
     def on(self, *events: PlacementEvent) -> tuple[PlacementMove, ...]:

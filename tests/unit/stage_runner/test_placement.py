@@ -21,9 +21,11 @@ from unit.stage_runner.placements import (
     want,
 )
 from waybill_stage_runner.core.giving import BEGINS_MS_MAX, IDLE_MS, SPARE_AFTER_MS
+from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placement import KEPT_MS, PATIENCE_MS
 from waybill_stage_runner.core.placing import (
     CheckUnwanted,
+    CheckWanted,
     DriverState,
     EndAll,
     EndProcess,
@@ -322,8 +324,9 @@ def test_after_the_end_nothing_is_started_or_given(running: Drivers) -> None:
     assert running.on(EndAll()) == (
         over("b", 0, None),
         StopRun(driver_id="1", pipeline_uid="a"),
-        *(EndProcess(driver_id=each) for each in ("2", "3")),
-    )
+        KillProcess(driver_id="2"),
+        EndProcess(driver_id="3"),
+    ), "a check leaves nothing, a driver that closes does"
     assert running.on(want("e")) == (over("e", 0, None),)
     assert running.on(check("z")) == ()
     assert running.placement.line == ()
@@ -334,6 +337,18 @@ def test_who_still_starts_is_not_waited_for_at_the_end() -> None:
     drivers = Drivers()
     drivers.on(want("a"))
     assert drivers.on(EndAll()) == (over("a", 0, None), KillProcess(driver_id="1"))
+
+
+def test_maintenance_ends_in_good_order(running: Drivers) -> None:
+    maintain = CheckWanted(check_id="m", pipeline_uid="m", for_run=False, long=True)
+    running.on(maintain, ready("2"), begins("2", "m"))
+    assert EndProcess(driver_id="2") in running.on(EndAll())
+
+
+def test_spare_is_killed_at_the_end() -> None:
+    drivers = Drivers(spares=1)
+    drivers.on(Tick(), ready("1"))
+    assert drivers.on(EndAll()) == (KillProcess(driver_id="1"),)
 
 
 def test_answer_of_another_check_is_not_heard(checking: Drivers) -> None:

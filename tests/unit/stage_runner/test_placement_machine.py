@@ -84,7 +84,7 @@ class Placing(RuleBasedStateMachine):
 
     @initialize(spares=st.integers(0, 2), starts=st.integers(1, 3))
     def begins(self, spares: int, starts: int) -> None:
-        self.placement = Placement(limits=Limits(spares=spares, starts=starts))
+        self.placement = Placement(limits=Limits(spares=spares, starts=starts), spares_from=0)
         self.on(Tick())
 
     def on(self, event: PlacementEvent) -> None:

@@ -15,7 +15,12 @@ from unit.stage_runner.placements import (
     waits,
     want,
 )
-from waybill_stage_runner.core.giving import IDLE_MS, MANY, SPARE_AFTER_MS
+from waybill_stage_runner.core.giving import (
+    FIRST_SPARE_AFTER_MS,
+    IDLE_MS,
+    MANY,
+    SPARE_AFTER_MS,
+)
 from waybill_stage_runner.core.moves import Tick
 from waybill_stage_runner.core.placing import (
     DriverState,
@@ -39,6 +44,16 @@ def test_spares_are_kept_and_taken_at_once() -> None:
     assert drivers.after(0) == (starts("1"),)
     assert drivers.on(ready("1")) == ()
     assert drivers.on(want("a")) == (runs("1", "a"),)
+
+
+def test_first_run_of_a_runner_has_the_cores_for_itself() -> None:
+    drivers = Drivers(spares=1, new=True)
+    assert drivers.after(FIRST_SPARE_AFTER_MS) == (), "nothing runs yet"
+    drivers.on(want("a"), ready("1"))
+    drivers.after(10_000)
+    drivers.on(begun("1"))
+    assert drivers.after(FIRST_SPARE_AFTER_MS - 1) == ()
+    assert drivers.after(1) == (starts("2"),)
 
 
 @pytest.mark.parametrize("wish", [want("a"), check("x")], ids=["run", "check"])

@@ -4,6 +4,7 @@ Uses what every user has: the stack's commands, the SDK, a Kafka producer, an Ic
 """
 
 import json
+import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -33,7 +34,8 @@ INPUT = "orders"
 TOPIC = "orders.in"
 TABLE = "raw.orders"
 MANIFEST = "orders.yaml"
-READY_TIMEOUT_S = 120.0  # beside the first Spark on a machine its class archive is made
+READY_TIMEOUT_S = 120.0
+NO_SPARE = {"WAYBILL_STAGE_RUNNER_SPARE_DRIVERS": "0"}  # one pipeline needs one driver
 ARRIVAL_TIMEOUT_S = 60.0
 DELIVERY_TIMEOUT_S = 10.0
 CUSTOMERS = ("Ada", "Grace", "Katherine")
@@ -107,7 +109,7 @@ def _stack(story: Story) -> Iterator["StackState"]:
         return
     render.data([f"one record's way, on a stack of its own in {folder / '.waybill'}"])
     with Reports("starting") as reports, story.step("stack", "Kafka, Valkey, services, gateway"):
-        state = up(folder, reports.show, tied=True)
+        state = up(folder, reports.show, tied=True, environment={**os.environ, **NO_SPARE})
         reports.settle()
     try:
         yield state

@@ -53,8 +53,9 @@ class Settings(ServiceSettings):
     stage_runner_spare_drivers: int | None = Field(
         default=None,
         ge=0,
-        description="drivers kept ready, so that a pipeline starts within a second; default: 1, and"
-        " 0 on a cluster, where a driver holds cores",
+        description="drivers kept ready from the start, so that a pipeline starts within a second;"
+        " default: 1 from a minute after the first run on, and 0 on a cluster, where a driver holds"
+        " cores",
     )
     stage_runner_starts: int = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
@@ -116,6 +117,11 @@ class Settings(ServiceSettings):
         if self.stage_runner_spare_drivers is None:
             return 1 if self.is_local else 0
         return self.stage_runner_spare_drivers
+
+    @property
+    def spares_from_the_start(self) -> bool:
+        """True if the operator has said how many spare drivers there are to be."""
+        return self.stage_runner_spare_drivers is not None
 
     @property
     def is_local(self) -> bool:

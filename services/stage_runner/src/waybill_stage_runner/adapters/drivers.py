@@ -105,7 +105,8 @@ class DriverPool:
         self._settings = settings
         self._state_folder = settings.stage_runner_state_folder.resolve()
         self._processes = DriverProcesses(self._state_folder / DRIVERS, program)
-        self._placement = Placement(limits=limits_of(settings))
+        spares_from = 0 if settings.spares_from_the_start else None
+        self._placement = Placement(limits=limits_of(settings), spares_from=spares_from)
         self._specs: dict[str, RunSpec] = {}
         self._checks: dict[str, CheckOrder | MaintainOrder] = {}
         """By their ids."""

@@ -29,6 +29,8 @@ MANY: Final = 4  # of more that are resumed, the last waits for long in any case
 SPARE_AFTER_MS: Final = 3_000
 """A spare that was taken is not replaced at once: what has just begun needs the cores, and a run
 that ends for it leaves its driver."""
+FIRST_SPARE_AFTER_MS: Final = 60_000
+"""The first run of a runner has the cores for itself: who starts a stack waits for that one."""
 
 Decision = tuple[Placement, tuple[PlacementMove, ...]]
 
@@ -212,7 +214,7 @@ def _later_spare(placement: Placement, now: int) -> Placement:
 
 def _start_missing(placement: Placement, now: int) -> Decision:
     starting = _starting(placement)
-    spares = missing_spares(placement, now) if now >= placement.spare_at else 0
+    spares = missing_spares(placement, now) if _may_start_spares(placement, now) else 0
     beginning = sum(_begins(driver, now) for driver in placement.drivers.values())
     wanted = min(placement.limits.starts - beginning, _needed(placement) + spares)
     moves: tuple[PlacementMove, ...] = ()
@@ -220,6 +222,11 @@ def _start_missing(placement: Placement, now: int) -> Decision:
         placement, started = start(placement, now)
         moves += started
     return placement, moves
+
+
+def _may_start_spares(placement: Placement, now: int) -> bool:
+    first = placement.spares_from
+    return first is not None and now >= max(first, placement.spare_at)
 
 
 def _begins(driver: Driver, now: int) -> bool:

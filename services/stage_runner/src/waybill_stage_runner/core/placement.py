@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from waybill_stage_runner.core.giving import (
+    FIRST_SPARE_AFTER_MS,
     SPARE_AFTER_MS,
     Decision,
     emptied,
@@ -76,7 +77,7 @@ def _react(placement: Placement, event: PlacementEvent, now: int) -> Decision:
         case CheckDone():
             return _check_done(placement, event, now)
         case RunBegun():
-            return _run_begun(placement, event), ()
+            return _run_begun(placement, event, now), ()
         case RunDone():
             return _run_done(placement, event, now)
         case DriverGone():
@@ -119,9 +120,13 @@ def _check_done(placement: Placement, event: CheckDone, now: int) -> Decision:
     return placement.having(ready), ()
 
 
-def _run_begun(placement: Placement, event: RunBegun) -> Placement:
+def _run_begun(placement: Placement, event: RunBegun, now: int) -> Placement:
     driver = placement.in_state(event.driver_id, DriverState.RUNNING)
-    return placement if driver is None else placement.having(replace(driver, begun=True))
+    if driver is None:
+        return placement
+    if placement.spares_from is None:
+        placement = replace(placement, spares_from=now + FIRST_SPARE_AFTER_MS)
+    return placement.having(replace(driver, begun=True))
 
 
 def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
@@ -202,6 +207,8 @@ def _kill_overdue(placement: Placement, now: int) -> Decision:
 
 
 def _end_all(placement: Placement, now: int) -> Decision:
+    """Stop runs and maintenance in good order, and kill all other drivers: they hold nothing, and
+    each would take a second or more to end by itself."""
     moves: tuple[PlacementMove, ...] = tuple(
         TellRunOver(pipeline_uid=ask.pipeline_uid, exit_code=0, driver_id=None)
         for ask in placement.line
@@ -210,12 +217,8 @@ def _end_all(placement: Placement, now: int) -> Decision:
     for driver in placement.drivers.values():
         if driver.state is DriverState.RUNNING and driver.pipeline_uid is not None:
             moves += (StopRun(driver_id=driver.id, pipeline_uid=driver.pipeline_uid),)
-        elif driver.state is DriverState.STARTING and driver.spark:
-            placement, ended = kill(
-                placement, driver, now
-            )  # it would hear of its end once it stood
-            moves += ended
         elif driver.state is not DriverState.ENDING:
-            placement, ended = end(placement, driver, now)
+            stop = end if driver.long or not driver.spark else kill
+            placement, ended = stop(placement, driver, now)
             moves += ended
     return replace(placement, line=(), ended=True), moves

@@ -87,6 +87,7 @@ class Placement:
     line: tuple[Ask, ...] = ()
     failures: int = 0  # starts that failed in a row, with nobody to charge with them
     spare_at: int = 0  # no spare is started before
+    spares_from: int | None = None  # the same, for all spares; None: no run has begun yet
     next_id: int = 1
     ended: bool = False
 
