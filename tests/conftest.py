@@ -4,8 +4,6 @@ others, while the stack that they share comes up in the background."""
 import argparse
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -156,14 +154,7 @@ class BackgroundStack:
 def class_archive() -> None:
     """Made once on a machine, while the other worker waits: with it drivers start in half the
     time."""
-    java = find_java()
-    archives.ensure_default(java)
-    paths = (java.path, jars.jar_set(jars.SPARK).folder, archives.folder())
-    command = [sys.executable, "-m", "waybill_spark.driver.rehearsal", *map(str, paths)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    assert archives.ensure_spark(find_java(), jars.jar_set(jars.SPARK).folder, lambda: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,6 +23,7 @@ from waybill_local.jars import (
     root,
 )
 from waybill_local.java import Java
+from waybill_shared.process import archives
 
 COORDINATES = ("org.example:one:1.0", "org.example:two:2.1")
 FakeIvy = Callable[..., Java]
@@ -185,3 +186,29 @@ def test_set_that_nobody_knows_is_told_with_those_there_are(
 ) -> None:
     assert main(["spark", "flink"]) == 2
     assert "kafka | spark" in capsys.readouterr().err
+
+
+def test_jars_of_pyspark_are_linked_once_and_never_in_part(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for name in ("one.jar", "two.jar"):
+        (own / name).write_text(name)
+    for module in (jars, archives):
+        monkeypatch.setattr(module, "pyspark_jars", lambda: own)
+    wanted = make_set("one", "two")
+    links = archives.links_of(wanted.folder)
+
+    def refuse(link: Path, target: Path) -> None:
+        if target.name == "two.jar":
+            raise OSError("another disk")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "hardlink_to", refuse)
+        jars.link_pyspark(wanted)
+    assert not links.exists()
+    jars.link_pyspark(wanted)
+    assert sorted(jar.name for jar in links.iterdir()) == ["one.jar", "two.jar"]
+    assert (links / "one.jar").samefile(own / "one.jar")
+    assert left_over() == [links.name]

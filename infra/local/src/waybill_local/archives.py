@@ -1,18 +1,23 @@
-"""Class-data archives, which let a JVM start in about two thirds of the time.
+"""Class-data archives, with which a JVM starts in about half the time.
 
-A run without an archive records one, which the JVM writes as it ends; it is used from then on.
+A broker without an archive records one, which its JVM writes as it ends; it is used from then on.
+That of Spark is made by a process of its own, once for all environments of this user.
 """
 
 import hashlib
 import os
 import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from waybill_local.folders import cache_folder
 from waybill_local.java import Java
+from waybill_shared.process.archives import archive_of, class_path
 
 DUMP_TIMEOUT_S = 60
+SPARK_TIMEOUT_S = 600  # half a minute on two quiet cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,25 @@ def ensure_default(java: Java) -> None:
     done = subprocess.run(command, capture_output=True, timeout=DUMP_TIMEOUT_S, check=False)
     if done.returncode == 0 and partial.is_file():
         partial.rename(target)
+
+
+def ensure_spark(java: Java, jars: Path, on_start: Callable[[], None]) -> bool:
+    """Make the archive of Spark's classes if there is none, in half a minute; `on_start` is called
+    before. Return False if that failed: drivers start without it, only later."""
+    ensure_default(java)
+    if archive_of(folder(), java.path, class_path(jars)).exists():
+        return True
+    on_start()
+    paths = (java.path, jars, folder())
+    command = [sys.executable, "-P", "-m", "waybill_spark.driver.rehearsal", *map(str, paths)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        return process.wait(SPARK_TIMEOUT_S) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        process.kill()  # its JVM ends with it, and what it has written until then is dropped
+        process.wait()
 
 
 def folder() -> Path:

@@ -4,6 +4,7 @@ Never resolves anything on a user's machine: the lock names every jar and its sh
 To change a version, edit ROOTS and run `python -m waybill_local.jars lock`.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -16,10 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from waybill_local import ivy
+from waybill_local import archives, ivy
 from waybill_local.errors import StackError
 from waybill_local.folders import cache_folder
 from waybill_local.java import Java, find_java
+from waybill_shared.process.archives import links_of, pyspark_jars
 
 KAFKA = "kafka"
 SPARK = "spark"
@@ -45,6 +47,7 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 RESOLVED_SETS = frozenset({KAFKA})
+ARCHIVE = "archive   of Spark's classes, made once: half a minute"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +139,27 @@ def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Download], None]
 
 
 def retrieve_all(*, java: Java, progress: Callable[[Download], None]) -> Mapping[str, Path]:
-    """All sets, one after the other."""
-    return {name: retrieve(jar_set(name), java=java, progress=progress) for name in ROOTS}
+    """Retrieve all sets, one after the other, and link PySpark's own jars next to Spark's."""
+    folders = {name: retrieve(jar_set(name), java=java, progress=progress) for name in ROOTS}
+    link_pyspark(jar_set(SPARK))
+    return folders
+
+
+def link_pyspark(wanted: JarSet) -> None:
+    """Link PySpark's jars into the cache, so that all environments of one lock have them in one
+    place. Where links cannot be made, for example on another disk, each uses its own."""
+    links = links_of(wanted.folder)
+    if links.is_dir():
+        return
+    with _only_one(wanted), tempfile.TemporaryDirectory(dir=root(), prefix=".links-") as name:
+        if links.is_dir():
+            return
+        made = Path(name) / links.name
+        made.mkdir()
+        with contextlib.suppress(OSError):
+            for jar in pyspark_jars().glob("*.jar"):
+                (made / jar.name).hardlink_to(jar)
+            made.rename(links)
 
 
 def check(wanted: JarSet, folder: Path) -> None:
@@ -229,7 +251,7 @@ def _lock_lines(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`lock` writes the lock; else the named sets are retrieved, or all."""
+    """`lock` writes the lock; else the named sets are retrieved, or all with what starts need."""
     if list(arguments) == ["lock"]:
         write_lock()
         return 0
@@ -240,6 +262,9 @@ def main(arguments: Sequence[str]) -> int:
         java = find_java()
         for name in arguments or ROOTS:
             retrieve(jar_set(name), java=java, progress=_print_progress)
+        if not arguments:
+            link_pyspark(jar_set(SPARK))
+            archives.ensure_spark(java, jar_set(SPARK).folder, lambda: print(ARCHIVE, flush=True))
     except StackError as error:
         print(error, file=sys.stderr)
         return 1

@@ -104,7 +104,6 @@ def prepare(report: Reporter) -> Java:
     if java.note:
         report(Report(kind=ReportKind.NOTE, name="java", text=f"passed over: {java.note}"))
     report(Report(kind=ready, name="java", version=java.version, address=str(java.path)))
-    archives.ensure_default(java)
     started = time.monotonic()
     missing = not all(jars.jar_set(name).present for name in jars.ROOTS)
     if missing:
@@ -113,7 +112,16 @@ def prepare(report: Reporter) -> Java:
     if missing:
         took = time.monotonic() - started
         report(Report(kind=ready, name="jars", address=str(jars.root()), seconds=took))
+    _ensure_archive(java, report)
     return java
+
+
+def _ensure_archive(java: Java, report: Reporter) -> None:
+    text = "of Spark's classes, made once: half a minute"
+    begin = Report(kind=ReportKind.WORKING, name="archive", text=text)
+    if not archives.ensure_spark(java, jars.jar_set(jars.SPARK).folder, lambda: report(begin)):
+        text = "of Spark's classes could not be made: drivers start more slowly"
+        report(Report(kind=ReportKind.NOTE, name="archive", text=text))
 
 
 def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:

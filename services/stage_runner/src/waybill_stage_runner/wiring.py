@@ -52,8 +52,8 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     options = {"fetch.wait.max.ms": FETCH_WAIT_MS}
     consumer = make_consumer(admin.cluster, settings.group("stage_runner"), **options)
     stack.callback(consumer.close)
-    stack.enter_context(rehearsal(settings))
     stack.callback(partial(drivers.stop_all, STOP_TIMEOUT_S))
+    stack.enter_context(rehearsal(settings))  # ends first: drivers need the cores for their end
     commands = CommandQueue(
         consumer,
         settings.topic("commands"),

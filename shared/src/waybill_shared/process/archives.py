@@ -12,12 +12,31 @@ from pathlib import Path
 
 
 def class_path(jars: Path) -> list[Path]:
-    """PySpark's own jars and those in `jars`, in a fixed order: an archive is for one only."""
+    """List PySpark's own jars and those in `jars`, in a fixed order: an archive is for one only.
+
+    Where `jars` has a neighbour with links to PySpark's jars, these are listed: one archive then
+    serves every environment of this user.
+    """
+    own, links = pyspark_jars(), links_of(jars)
+    return [
+        *sorted((links if links.is_dir() else own).glob("*.jar")),
+        *sorted(jars.absolute().glob("*.jar")),
+    ]
+
+
+def pyspark_jars() -> Path:
+    """Return the folder of PySpark's jars in this environment."""
     found = find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
-    bundled = Path(found.origin).parent / "jars"
-    return [*sorted(bundled.glob("*.jar")), *sorted(jars.absolute().glob("*.jar"))]
+    return Path(found.origin).parent / "jars"
+
+
+def links_of(jars: Path) -> Path:
+    """Return the folder next to `jars` that links PySpark's jars, if anybody has made it. Its name
+    has their names and sizes, so that no environment uses those of another version."""
+    own = sorted(f"{jar.name} {jar.stat().st_size}" for jar in pyspark_jars().glob("*.jar"))
+    return jars.absolute().parent / f"pyspark-{_digest(own)}"
 
 
 def program(java: Path) -> Path:
