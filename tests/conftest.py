@@ -15,7 +15,8 @@ from xdist.remote import Producer
 from containers import Servers, docker_answers, servers_in_containers
 from postgres import DATABASE_URL, Database, database, postgres_process
 from telling import AtOnce
-from tiers import BUDGET, ByFile, has_own_stack, is_deep, needs_stack, place
+from tiers import BUDGET_S, ByFile, has_own_stack, in_part, is_deep, needs_stack, place
+from timing import CpuByFile, Times
 from waybill_local import archives, jars
 from waybill_local.java import find_java
 from waybill_local.reports import Report
@@ -46,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " local stack's (default: where Docker answers)",
     )
     parser.addoption("--deep", action="store_true", help="only what `make test` leaves out")
+    parser.addoption("--part", metavar="K/N", help="with --deep: only so much of it, as in 2/6")
     parser.addoption("--sql-seed", type=int, default=1, help="of the texts that SQL is fuzzed with")
     parser.addoption("--sql-count", type=int, default=1_000, help="how many of them")
 
@@ -63,6 +65,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     plugins = session.config.pluginmanager
     if (terminal := plugins.getplugin("terminalreporter")) is not None:  # no worker has one
         plugins.register(AtOnce(terminal))
+        plugins.register(Times())
+    plugins.register(CpuByFile(session.config))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -71,7 +75,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     )
     return [
         f"Kafka and Valkey of integration tests: {servers}",
-        f"budget on 2 quiet cores: {BUDGET}",
+        f"budget on 2 quiet cores: {sum(BUDGET_S.values()) / 120:.0f} min",
     ]
 
 
@@ -79,10 +83,18 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Who names a single test gets it, whichever it is."""
     if not any("::" in arg for arg in config.args):
-        left = [item for item in items if is_deep(item) != config.option.deep]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if is_deep(item) == config.option.deep]
+        wanted = [item for item in items if _is_wanted(item, config)]
+        config.hook.pytest_deselected(
+            items=[item for item in items if not _is_wanted(item, config)]
+        )
+        items[:] = wanted
     items.sort(key=place)
+
+
+def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
+    if is_deep(item) != config.option.deep:
+        return False
+    return config.option.part is None or in_part(item, config.option.part)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,14 +12,34 @@ from xdist.scheduler import LoadScopeScheduling
 TESTS = Path(__file__).parent
 OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
 TIERS = ("unit", "contract", "integration", "e2e", "sim")
-BUDGET = "unit and contract 4 min, integration 20 min, e2e 30 min, sim 3 min"
-"""On 2 quiet cores with 2 workers, most of it for starts of Spark."""
+BUDGET_S = {"unit": 240, "contract": 120, "integration": 700, "e2e": 750, "sim": 240}
+"""Seconds that the tests of a tier take in all, on 2 quiet cores with 2 workers: half an hour of
+them is a quarter of an hour. A tier that takes a fifth more is warned of at the end of a run."""
+PARTS = 6
+"""Of the deep tests, some ten minutes each: `make test-deep PART=2/6`."""
 DEEP = {
     "e2e/test_big_batches.py": ("before_commit of", "after_commit of", "in_share of warehouse"),
-    "e2e/test_changes.py": ("comes_after_a_refused_change", "of_a_deleted_ones_name"),
+    "e2e/test_browser.py": (
+        "killed_is_seen",
+        "keyboard_alone",
+        "what_has_changed",
+        "log_of_the_driver",
+        "stopping_and_deleting",
+        "without_status",
+        "each_view_fits",
+    ),
+    "e2e/test_browser_bad_days.py": ("",),
+    "e2e/test_browser_bad_tokens.py": ("",),
+    "e2e/test_changes.py": (
+        "comes_after_a_refused_change",
+        "of_a_deleted_ones_name",
+        "in_the_middle_of_its_batch",
+        "a_stage_that_is_added",
+    ),
     "e2e/test_checkpoints.py": (
         "[damage_last_plan]",
         "[commit_as_another_driver]",
+        "[forget_last_batch]",
         "of_an_earlier_moment",
         "whose_fence_is_gone",
     ),
@@ -27,6 +47,8 @@ DEEP = {
         "before_load of",
         "before_commit of the kafka",
         "before_commit of the postgres",
+        "after_commit of the postgres",
+        "after_commit of the iceberg",
         "after_copy of",
         "after_event of",
     ),
@@ -35,37 +57,87 @@ DEEP = {
         "[both.after_journal]",
         "[iceberg.after_commit]",
         "[postgres.after_commit]",
+        "[violates a rule]",
+        "[too large]",
+        "what_was_refused_once",
+        "when_redis_and_tracker",
+        "behind_a_hop",
     ),
     "e2e/test_deletion.py": ("[kill_driver]",),
-    "e2e/test_feldera.py": ("what_is_pushed",),
+    "e2e/test_feldera.py": ("what_is_pushed", "stopped_and_started"),
     "e2e/test_first_hour.py": ("changed_without_fear",),
     "e2e/test_four_upserts.py": ("",),
+    "e2e/test_iceberg.py": (
+        "[last-after_commit]",
+        "[days-before_load]",
+        "partitions_it_anew",
+        "while_it_is_written",
+    ),
+    "e2e/test_kafka_sink.py": ("when_its_topic_was_created_anew",),
     "e2e/test_lag.py": ("leaves_no_group",),
+    "e2e/test_one_table.py": ("",),
     "e2e/test_partitions.py": ("that_the_input_gets",),
     "e2e/test_pieces.py": ("[iceberg]",),
+    "e2e/test_postgres.py": ("killed_in_a_batch", "that_is_dropped", "that_is_away"),
+    "e2e/test_returns.py": ("returns_with_other_sinks",),
     "e2e/test_services.py": (
         "[ingress]",
         "[token_tracker]",
         "[status]",
         "[gateway]",
         "[stage_runner]",
+        "kafka_standing_still",
     ),
-    "e2e/test_switch.py": ("[between record and switch]", "[after the end of the old run]"),
-    "e2e/test_topics.py": ("while_ingress_produces", "inner_topic_created_anew"),
+    "e2e/test_strangers.py": (
+        "until_it_ends[abort]",
+        "on_the_last_topic",
+        "[by the last stage]",
+        "a_compacted_input",
+    ),
+    "e2e/test_switch.py": ("",),
+    "e2e/test_topics.py": (
+        "while_ingress_produces",
+        "inner_topic_created_anew",
+        "at_the_latest_record",
+        "between_the_check_and_the_read",
+    ),
     "e2e/test_truth.py": ("",),
     "e2e/test_two_drivers.py": (
         "[kafka.before_commit]",
         "[iceberg.before_commit]",
         "paused_between_batches",
+        "into_a_pipeline_that_was_deleted",
+        "of_a_killed_runner",
     ),
     "e2e/test_two_runners.py": ("",),
-    "e2e/test_upkeep.py": ("killed_in_the_middle",),
+    "e2e/test_upkeep.py": ("killed_in_the_middle", "when_somebody_asks"),
     "e2e/test_validate.py": ("many_at_once",),
     "e2e/test_watches.py": ("faults_of_all_parts",),
+    "integration/ingress/test_connectors_under_faults.py": (
+        "[0-before_commit]",
+        "[0-after_commit]",
+        "[1-after_commit]",
+        "[2-before_commit]",
+        "[3-before_commit]",
+        "[3-after_commit]",
+    ),
     "integration/ingress/test_keys_on_a_cluster.py": ("",),
+    "integration/ingress/test_repeats_under_faults.py": (
+        "[request.before_commit]",
+        "[request.after_commit]",
+        "many_clients_with_few_keys",
+    ),
     "integration/local_stack/test_again.py": ("",),
-    "integration/local_stack/test_big_batches_on_a_cluster.py": ("[warehouse]",),
-    "integration/local_stack/test_installed.py": ("with_a_keys_file",),
+    "integration/local_stack/test_big_batches_on_a_cluster.py": ("",),
+    "integration/local_stack/test_first_pipeline.py": ("",),
+    "integration/local_stack/test_installed.py": ("with_a_keys_file", "modules_of_any_name"),
+    "integration/local_stack/test_life.py": (
+        "what_outlived_its_supervisor",
+        "in_a_session_of_its_own",
+        "second_ctrl_c",
+        "while_a_stack_starts_in_the_background",
+        "tied_stack",
+    ),
     "integration/local_stack/test_spark_cluster.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),
 }
@@ -91,6 +163,17 @@ def tier(nodeid: str) -> str:
 def is_deep(item: pytest.Item) -> bool:
     texts = DEEP.get(item.path.relative_to(TESTS).as_posix(), ())
     return any(text in item.name for text in texts)
+
+
+def is_wholly_deep(file: str, test: str) -> bool:
+    """Return True if each case of the function `test` of `file` is left to `make test-deep`."""
+    return any(text in test for text in DEEP.get(file, ()))
+
+
+def in_part(item: pytest.Item, part: str) -> bool:
+    """Return True if the file of `item` belongs to `part` of the deep tests, such as 2/6."""
+    number, _, parts = part.partition("/")
+    return list(DEEP).index(item.path.relative_to(TESTS).as_posix()) % int(parts) == int(number) - 1
 
 
 def has_own_stack(item: pytest.Item) -> bool:
