@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help sync demo demo-truth up down test test-deep test-fast check bench profile \
+.PHONY: help sync dev demo demo-truth up down test test-deep test-fast check bench profile \
 	console-pictures fmt lock
 
 VENV := .venv
@@ -14,13 +14,20 @@ PACKAGES := waybill-shared waybill-spark waybill-ingress waybill-token-tracker w
 PYPROJECTS := $(addsuffix /pyproject.toml,$(MEMBERS))
 JARS_LOCK := infra/local/src/waybill_local/jars.lock
 UV := $(BIN)/uv
+COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11
+OTHERS_ONLY := $(addprefix --no-emit-package ,$(PACKAGES))
+RUNS_WITH := --extra cli --extra kafka --extra local --extra postgres
+INSTALL := $(UV) pip install --python $(BIN)/python --compile-bytecode --require-hashes \
+	--build-constraints requirements.build.txt
 # Two workers, each with a stack of its own: how many it takes is said in tests/tiers.py.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=10
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 12
 
-sync: $(VENV)/.jars ## Set up .venv from the hashed locks, and the jars; a second run takes no time
+sync: $(VENV)/.jars ## Set up .venv with all that running needs, and the jars; a second run takes no time
+
+dev: $(VENV)/.dev $(VENV)/.jars ## The same, with the tools of developers: tests, benchmarks, linters
 
 demo: sync ## The whole story on this machine: start, send, follow tokens, read the rows, stop
 	@$(BIN)/waybill demo
@@ -37,37 +44,36 @@ down: sync ## Stop the local stack
 test: check ## Everything that CI runs: check, then tests of all tiers (ARGS: for pytest)
 	$(PYTEST) $(ARGS)
 
-test-deep: sync ## What `test` leaves out: more edges, more rows (half an hour)
+test-deep: dev ## What `test` leaves out: more edges, more rows (half an hour)
 	$(PYTEST) --deep $(ARGS)
 
 test-fast: check ## What needs no stack: check, unit, contract, simulation (seven minutes)
 	$(PYTEST) tests/unit tests/contract tests/sim $(ARGS)
 
-check: sync ## Lint, format, types, import rules; changes nothing
+check: dev ## Lint, format, types, import rules; changes nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: sync ## Measure, as ratios to what others need for the same (ARGS: which, R1 R15 …)
+bench: dev ## Measure, as ratios to what others need for the same (ARGS: which, R1 R15 …)
 	$(BIN)/python -m bench $(ARGS)
 
-profile: sync ## Where the time of one record goes, from its sending to its complete token
+profile: dev ## Where the time of one record goes, from its sending to its complete token
 	$(BIN)/python -m bench.profile $(ARGS)
 
-console-pictures: sync ## Make docs/pictures anew, with a stack and the Chromium of this machine
+console-pictures: dev ## Make docs/pictures anew, with a stack and the Chromium of this machine
 	PYTHONPATH=tests $(BIN)/python -m e2e.console_pictures docs/pictures
 
-fmt: sync ## Format, and fix what lint can fix
+fmt: dev ## Format, and fix what lint can fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-lock: $(VENV)/.bootstrap ## Choose versions anew: Python packages, then what builds them
-	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11 \
-		--all-extras --group pyproject.toml:dev $(addprefix --no-emit-package ,$(PACKAGES)) \
-		$(PYPROJECTS) -o requirements.lock
-	$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11 \
-		requirements.build.in -o requirements.build.txt
+lock: $(VENV)/.bootstrap ## Choose versions: of all packages, of those that running needs, of what builds them
+	$(COMPILE) --all-extras --group pyproject.toml:dev $(OTHERS_ONLY) $(PYPROJECTS) \
+		-o requirements.dev.lock
+	$(COMPILE) $(RUNS_WITH) $(OTHERS_ONLY) $(PYPROJECTS) -c requirements.dev.lock -o requirements.lock
+	$(COMPILE) requirements.build.in -o requirements.build.txt
 
 # Each step leaves a stamp that is newer than all it was made from.
 
@@ -84,10 +90,14 @@ $(VENV)/.bootstrap: requirements.bootstrap.lock
 	@touch $@
 
 $(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $(PYPROJECTS)
-	@echo 'packages  from requirements.lock (the first time about 700 MB, most of it Spark)'
-	@$(UV) pip install --python $(BIN)/python --compile-bytecode --require-hashes \
-		--build-constraints requirements.build.txt -r requirements.lock
+	@echo 'packages  from requirements.lock (the first time about 650 MB, most of it Spark)'
+	@$(INSTALL) -r requirements.lock
 	@$(UV) pip install --python $(BIN)/python --quiet --no-deps $(addprefix -e ,$(MEMBERS))
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.packages requirements.dev.lock
+	@echo 'packages  from requirements.dev.lock (the first time about 200 MB more)'
+	@$(INSTALL) -r requirements.dev.lock
 	@touch $@
 
 $(VENV)/.jars: $(VENV)/.packages $(JARS_LOCK)
