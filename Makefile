@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help sync dev demo demo-truth up down test test-deep test-fast check bench profile \
-	console-pictures fmt lock
+	console-pictures fmt wheels lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -68,6 +68,9 @@ console-pictures: dev ## Make docs/pictures anew, with a stack and the Chromium 
 fmt: dev ## Format, and fix what lint can fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+wheels: $(VENV)/.bootstrap ## Build all packages into dist/, from which pip and uv install them
+	$(UV) build --quiet --all-packages --wheel --out-dir dist
 
 lock: $(VENV)/.bootstrap ## Choose versions: of all packages, of those that running needs, of what builds them
 	$(COMPILE) --all-extras --group pyproject.toml:dev $(OTHERS_ONLY) $(PYPROJECTS) \

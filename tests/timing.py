@@ -14,6 +14,7 @@ import pytest
 from tiers import BUDGET_S, tier
 
 OVER = 1.2
+WORTH_TELLING_S = 60.0
 SHOWN = 12
 CPU = "cpu_s"
 REPORT = Path(".bench") / "test_times.json"
@@ -61,7 +62,7 @@ class Times:
             self._cpu[file] += seconds
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._seconds:
+        if sum(sum(times.values()) for times in self._seconds.values()) < WORTH_TELLING_S:
             return
         terminalreporter.section("time by tier")
         for line in (*self._tiers(), *self._slowest()):

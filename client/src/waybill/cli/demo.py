@@ -6,6 +6,8 @@ Uses what every user has: the stack's commands, the SDK, a Kafka producer, an Ic
 import json
 import os
 import secrets
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -40,10 +42,11 @@ ARRIVAL_TIMEOUT_S = 60.0
 DELIVERY_TIMEOUT_S = 10.0
 CUSTOMERS = ("Ada", "Grace", "Katherine")
 TRY_NEXT = (
-    "waybill up --detach              keep the stack running",
-    "waybill describe orders          stages, sinks, last batches",
-    'waybill send orders orders \'{"order_id": 1, "amount": 12.5}\' --wait 60',
-    "waybill token for orders orders  a token for all that the input holds now",
+    ("up --detach", "start the stack again, to keep it running"),
+    ("start orders", "start the pipeline, which the demo has stopped"),
+    ('send orders orders \'{"order_id": 1, "amount": 12.5}\' --wait 60', ""),
+    ("describe orders", "its stages, sinks and last batches"),
+    ("--help", "all commands"),
 )
 
 
@@ -61,7 +64,7 @@ def demo() -> None:
     Exit codes: 0 everything arrived · 1 error
     """
     story = Story()
-    with local_stack(), _stack(story) as state:
+    with local_stack(), _stack(story) as (state, own):
         from waybill.client import Client
 
         with Client(state.url) as client:
@@ -69,8 +72,25 @@ def demo() -> None:
                 _apply(client)
             _over_http(client, state, story)
             _straight_to_kafka(client, state, story)
-        render.data(["", "  try next", *(f"    {line}" for line in TRY_NEXT), ""])
+            if own:
+                client.stop(PIPELINE)  # else the next `up` would start it again, unasked
+    show_what_next(own=own)
     story.tell_times()
+
+
+def show_what_next(*, own: bool) -> None:
+    """Print commands that work in the shell of the reader, also where the environment of `waybill`
+    is not active there."""
+    program = Path(sys.argv[0])
+    command = "waybill" if shutil.which("waybill") else _short(program.absolute())
+    lines = [(f"{command} {what}", why) for what, why in TRY_NEXT if own or "start" not in why]
+    render.data(["", "  try next", *(f"    {line}" for line in render.table(lines)), ""])
+
+
+def _short(program: Path) -> str:
+    """Return the path from here, if it is below this folder."""
+    here = Path.cwd()
+    return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
 class Story:
@@ -97,22 +117,23 @@ class Story:
 
 
 @contextmanager
-def _stack(story: Story) -> Iterator["StackState"]:
-    """The stack of this folder; one that this command has started it also stops."""
+def _stack(story: Story) -> Iterator[tuple["StackState", bool]]:
+    """Use the stack of this folder, or start one and stop it at the end; the second value is True
+    if it was started here."""
     from waybill_local.stack import down, read_state, up
 
     folder = Path.cwd()
     running = read_state(folder)
     if running is not None:
         render.data([f"the stack in {running.folder} runs already; it is used and left running"])
-        yield running
+        yield running, False
         return
     render.data([f"one record's way, on a stack of its own in {folder / '.waybill'}"])
     with Reports("starting") as reports, story.step("stack", "Kafka, Valkey, services, gateway"):
         state = up(folder, reports.show, tied=True, environment={**os.environ, **NO_SPARE})
         reports.settle()
     try:
-        yield state
+        yield state, True
     finally:
         with story.step("stop", "everything; what it held is kept in .waybill"):
             down(folder, lambda report: None)
