@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from waybill_shared.contract.formats.csv_lines import NO_TEXT, CsvForm, inside_quotes
 from waybill_shared.contract.formats.csv_values import DIGITS_MAX, WHOLE, converter
 from waybill_shared.contract.manifest.values import DATE, FROM_JSON_OPTIONS, NUMERIC, TIMESTAMP
+from waybill_spark.driver.forms.conditions import only_where
 from waybill_spark.driver.forms.names import (
     BESIDE,
     END,
@@ -125,7 +126,7 @@ def _no_record(names: list[str], form: CsvForm) -> Column:
         | ~F.col(f"parsed.{BEGIN}").eqNullSafe(END)
         | ~F.col("parsed.end").eqNullSafe(END)
         | text.contains(NO_TEXT)
-        | (text.contains("\n") & _has_second_line(text, form))
+        | only_where(text.contains("\n"), _has_second_line(text, form))
     )
     return found | _has_text_behind_a_quote(names, form) if form.quote else found
 
@@ -153,7 +154,7 @@ def _has_text_behind_a_quote(names: list[str], form: CsvForm) -> Column:
             for name, field in zip(names, fields, strict=True)
         ),
     )
-    return F.coalesce(doubtful, F.lit(False)) & skipped
+    return only_where(doubtful, skipped)
 
 
 def _without_end(text: Column) -> Column:

@@ -14,6 +14,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.columns import Column as Declared
 from waybill_shared.contract.manifest.columns import refusal, unknown_field
 from waybill_shared.contract.manifest.values import FROM_JSON_OPTIONS
+from waybill_spark.driver.forms.conditions import only_where
 from waybill_spark.driver.forms.names import (
     BESIDE,
     END,
@@ -93,7 +94,7 @@ def _malformed(source: DecodedInput) -> Column:
         | (F.size("parsed.record") != 1)
         | _record().isNull()
         | ~F.is_valid_utf8(text)
-        | (text.contains("]") & _more_keys(F.json_object_keys(_wrapped(text))))
+        | only_where(text.contains("]"), _more_keys(F.json_object_keys(_wrapped(text))))
     )
     if source.own_output:
         return malformed  # a stage writes its own columns, and none is NOT NULL
