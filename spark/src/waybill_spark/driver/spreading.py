@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark import StorageLevel, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from waybill_shared.contract.errors import ContractError, Retryable
@@ -53,7 +54,8 @@ class KeptRows:
 
         Raises Retryable if a part was computed twice: then it would be told twice.
         """
-        number = self._frame.mapInArrow(_count, ANSWER_COUNT)
+        # One small column goes to Python: an aggregate would need a shuffle, and so two stages.
+        number = self._frame.select(F.lit(1)).mapInArrow(_count, ANSWER_COUNT)
         execution = number._jdf.queryExecution()
         with _in_one_step(self._frame.sparkSession), _without_failures(self._frame.sparkSession):
             self._num_rows = sum(number.toArrow().column(0).to_pylist())
