@@ -63,10 +63,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     plugins = session.config.pluginmanager
+    plugins.register(cpu := CpuByFile(session.config))
     if (terminal := plugins.getplugin("terminalreporter")) is not None:  # no worker has one
         plugins.register(AtOnce(terminal))
-        plugins.register(Times())
-    plugins.register(CpuByFile(session.config))
+        plugins.register(Times(cpu))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -24,7 +24,7 @@ class CpuByFile:
     """In a worker: the CPU that its processes took while the tests of a file ran."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._used: dict[str, float] = defaultdict(float)
+        self.used: dict[str, float] = defaultdict(float)
         self._config = config
         self._before = 0.0
 
@@ -36,22 +36,23 @@ class CpuByFile:
         result = yield
         if nextitem is None or nextitem.path != item.path:
             now = _cpu_s()
-            self._used[item.nodeid.partition("::")[0]] += max(0.0, now - self._before)
+            self.used[item.nodeid.partition("::")[0]] += max(0.0, now - self._before)
             self._before = now
         return result
 
     def pytest_sessionfinish(self) -> None:
         output = getattr(self._config, "workeroutput", None)
         if output is not None:
-            output[CPU] = dict(self._used)
+            output[CPU] = dict(self.used)
 
 
 class Times:
     """In the process that reports: what all workers took."""
 
-    def __init__(self) -> None:
+    def __init__(self, here: CpuByFile) -> None:
+        """`here`: what this process measures, if it has no workers."""
         self._seconds: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        self._cpu: dict[str, float] = defaultdict(float)
+        self._cpu = here.used
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid.partition("::")[0]][str(report.when)] += report.duration
