@@ -95,6 +95,7 @@ DEEP = {
         "a_compacted_input",
     ),
     "e2e/test_switch.py": ("",),
+    "e2e/test_through_changes.py": ("",),
     "e2e/test_topics.py": (
         "while_ingress_produces",
         "inner_topic_created_anew",
