@@ -1,12 +1,21 @@
 /** The way of a token through one pipeline: stages over time, what to read it with, what of it died or was lost. */
 
 import { fill, h, line, set } from "./dom.js";
+import {
+	blockedSaid,
+	deadHeading,
+	deadPlace,
+	deathSaid,
+	droppedSaid,
+	lossSaid,
+	reasonMeant,
+	versionSaid,
+} from "./outcome.js";
 import { toDead, toPipeline } from "./router.js";
 import { readsOf } from "./samples.js";
 import { WaybillWaterfall } from "./waterfall.js";
-import { count, number, spelled, toneOfOutcome } from "./words.js";
+import { spelled, toneOfOutcome } from "./words.js";
 
-export const FINAL = ["complete", "dead_lettered", "lost"];
 const DEAD_SHOWN = 100;
 
 /**
@@ -41,12 +50,10 @@ export function partView(pipeline, named) {
 		 * @param {number} now
 		 */
 		draw(part, outcome, sinks, now) {
-			const begun = Date.parse(outcome.issued_at);
 			set(element, "data-tone", toneOfOutcome(part.outcome));
-			if (part.stages.length)
-				waterfall.draw(pipeline, part.stages, begun, now, FINAL.includes(part.outcome));
+			if (part.stages.length) waterfall.draw(pipeline, part, outcome, now);
 			const stuck = part.stages.find((/** @type {any} */ stage) => stage.blocked_by);
-			const why = stuck ? `${stuck.stage} is blocked: ${spelled(stuck.blocked_by)}.` : "";
+			const why = stuck ? blockedSaid(stuck) : "";
 			if (blocked.getAttribute("data-why") !== why) {
 				set(blocked, "data-why", why);
 				const where =
@@ -84,19 +91,11 @@ function readLines(part, sinks) {
 			.filter((/** @type {any} */ sink) => sink.state === "committed" && sink.version)
 			.flatMap((/** @type {any} */ sink) => {
 				const target = sinks.get(`${stage.stage}/${sink.name}`)?.target ?? null;
-				const gone =
-					sink.detail === "version_expired"
-						? h(
-								"p",
-								{ class: "why" },
-								"This version is no more: the snapshot expired. The rows may still be there.",
-							)
-						: null;
-				return [
-					h("h3", {}, `Read it in ${sink.name}`),
-					gone,
-					...readsOf(sink.version, target).map(({ label, text }) => line(label, text)),
-				];
+				const heading = h("h3", {}, `Read it in ${sink.name}`);
+				if (sink.detail === "version_expired")
+					return [heading, h("p", { class: "why" }, versionSaid(sink.detail))];
+				const reads = readsOf(sink.version, target);
+				return [heading, ...reads.map(({ label, text }) => line(label, text))];
 			}),
 	);
 }
@@ -109,7 +108,7 @@ function lostLines(part) {
 			"li",
 			{},
 			`${each.topic}[${each.partition}] offsets ${each.start} to ${each.end - 1}: `,
-			h("strong", {}, spelled(each.reason)),
+			lossSaid(each.reason),
 		),
 	);
 	return [h("h3", {}, "Lost"), h("ul", {}, ...rows)];
@@ -122,36 +121,26 @@ function lostLines(part) {
  */
 function deadLines(part, pipeline, outcome) {
 	const dropped = (part.dropped ?? []).map((/** @type {any} */ each) =>
-		h(
-			"li",
-			{},
-			`up to ${count(each.up_to, "record")} dropped by rule ${each.rule} in ${each.stage}`,
-		),
+		h("li", {}, droppedSaid(each)),
 	);
 	if (!part.dead?.length && !dropped.length) return [];
 	const rows = (part.dead ?? []).slice(0, DEAD_SHOWN).map((/** @type {any} */ each) => {
-		const where = each.exact
-			? `${each.topic}[${each.partition}] offset ${each.offset}`
-			: `up to ${each.up_to} of ${each.topic}[${each.partition}] offsets ${each.start} to ${each.end - 1}`;
+		const where = deadPlace(each);
 		const link =
 			each.id && pipeline
 				? h("a", { href: `${toDead(pipeline)}?id=${encodeURIComponent(each.id)}` }, where)
 				: where;
-		const again = each.replayed_as
-			? ` Sent again as ${each.replayed_as.topic}[${each.replayed_as.partition}] offset ${each.replayed_as.offset}.`
-			: "";
-		const only = each.sink ? `, only ${each.sink} lacks it` : "";
 		return h(
 			"li",
 			{},
 			link,
 			": ",
-			h("strong", {}, spelled(each.reason)),
-			` in ${each.stage}${only}: ${each.message}.${again}`,
+			h("strong", { title: reasonMeant(each.reason) }, spelled(each.reason)),
+			deathSaid(each),
 		);
 	});
 	const more = (part.dead?.length ?? 0) - rows.length;
 	const cut = outcome.dead_truncated || more > 0 ? h("li", { class: "quiet" }, "and more") : null;
-	const heading = part.dead_count ? `Dead letters: ${number(part.dead_count)}` : "Not sent on";
+	const heading = part.dead_count ? deadHeading(part, outcome) : "Dropped";
 	return [h("h3", {}, heading), h("ul", { class: "dead" }, ...rows, cut, ...dropped)];
 }

@@ -4,8 +4,9 @@ import { ask, pipelinePath, post, Problem } from "./api.js";
 import { announce, copier, fill, h, say, set, time, trouble } from "./dom.js";
 import { live } from "./live.js";
 import { go, toToken } from "./router.js";
-import { FINAL, partView } from "./token-part.js";
-import { count, duration, meaning, spelled, toneOfOutcome } from "./words.js";
+import { FINAL, leadOf } from "./outcome.js";
+import { partView } from "./token-part.js";
+import { duration, spelled, toneOfOutcome } from "./words.js";
 
 const PATH_CHARACTERS_MAX = 4_096; // a longer token is no address
 const AGAIN_MS = 1_000;
@@ -213,13 +214,15 @@ export function tokenView(token) {
 		const shown = JSON.stringify([
 			outcome.outcome,
 			outcome.reason,
+			outcome.accepted,
 			outcome.issued_at,
 			outcome.completed_at,
+			outcome.dead_count,
+			outcome.dropped,
 		]);
-		if (shown !== led) fill(told, ...lead(outcome, ago));
+		if (shown !== led) fill(told, ...leadOf(outcome, time(outcome.issued_at, true), ago));
 		led = shown;
-		if (outcome.outcome === "in_progress")
-			say(ago, `, ${duration(now - Date.parse(outcome.issued_at))} ago`);
+		if (outcome.outcome === "in_progress") say(ago, duration(now - Date.parse(outcome.issued_at)));
 	}
 
 	/** @param {unknown} error */
@@ -228,7 +231,7 @@ export function tokenView(token) {
 		if (!error) return fill(broken);
 		const body = error instanceof Problem ? error.body : {};
 		if (body.outcome === "unknown")
-			return take({ stages: [], lost: [], dead: [], dropped: [], ...body });
+			return take({ stages: [], lost: [], dead: [], dead_count: 0, dropped: [], ...body });
 		if (error instanceof Problem && error.status < 500 && error.status !== 429) {
 			say(state, outcome ? spelled(outcome.outcome) : "not to be followed");
 			set(element, "data-tone", "doubt");
@@ -287,29 +290,4 @@ function poll(token, take, lost) {
 	return () => {
 		ended = true;
 	};
-}
-
-/**
- * @param {any} outcome
- * @param {HTMLElement} ago
- */
-function lead(outcome, ago) {
-	const begun = Date.parse(outcome.issued_at);
-	const counted =
-		outcome.accepted === null || outcome.accepted === undefined
-			? "Records"
-			: count(outcome.accepted, "record");
-	const words = [
-		meaning(outcome.outcome),
-		" ",
-		counted,
-		" accepted ",
-		time(outcome.issued_at, true),
-	];
-	if (outcome.completed_at)
-		words.push(`, all visible after ${duration(Date.parse(outcome.completed_at) - begun)}.`);
-	else if (outcome.outcome === "in_progress") words.push(ago, ".");
-	else words.push(".");
-	if (outcome.reason) words.push(` Reason: ${spelled(outcome.reason)}.`);
-	return words;
 }

@@ -1,83 +1,49 @@
 /** The way of a token through the stages of one pipeline, over time: `<waybill-waterfall>`. */
 
+import { bars, toneOf } from "./bars.js";
 import { h, say, set, time } from "./dom.js";
+import { FINAL, sinkSaid, stageSaid } from "./outcome.js";
 import { toPipeline } from "./router.js";
-import { count, duration, spelled } from "./words.js";
-
-/**
- * When a sink worked at it, in milliseconds; what goes on ends now. Pure.
- * @param {SinkOutcome} sink
- * @param {StageOutcome} stage
- * @param {number} begun
- * @param {number} now
- * @returns {{wait: Bar | null, work: Bar | null}}
- */
-export function bars(sink, stage, begun, now) {
-	const tone = toneOf(sink, stage);
-	if (sink.state === "committed") {
-		const end = Date.parse(sink.committed_at ?? stage.committed_at ?? "");
-		if (Number.isNaN(end)) return { wait: null, work: null };
-		const start = Math.min(end, sink.read_at ? Math.max(begun, Date.parse(sink.read_at)) : end);
-		return { wait: bar(begun, start, "wait"), work: bar(start, Math.max(end, start), tone) };
-	}
-	if (sink.state === "waiting") return { wait: bar(begun, Math.max(now, begun), tone), work: null };
-	return { wait: null, work: null };
-}
-
-/**
- * @param {number} start
- * @param {number} end
- * @param {string} tone
- */
-function bar(start, end, tone) {
-	return { start: Math.min(start, end), end, tone };
-}
-
-/**
- * @param {SinkOutcome} sink
- * @param {StageOutcome} stage
- */
-function toneOf(sink, stage) {
-	if (sink.state === "committed") return "good";
-	if (sink.state === "lost") return "bad";
-	if (sink.state === "removed") return "off";
-	return stage.blocked_by || sink.blocked_by === "sink_retrying" ? "bad" : "busy";
-}
+import { duration } from "./words.js";
 
 export class WaybillWaterfall extends HTMLElement {
 	constructor() {
 		super();
 		this.shape = "";
-		/** @type {{sink: SinkOutcome, stage: StageOutcome, wait: HTMLElement, work: HTMLElement}[]} */
+		/** @type {{sink: SinkOutcome, stage: StageOutcome, part: any, outcome: any, wait: HTMLElement, work: HTMLElement}[]} */
 		this.made = [];
 		this.end = h("span", {});
 	}
 
 	/**
 	 * @param {string | null} pipeline
-	 * @param {StageOutcome[]} stages
-	 * @param {number} begun
+	 * @param {any} part of the outcome, which is that pipeline's
+	 * @param {any} outcome
 	 * @param {number} now
-	 * @param {boolean} final
 	 */
-	draw(pipeline, stages, begun, now, final) {
-		const shape = JSON.stringify([pipeline, stages, begun, final]);
-		if (shape !== this.shape) this.#build(pipeline, stages, begun, final);
+	draw(pipeline, part, outcome, now) {
+		const begun = Date.parse(outcome.issued_at);
+		const shape = JSON.stringify([pipeline, part.stages, begun, part.dead_count, part.dropped]);
+		if (shape !== this.shape) this.#build(pipeline, part, outcome);
 		this.shape = shape;
-		this.#move(begun, now, final);
+		this.#move(begun, now, FINAL.includes(part.outcome));
 	}
 
 	/**
 	 * @param {string | null} pipeline
-	 * @param {StageOutcome[]} stages
-	 * @param {number} begun
-	 * @param {boolean} final
+	 * @param {any} part
+	 * @param {any} outcome
 	 */
-	#build(pipeline, stages, begun, final) {
+	#build(pipeline, part, outcome) {
+		/** @type {StageOutcome[]} */
+		const stages = part.stages;
+		const begun = Date.parse(outcome.issued_at);
 		this.made = stages.flatMap((stage) =>
 			stage.sinks.map((sink) => ({
 				sink,
 				stage,
+				part,
+				outcome,
 				wait: h("div", { class: "bar wait" }),
 				work: h("div", { class: "bar work" }),
 			})),
@@ -93,7 +59,7 @@ export class WaybillWaterfall extends HTMLElement {
 			),
 			...stages.flatMap((stage) => [
 				this.#stage(pipeline, stage),
-				...this.made.filter((each) => each.stage === stage).map((each) => this.#sink(each, begun)),
+				...this.made.filter((each) => each.stage === stage).map((each) => this.#sink(each)),
 			]),
 		];
 		this.replaceChildren(
@@ -132,15 +98,15 @@ export class WaybillWaterfall extends HTMLElement {
 	 * @param {Node} name
 	 * @param {string} tone
 	 * @param {HTMLElement[]} drawn
-	 * @param {Node | string} said
+	 * @param {...Child} said
 	 */
-	#row(kind, name, tone, drawn, said) {
+	#row(kind, name, tone, drawn, ...said) {
 		return h(
 			"div",
 			{ class: `row ${kind}`, role: "listitem", "data-tone": tone || null },
 			h("div", { class: "who" }, name),
 			h("div", { class: "track" }, ...drawn),
-			h("div", { class: "said" }, said),
+			h("div", { class: "said" }, ...said),
 		);
 	}
 
@@ -156,24 +122,22 @@ export class WaybillWaterfall extends HTMLElement {
 					stage.stage,
 				)
 			: h("strong", {}, stage.stage);
-		const batch = stage.batch === null ? spelled(stage.state) : `batch ${stage.batch}`;
-		const said = stage.blocked_by ? `blocked: ${spelled(stage.blocked_by)}` : batch;
 		const tone = stage.blocked_by || stage.state === "lost" ? "bad" : "";
-		return this.#row("stage", name, tone, [], said);
+		return this.#row("stage", name, tone, [], stageSaid(stage));
 	}
 
-	/**
-	 * @param {WaybillWaterfall["made"][0]} made
-	 * @param {number} begun
-	 */
-	#sink({ sink, stage, wait, work }, begun) {
+	/** @param {WaybillWaterfall["made"][0]} made */
+	#sink(made) {
+		const { sink, stage, wait, work, outcome } = made;
+		const begun = Date.parse(outcome.issued_at);
 		const done = bars(sink, stage, begun, begun).work;
+		const at = done && time(new Date(done.end).toISOString(), true);
 		return this.#row(
 			"sink",
 			h("span", {}, sink.name),
 			toneOf(sink, stage),
 			[wait, work],
-			said(sink, done, begun),
+			...sinkSaid(made, done, at),
 		);
 	}
 }
@@ -191,30 +155,6 @@ function place(element, bar, begun, end) {
 	set(element, "data-tone", bar.tone);
 	element.style.setProperty("left", `${share(bar.start)}%`);
 	element.style.setProperty("width", `${Math.max(0.4, share(bar.end) - share(bar.start))}%`);
-}
-
-/**
- * @param {SinkOutcome} sink
- * @param {Bar | null} work
- * @param {number} begun
- */
-function said(sink, work, begun) {
-	if (sink.state === "committed" && work) {
-		const took = `after ${duration(work.end - begun)}, ${duration(work.end - work.start)} of it in the batch`;
-		const rows = sink.batch_rows === null ? "" : ` of ${count(sink.batch_rows, "row")}`;
-		const often = sink.guarantee && sink.guarantee !== "once" ? `, ${spelled(sink.guarantee)}` : "";
-		return h(
-			"span",
-			{},
-			"visible ",
-			time(new Date(work.end).toISOString(), true),
-			` ${took}${rows}${often}`,
-		);
-	}
-	if (sink.state === "committed") return "visible; its batch is too old to be remembered";
-	if (sink.state !== "waiting") return spelled(sink.state);
-	const why = sink.message ?? (sink.blocked_by ? spelled(sink.blocked_by) : "");
-	return `${count(sink.behind, "record")} still to come${why ? `: ${why}` : ""}`;
 }
 
 customElements.define("waybill-waterfall", WaybillWaterfall);

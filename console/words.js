@@ -111,20 +111,6 @@ export function toneOfOutcome(outcome) {
 	return OUTCOMES[outcome] ?? "doubt";
 }
 
-/** @type {Record<string, string>} */
-const MEANINGS = {
-	complete: "All of it can be seen in every sink at the end of the pipeline.",
-	dead_lettered: "None of it is missing, and some of it is in a dead-letter topic.",
-	lost: "Some of it will never be processed.",
-	in_progress: "Not all of it has arrived yet.",
-	unknown: "It cannot be known now. It is asked for again.",
-};
-
-/** @param {string} outcome */
-export function meaning(outcome) {
-	return MEANINGS[outcome] ?? "";
-}
-
 /**
  * A word of an answer as people write it.
  * @param {string | null | undefined} word

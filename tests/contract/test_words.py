@@ -25,6 +25,7 @@ from waybill_shared.contract.words import (
     StateInStage,
     Word,
 )
+from waybill_shared.tools import console_words
 from waybill_shared.tools.words_page import render
 from waybill_status.core.judgements import FINAL
 from waybill_status.core.stuck import OBSTACLES
@@ -37,6 +38,13 @@ NAMED = {word for kind in KINDS for word in kind if "_" in word} - SLUGS
 """Words that mean nothing else wherever they stand."""
 CALLED = {Action.VALIDATE: "check"}
 """By the SDK, otherwise than over HTTP."""
+SAYING = ("outcome.js", "token-part.js", "view-token.js", "waterfall.js")
+"""Modules of the console that show an outcome."""
+OF_OUTCOMES = re.compile(
+    r"\b(accepted|visible|committed|arrived|complete|lost|dead|died|dropped|to come|once)\b"
+)
+FILLED = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")  # what a template is filled with
+LITERAL = re.compile(r"""(?<![\w`])("[^"\n]*"|`[^`]*`)""")
 COMPARED: dict[str, set[StrEnum]] = {
     "action": set(Action),
     "blocked_by": set(Obstacle),
@@ -50,6 +58,30 @@ def test_the_page_shows_the_words_as_they_are() -> None:
     same = (ROOT / "docs/words.md").read_text(encoding="utf-8") == render()
 
     assert same, "run `.venv/bin/python -m waybill_shared.tools.words_page > docs/words.md`"
+
+
+def test_the_console_has_the_words_as_they_are() -> None:
+    same = (ROOT / "console/meanings.js").read_text(encoding="utf-8") == console_words.render()
+
+    assert same, (
+        "run `.venv/bin/python -m waybill_shared.tools.console_words > console/meanings.js`"
+    )
+
+
+@pytest.mark.parametrize("words", console_words.WORDS.values())
+def test_the_console_says_nothing_of_members_of_an_answer(words: type[Word]) -> None:
+    assert [word.plain for word in words if "`" in word.plain or not word.plain] == []
+
+
+@pytest.mark.parametrize("name", SAYING)
+def test_the_console_has_no_sentence_of_its_own_for_an_outcome(name: str) -> None:
+    source = (ROOT / "console" / name).read_text(encoding="utf-8")
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", "", source, flags=re.DOTALL)
+    literals = [found[1] for found in LITERAL.finditer(FILLED.sub("", code))]
+    assert literals
+
+    own = [each for each in literals if " " in each and OF_OUTCOMES.search(each)]
+    assert own == [], "take it from waybill_shared.contract.sentences"
 
 
 @pytest.mark.parametrize("words", KINDS)

@@ -102,7 +102,7 @@ def test_a_token_is_followed_live_through_two_stages(page: Page, running: TwoSta
     assert stopped.state == "done", stopped.errors
     page.goto(f"/t/{running.send(20)}")
     expect(page.locator(".outcome")).to_have_text("in progress")
-    expect(page.get_by_text("first is blocked: stage stopped.")).to_be_visible()
+    expect(page.get_by_text("first is blocked: the pipeline is stopped, or is being")).to_be_visible()
     expect(page.locator(".bar.wait:visible")).to_have_count(2)
     running.client.start(running.name)
     expect(page.locator(".outcome")).to_have_text("complete", timeout=WAIT_MS)
@@ -138,10 +138,14 @@ def test_a_driver_that_is_killed_is_seen_and_seen_to_recover(
 
 
 def test_a_dead_letter_is_looked_at_and_sent_again(page: Page, running: TwoStages) -> None:
-    token = running.send(3, customer=HOSTILE)
+    record = {"order_id": 1, "customer": HOSTILE, "amount": 3}
+    orders = [record, {**record, "amount": 30}]
+    token = str(running.client.send(running.name, "orders", orders).token)
     assert running.client.wait(token, timeout_s=WAIT_S).kind == "dead_lettered"
     page.goto(f"/t/{token}")
     expect(page.locator(".outcome")).to_have_text("dead lettered")
+    expect(page.locator(".lead")).to_contain_text("1 dead, the rest visible after")
+    expect(page.locator(".row.sink .said")).to_contain_text(["the rest visible"] * 2)
     page.locator(".dead a").click()
     letter = page.locator(".letter")
     expect(letter).to_contain_text("rule enough")

@@ -55,7 +55,8 @@ def test_a_token_of_a_pipeline_that_is_deleted_says_which_records_are_lost(
     (lost,) = stopped.client.outcome(token).lost
     assert lost.start is not None
     assert lost.end == lost.start + 3
-    said = f"{stopped.name}.in[0] offsets {lost.start} to {lost.end - 1}: pipeline deleted"
+    places = f"{stopped.name}.in[0] offsets {lost.start} to {lost.end - 1}"
+    said = f"{places}: the pipeline was deleted before they arrived"
     expect(page.get_by_role("listitem").filter(has_text="offsets")).to_have_text(said)
     page.reload()
     expect(page.get_by_text(said)).to_be_visible()
@@ -76,7 +77,7 @@ def test_a_merged_token_shows_its_parts(page: Page, running: Small, stopped: Sma
     stopped.delete()
     expect(page.locator(".outcome")).to_have_text("lost", timeout=WAIT_MS)
     expect(part[stopped]).to_have_attribute("data-tone", "bad")
-    expect(part[stopped]).to_contain_text("pipeline deleted")
+    expect(part[stopped]).to_contain_text("the pipeline was deleted")
     expect(part[running]).to_have_attribute("data-tone", "good")
     expect(part[running]).not_to_contain_text("Lost")
 
@@ -160,6 +161,6 @@ def test_what_is_complete_for_long_is_said_without_its_batch(page: Page, running
     page.route("**/v1/tokens/*", forget)
     page.goto(f"/t/{token}")
     expect(page.locator(".outcome")).to_have_text("complete")
-    said = "visible; its batch is too old to be remembered"
+    said = "it is committed, by a batch too old for its details to be kept"
     expect(page.locator(".row.sink .said")).to_have_text(said)
-    expect(page.locator(".lead")).to_contain_text("All of it can be seen in every sink")
+    expect(page.locator(".lead")).to_contain_text("All of it is committed in every sink")

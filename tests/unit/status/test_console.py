@@ -19,7 +19,7 @@ from waybill_status.adapters.key_http import key_router
 ROOT = Path(__file__).parents[3]
 SOURCES = ROOT / "console"
 PACKAGED = ROOT / "services/status/src/waybill_status/console"
-BYTES_MAX = 150_000
+BYTES_MAX = 175_000
 
 
 @pytest.fixture

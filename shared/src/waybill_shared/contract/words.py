@@ -1,9 +1,11 @@
 """The words that people meet in answers, events, metrics and errors, each with its meaning.
 
-Whoever says one takes it from here; docs/words.md and the API's descriptions are made of this.
-Messages and slots hold them as text, so that a word of a newer version is passed on unharmed.
+Whoever says one takes it from here; docs/words.md, the API's descriptions and console/meanings.js
+are made of this. Messages and slots hold them as text, so that a word of a newer version is passed
+on unharmed.
 """
 
+import re
 from enum import StrEnum
 from typing import Self
 
@@ -19,6 +21,11 @@ class Word(StrEnum):
         word._value_ = value
         word.meaning = meaning
         return word
+
+    @property
+    def plain(self) -> str:
+        """The meaning for people who see no JSON: without what it says of members of the answer."""
+        return re.split("[:;] ", self.meaning, maxsplit=1)[0]
 
     @classmethod
     def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, str]:
@@ -39,7 +46,7 @@ class OutcomeKind(Word):
     )
     LOST = "lost", "some of it will never be processed; `lost` says which offsets, and why; final"
     IN_PROGRESS = "in_progress", "not all of it has arrived; `stages` says what is still to come"
-    UNKNOWN = "unknown", "it cannot be known now, `reason` says why; ask again"
+    UNKNOWN = "unknown", "it cannot be known now: `reason` says why; ask again"
 
 
 class UnknownReason(Word):
@@ -166,9 +173,9 @@ class StateInStage(Word):
     `state` in `stages` of an outcome.
     """
 
-    DONE = "done", "every sink of the stage has all of it"
+    DONE = "done", "every sink of the stage has all of it that did not die"
     WAITING = "waiting", "some of it is still to come"
-    BLOCKED = "blocked", "some of it is still to come, and `blocked_by` says what prevents it"
+    BLOCKED = "blocked", "some of it is still to come; `blocked_by` says what prevents it"
     LOST = "lost", "some of it never comes to a sink of the stage"
     REMOVED = "removed", "the stage was removed from the pipeline"
 
@@ -179,7 +186,7 @@ class StateInSink(Word):
     `state` in `sinks` of an outcome.
     """
 
-    COMMITTED = "committed", "the sink has all of it, and its readers can see it"
+    COMMITTED = "committed", "the sink has all of it that did not die, and its readers can see it"
     WAITING = "waiting", "some of it is still to come"
     LOST = "lost", "some of it never comes to the sink"
     REMOVED = "removed", "the sink was removed from the pipeline"
@@ -191,10 +198,10 @@ class BatchDetail(Word):
     `detail` in `sinks` of an outcome.
     """
 
-    EXPIRED = "expired", "all of it is committed, by a batch too old for its details to be kept"
+    EXPIRED = "expired", "it is committed, by a batch too old for its details to be kept"
     VERSION_EXPIRED = (
         "version_expired",
-        "`version` names what is no more: the snapshot expired",
+        "the snapshot that it came with has expired: `version` names what is no more",
     )
 
 

@@ -1,0 +1,116 @@
+/**
+ * What the words of an outcome mean, and the sentences about it.
+ * Made by `python -m waybill_shared.tools.console_words > console/meanings.js`, from
+ * `waybill_shared.contract.words` and `waybill_shared.contract.sentences`: change these.
+ */
+
+/** @type {Record<string, string>} */
+export const OUTCOMES = {
+	complete: "all of it is committed in every sink at the end of the pipeline",
+	dead_lettered: "none of it is missing, and some of it is in a dead-letter topic",
+	lost: "some of it will never be processed",
+	in_progress: "not all of it has arrived",
+	unknown: "it cannot be known now",
+};
+
+/** @type {Record<string, string>} */
+export const UNKNOWN = {
+	redis_away: "Redis does not answer",
+	slot_missing: "Redis holds nothing of the pipeline that was written since Redis started",
+	no_definition: "the tracker has not read yet what the pipeline consists of",
+	generation_behind: "the token is of a later generation of the pipeline than the tracker has read",
+	tracker_silent: "not all of it had arrived, and the tracker has confirmed nothing for 5 s",
+	nothing_required: "the tracker knows of no sink that is to have the records of the token",
+	pipeline_not_known_yet: "this process of status does not know the pipeline of the token yet",
+	sink_came_later: "its rows came to the next pipeline before some sink of that, which has no part in them",
+	batch_forgotten: "which batches have its rows is not remembered any more, so nobody knows where they went",
+	dead_letters_missing: "a stage has gone past records in a dead-letter topic that the tracker has not heard of",
+};
+
+/** @type {Record<string, string>} */
+export const DEATHS = {
+	malformed: "it does not fit the schema of its input",
+	violated: "it breaks a rule of its input",
+	failed: "the queries of a stage end with an error at it",
+	refused: "a sink does not take its row",
+};
+
+/** @type {Record<string, string>} */
+export const LOSSES = {
+	before_start: "they lie before the offset at which the pipeline, a later stage or a later sink began",
+	topic_recreated: "their topic was deleted and created again before they were read",
+	topic_deleted: "their topic was deleted before they were read",
+	retention_passed: "retention removed them before they were read",
+	sink_topic_recreated: "a sink's topic was deleted or created again, and no stage had read their rows there",
+	sink_removed: "the last sink that the token waited for was removed from the pipeline before they arrived",
+	pipeline_deleted: "the pipeline was deleted before they arrived",
+};
+
+/** @type {Record<string, string>} */
+export const OBSTACLES = {
+	stage_stopped: "the pipeline is stopped, or is being stopped",
+	stage_failed: "the pipeline has failed, and is not started again by itself",
+	runner_silent: "its runner has said nothing for 10 s",
+	recovering: "its driver has failed and will be started again",
+	blocked_by_open_transaction: "a producer has left a transaction open in a topic that it reads",
+	no_spark_executor: "the Spark cluster gives its driver no executor",
+	sink_retrying: "a sink takes nothing now",
+	batch_running: "a sink has been taking one batch for more than two seconds",
+};
+
+/** @type {Record<string, string>} */
+export const IN_STAGE = {
+	done: "every sink of the stage has all of it that did not die",
+	waiting: "some of it is still to come",
+	blocked: "some of it is still to come",
+	lost: "some of it never comes to a sink of the stage",
+	removed: "the stage was removed from the pipeline",
+};
+
+/** @type {Record<string, string>} */
+export const IN_SINK = {
+	committed: "the sink has all of it that did not die, and its readers can see it",
+	waiting: "some of it is still to come",
+	lost: "some of it never comes to the sink",
+	removed: "the sink was removed from the pipeline",
+};
+
+/** @type {Record<string, string>} */
+export const BATCHES = {
+	expired: "it is committed, by a batch too old for its details to be kept",
+	version_expired: "the snapshot that it came with has expired",
+};
+
+/** @type {Record<string, string>} */
+export const OFTEN = {
+	once: "exactly once",
+	at_least_once: "once or more often",
+	none: "perhaps",
+};
+
+/** @type {Record<string, string>} */
+export const SENTENCES = {
+	accepted: "{records} accepted {at}{then}.",
+	ago: ", {took} ago",
+	all_visible: ", all visible after {took}",
+	rest_visible: ", {without}, the rest visible after {took}",
+	without: ", {without}",
+	reason: "Reason: {why}.",
+	dead: "{number} dead",
+	dropped: "{number} dropped",
+	up_to: "up to {number}",
+	about: "about {number}",
+	sink_has_all: "visible {at} after {took}",
+	sink_has_rest: "the rest visible {at} after {took}",
+	sink_may_have: "written {at} after {took}",
+	in_batch: "{took} of it in the batch",
+	in_batch_of: "{took} of it in the batch of {rows}",
+	each_row: "each row {often}",
+	no_batch: "no batch had to bring it",
+	still_to_come: "{records} still to come",
+	blocked: "{stage} is blocked: {why}.",
+	dead_letters: "Dead letters: {number}",
+	only_sink_lacks: "only {sink} lacks it",
+	sent_again: "Sent again as {place}.",
+	left_out: "{records} dropped by rule {rule} in {stage}",
+};

@@ -1,0 +1,1 @@
+../../../../../console/meanings.js

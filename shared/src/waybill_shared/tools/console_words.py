@@ -1,0 +1,54 @@
+"""Writes console/meanings.js: what the words of an outcome mean, and the sentences about it."""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from waybill_shared.contract.sentences import Sentence
+from waybill_shared.contract.words import (
+    BatchDetail,
+    DeadReason,
+    Guarantee,
+    LossReason,
+    Obstacle,
+    OutcomeKind,
+    StateInSink,
+    StateInStage,
+    UnknownReason,
+    Word,
+)
+
+INTRODUCTION: Final = """\
+/**
+ * What the words of an outcome mean, and the sentences about it.
+ * Made by `python -m waybill_shared.tools.console_words > console/meanings.js`, from
+ * `waybill_shared.contract.words` and `waybill_shared.contract.sentences`: change these.
+ */
+"""
+WORDS: Final[Mapping[str, type[Word]]] = {
+    "OUTCOMES": OutcomeKind,
+    "UNKNOWN": UnknownReason,
+    "DEATHS": DeadReason,
+    "LOSSES": LossReason,
+    "OBSTACLES": Obstacle,
+    "IN_STAGE": StateInStage,
+    "IN_SINK": StateInSink,
+    "BATCHES": BatchDetail,
+    "OFTEN": Guarantee,
+}
+"""By the name that the console has for them."""
+
+
+def render() -> str:
+    tables = {name: {str(each): each.plain for each in kind} for name, kind in WORDS.items()}
+    tables["SENTENCES"] = {each.name.lower(): each.value for each in Sentence}
+    return INTRODUCTION + "".join(_table(name, table) for name, table in tables.items())
+
+
+def _table(name: str, table: Mapping[str, str]) -> str:
+    rows = "".join(f"\t{word}: {json.dumps(text)},\n" for word, text in table.items())
+    return f"\n/** @type {{Record<string, string>}} */\nexport const {name} = {{\n{rows}}};\n"
+
+
+if __name__ == "__main__":
+    print(render(), end="")
