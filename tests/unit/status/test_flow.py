@@ -13,9 +13,12 @@ from fastapi.testclient import TestClient
 
 from unit.status.fakes import NOW, TOPIC, FakeOwners, FakeStore, FixedClock, dead, record, slot
 from waybill_shared.access.authentication import ANYONE
+from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import ConnectorState
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_shared.process.health import Health
@@ -51,8 +54,16 @@ def owners() -> FakeOwners:
 
 
 @pytest.fixture
-def reader(store: FakeStore, ends: FakeEnds, owners: FakeOwners) -> ProgressReader:
-    return ProgressReader(Pipelines(owners.directory, owners, store), ends, store, FixedClock())
+def connectors() -> KnownConnectors:
+    return KnownConnectors()
+
+
+@pytest.fixture
+def reader(
+    store: FakeStore, ends: FakeEnds, owners: FakeOwners, connectors: KnownConnectors
+) -> ProgressReader:
+    pipelines = Pipelines(owners.directory, owners, store)
+    return ProgressReader(pipelines, ends, store, FixedClock(), connectors)
 
 
 @pytest.fixture
@@ -91,6 +102,25 @@ def test_what_has_come_and_what_has_arrived(store: FakeStore, asking: TestClient
         ],
     }
     assert NOW == 1_795_000_000_000
+
+
+def test_rows_of_files_that_died_are_counted_with_the_records(
+    store: FakeStore, asking: TestClient, connectors: KnownConnectors
+) -> None:
+    store.put(HERE, dead(2), version=1)
+    begun = ConnectorProgress(
+        tenant=record().tenant,
+        pipeline_uid=record().pipeline_uid,
+        topic=TOPIC,
+        connector="prices",
+        url="https://files.example/prices.csv",
+        at=NOW,
+        state=ConnectorState.DONE,
+        dead=3,
+    )
+    connectors.accept(begun)
+    connectors.accept(replace(begun, pipeline_uid="uid-of-another", dead=50))
+    assert asking.get("/v1/flow").json()["items"][0]["dead"] == 4
 
 
 def test_one_that_cannot_be_told_of_hides_no_other(

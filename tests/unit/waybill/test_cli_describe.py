@@ -18,6 +18,17 @@ PIPELINE = {
 }
 
 
+def behind(sink: str, number: int) -> dict[str, object]:
+    return {"stage": "load", "name": sink, "behind": number}
+
+
+def flows(*sinks: object, dead: int = 0, reason: str | None = None) -> Response:
+    """Of this pipeline, after one that has more of everything."""
+    known = {"name": "orders", "reason": reason, "inputs": [], "sinks": list(sinks), "dead": dead}
+    other = {**known, "name": "others", "reason": None, "sinks": [behind("a", 9)], "dead": 90}
+    return Response(json={"at": "2026-11-21T09:00:00.120Z", "items": [other, known]})
+
+
 def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
     lake = {"name": "lake", "kind": "iceberg", "target": "raw.orders", "terminal": True}
     details = {
@@ -100,15 +111,21 @@ def test_describe_says_how_far_each_sink_is_behind(
     sinks = [{"name": n, "kind": "kafka", "target": "t", "terminal": n == "b"} for n in ("a", "b")]
     stage = {"name": "load", "inputs": ["orders"], "sinks": sinks, "last_batch": None}
     server.answer("GET", PATH, Response(json={**PIPELINE, "stages": [stage]}))
-    metrics = """# TYPE waybill_lag_offsets gauge
-waybill_lag_offsets{pipeline="orders",sink="b",stage="load"} 7.0
-waybill_lag_offsets{pipeline="others",sink="a",stage="load"} 9.0
-"""
-    told = Response(content=metrics.encode(), content_type="text/plain; version=0.0.4")
-    server.answer("GET", "/metrics/token_tracker", told)
+    server.answer("GET", "/v1/flow", flows(behind("b", 7)))
     lines = [line.split() for line in command("describe", "orders").stdout.splitlines()]
     assert ["a:", "kafka", "t"] in lines
     assert ["b:", "kafka", "t", "7", "offsets", "behind,", "tokens", "wait", "for", "it"] in lines
+
+
+def test_describe_counts_dead_letters_as_the_console_does(
+    server: ScriptedServer, command: Command
+) -> None:
+    told = Response(json=PIPELINE)
+    server.answer("GET", PATH, told, told, told)
+    server.answer("GET", "/v1/flow", flows(dead=4), flows(dead=4, reason="silent"), flows())
+    said = [command("describe", "orders").stdout for _ in range(3)]
+    assert "Dead letters:  about 4: waybill dlq list orders" in said[0]
+    assert "Dead letters" not in said[1] + said[2]
 
 
 def test_describe_says_what_the_last_batch_was(server: ScriptedServer, command: Command) -> None:

@@ -48,6 +48,19 @@ def test_no_more_than_wanted_are_told(server: ScriptedServer, command: Command) 
     assert len(command("dlq", "list", "orders", "-n", "1").stdout.splitlines()) == 2
 
 
+def test_of_more_than_are_shown_the_number_is_said(
+    server: ScriptedServer, command: Command
+) -> None:
+    server.answer("GET", PATH, *[page(LETTER, OTHER)] * 3)
+    flow = {"name": "orders", "reason": None, "inputs": [], "sinks": [], "dead": 4}
+    server.answer("GET", "/v1/flow", Response(json={"items": [flow]}))
+    all_of_it = command("dlq", "list", "orders", "-n", "1")
+    assert "the newest 1, of about 4 in all: -n shows more" in all_of_it.stderr
+    some = command("dlq", "list", "orders", "-n", "1", "--reason", "malformed")
+    assert "the newest 1: -n shows more" in some.stderr
+    assert "newest" not in command("dlq", "list", "orders", "-n", "2").stderr
+
+
 def test_one_is_shown_whole(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", f"{PATH}/L1", Response(json=LETTER))
     shown = command("dlq", "show", "orders", "L1").stdout

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from waybill.cli import render
-from waybill.cli.lag import Lag
+from waybill.flows import PipelineFlow
 from waybill.pipelines import Pipeline, PipelineConnector, PipelineInput, PipelineStage
 
 if TYPE_CHECKING:
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 TRUSTED = "trusted: any query is taken here, also one that runs Java or reads files"
 
 
-def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
-    """What it is, what is wrong, then inputs, stages, sinks and the manifest."""
-    lines = render.table([(f"{name}:", value) for name, value in _facts(pipeline) if value])
+def describe_lines(pipeline: Pipeline, flow: PipelineFlow | None) -> "list[Text]":
+    """Say what it is, what is wrong, then its inputs, stages, sinks and its manifest.
+
+    `flow`: how far it is and how much died, as the console shows it; None: that is not known now.
+    """
+    facts = [*_facts(pipeline), ("Dead letters", _dead(flow))]
+    lines = render.table([(f"{name}:", value) for name, value in facts if value])
     if pipeline.stuck is not None:
         lines += [render.words(""), render.words("stuck:", pipeline.stuck.cause)]
         lines += [render.words("hint:", pipeline.stuck.hint)] if pipeline.stuck.hint else []
@@ -25,7 +29,9 @@ def describe_lines(pipeline: Pipeline, lag: Lag) -> "list[Text]":
     lines += _section("Files", files)
     lines += [line for item in pipeline.inputs for line in _faults(item)]
     lines += [line for item in pipeline.inputs for line in _warnings(item)]
-    lines += _section("Stages", [row for stage in pipeline.stages for row in _stage(stage, lag)])
+    behind = {} if flow is None else {(s.stage, s.name): s.behind for s in flow.sinks}
+    stages = [row for stage in pipeline.stages for row in _stage(stage, behind)]
+    lines += _section("Stages", stages)
     if pipeline.manifest:
         lines += _section("Manifest", [(line,) for line in pipeline.manifest.splitlines()])
     return lines
@@ -43,6 +49,11 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),
     ]
+
+
+def _dead(flow: PipelineFlow | None) -> str:
+    """As in `about 4: waybill dlq list orders`; records that nobody can find any more count too."""
+    return f"about {flow.dead}: waybill dlq list {flow.name}" if flow and flow.dead else ""
 
 
 def _section(title: str, rows: Sequence[tuple[str, ...]]) -> "list[Text]":
@@ -103,7 +114,7 @@ def _records(number: int, item: PipelineInput) -> str:
     return f"{render.count(number, 'record')} of input {item.name}"
 
 
-def _stage(stage: PipelineStage, lag: Lag) -> list[tuple[str, str, str]]:
+def _stage(stage: PipelineStage, lag: Mapping[tuple[str, str], int]) -> list[tuple[str, str, str]]:
     batch = "no batch yet" if stage.last_batch is None else _batch(stage.last_batch)
     rows = [(stage.name, f"reads {', '.join(stage.inputs)}", batch)]
     for sink in stage.sinks:

@@ -11,6 +11,7 @@ import typer
 from waybill import questions
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
+from waybill.cli.flow import flow_of
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.resending import Sending
 from waybill.cli.session import CommandGroup, PipelineArgument, connect_to_change, direct
@@ -61,17 +62,23 @@ def list_(
     Exit codes: 0 ok · 1 error, also when there is no such pipeline
     """
     filters = {"reason": reason, "stage": stage, "since": since}
-    found: list[Fields] = []
-    for letter in _letters(name, filters):
-        found.append(letter)
-        if len(found) == most:
-            break
+    looked_at = list(islice(_letters(name, filters), most + 1))
+    found = looked_at[:most]
     if output is Form.JSON:
         render.as_json({"items": [letter.raw for letter in found]})
     elif found:
         render.data(render.table([_row(letter) for letter in found], header=HEADER))
+        if len(looked_at) > most:
+            render.talk(_told_of_more(name, most, filtered=any(filters.values())))
     else:
         render.talk("nothing died, as far as the dead-letter topics tell")
+
+
+def _told_of_more(name: str, most: int, *, filtered: bool) -> str:
+    """As in `the newest 100, of about 1200 in all: -n shows more`, counted as everywhere."""
+    flow = None if filtered else flow_of(name)
+    in_all = f", of about {flow.dead} in all" if flow is not None and flow.dead > most else ""
+    return f"the newest {most}{in_all}: -n shows more"
 
 
 @dlq.command("show")

@@ -6,7 +6,7 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.describe import describe_lines
-from waybill.cli.lag import lag_of
+from waybill.cli.flow import flow_of
 from waybill.cli.operations import follow, follow_accepted
 from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
 from waybill.cli.phases import PipelinePhase
@@ -123,7 +123,7 @@ def describe(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
     if output is Form.JSON:
         render.as_json(pipeline.raw)
     else:
-        render.data(describe_lines(pipeline, lag_of(name)))
+        render.data(describe_lines(pipeline, flow_of(name)))
 
 
 def wait(

@@ -117,7 +117,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         log=log,
     )
     pipelines = Pipelines(directory, news, slots, connectors)
-    progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots, clock)
+    progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots, clock, connectors)
     routers = [
         tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
         pipelines_router(pipelines),

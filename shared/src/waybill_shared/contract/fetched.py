@@ -22,6 +22,12 @@ class KnownConnectors:
     def accept(self, progress: ConnectorProgress) -> None:
         self._known[progress.key] = progress
 
+    def dead_of(self, pipeline_uid: str) -> int:
+        """How many rows of its files went to dead-letter topics, also of connectors of earlier
+        manifests."""
+        known = list(self._known.values())
+        return sum(each.dead for each in known if each.pipeline_uid == pipeline_uid)
+
     def of(self, record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:
         begun = beginning(record, topic, connector)
         return replace(self._known.get(begun.key, begun), connector=connector.name)

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import ContractError, Refusal
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.problems import Slug
 from waybill_shared.process.clock import Clock
 from waybill_status.app.pipelines import Pipelines
@@ -45,9 +46,15 @@ class _Reading:
 
 class ProgressReader:
     def __init__(
-        self, pipelines: Pipelines, ends: InputEnds, store: SlotStore, clock: Clock
+        self,
+        pipelines: Pipelines,
+        ends: InputEnds,
+        store: SlotStore,
+        clock: Clock,
+        connectors: KnownConnectors,
     ) -> None:
         self._pipelines = pipelines
+        self._connectors = connectors
         self._ends = ends
         self._store = store
         self._clock = clock
@@ -83,7 +90,12 @@ class ProgressReader:
             items=tuple(
                 unknown_flow(record, str(end))
                 if isinstance(end, ContractError)
-                else flow_of(record, view_of(readings[key]), end)
+                else flow_of(
+                    record,
+                    view_of(readings[key]),
+                    end,
+                    dead_of_files=self._connectors.dead_of(record.pipeline_uid),
+                )
                 for record, key, end in zip(records, keys, ends, strict=True)
             ),
         )

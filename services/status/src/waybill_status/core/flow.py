@@ -16,8 +16,9 @@ from waybill_status.core.views import View
 
 _REASON: Final = "why nothing can be said of it now; null: it can"
 _DEAD: Final = (
-    "about so many records in dead-letter topics: one that is found behind a stage counts once for"
-    " each run of records that it may be of, and of more than 10,000 old ones count together"
+    "about so many records that went to dead-letter topics, and rows of files: one that is found"
+    " behind a stage counts once for each run of records that it may be of, of more than 10,000 old"
+    " ones count together, and what a topic does not keep any more counts for 30 days"
 )
 
 
@@ -41,7 +42,11 @@ class Flow:
 
 
 def flow_of(
-    record: PipelineRecord, view: View, ends: Mapping[str, Mapping[int, int]]
+    record: PipelineRecord,
+    view: View,
+    ends: Mapping[str, Mapping[int, int]],
+    *,
+    dead_of_files: int = 0,
 ) -> PipelineFlow:
     found = progress_of(record, view, ends)
     if not isinstance(found, PipelineProgress):
@@ -52,7 +57,7 @@ def flow_of(
         reason=None,
         inputs=found.inputs,
         sinks=found.sinks,
-        dead=sum(max(count.entries, count.records) for count in view.dead.values()),
+        dead=dead_of_files + sum(max(count.entries, count.records) for count in view.dead.values()),
     )
 
 
