@@ -106,7 +106,7 @@ function redraw(place, name, changed) {
 
 /** @param {string} uid */
 function lossesOf(uid) {
-	const behind = live.behind(uid);
+	const behind = live.flowStale ? null : live.behind(uid); // an old figure would promise too much
 	const lost =
 		behind === null
 			? "What it has not processed"

@@ -226,7 +226,7 @@ export function deathSaid(dead) {
 	const again = place
 		? ` ${said(SENTENCES.sent_again, { place: `${place.topic}[${place.partition}] offset ${place.offset}` })}`
 		: "";
-	return ` in ${dead.stage}${only}: ${dead.message}.${again}`;
+	return ` in ${dead.stage}${only}: ${dead.message.replace(/\.$/, "")}.${again}`;
 }
 
 /** @param {string} reason of a dead letter */

@@ -143,3 +143,15 @@ type Follower = {
 type DiffLine = { sign: string; text: string };
 
 type ManifestVersion = { generation: number; manifest: string; until: string | null };
+
+/** Dead letters of one cause, newest first; `newest` is the first of them. */
+type Group = { key: string; title: string; newest: any; letters: any[] };
+
+/** `leftOut`: ids that cannot be sent, and why; `error`: what ended it, after what was sent */
+type Resent = {
+  replayed: number;
+  already: number;
+  tokens: string[];
+  leftOut: Map<string, string>;
+  error: unknown;
+};

@@ -1,14 +1,19 @@
-/** The dead letters of a pipeline: a list with filters, one of them whole, and sending them again. */
+/** The dead letters of a pipeline: by cause, a list with filters, one of them whole, and sending them again. */
 
 import { ask, pipelinePath, post } from "./api.js";
+import { groupLine, resentLines } from "./dead-parts.js";
 import { confirmed, fill, h, notice, say, set, time, trouble, wide } from "./dom.js";
+import { groupKey, groupsOf, groupTitle, whyNotSent } from "./groups.js";
 import { letterView } from "./letter.js";
 import { live } from "./live.js";
-import { toDead, toPipeline, toToken } from "./router.js";
-import { count, spelled } from "./words.js";
+import { resend } from "./resending.js";
+import { toDead, toPipeline } from "./router.js";
+import { count, number, spelled } from "./words.js";
 
-const PAGE = 100;
-const REPLAY_MAX = 1_000;
+const PAGE = 100; // rows of the table
+const READ_AT_ONCE = 1_000;
+const LOOKED_AT_MAX = 10_000; // letters, before somebody asks for more
+const GROUPS_SHOWN = 20;
 const REASONS = ["malformed", "violated", "failed", "refused"];
 const COLUMNS = ["", "Since", "Record", "Stage", "Reason", "Message", "Value"];
 
@@ -34,7 +39,7 @@ export function deadView(name, query) {
 	const again = h("input", { type: "checkbox" });
 	const replay = h(
 		"button",
-		{ type: "button", onclick: () => void send([...chosen]) },
+		{ type: "button", onclick: () => void send([...chosen], []) },
 		"Send again",
 	);
 	const every = h("input", {
@@ -43,8 +48,9 @@ export function deadView(name, query) {
 		onchange: chooseAll,
 	});
 	const told = h("div", { role: "status", "aria-live": "polite" });
+	const groups = h("ul", { class: "groups", "aria-label": "by cause" });
 	const body = h("tbody", {});
-	const more = h("button", { type: "button", onclick: () => void load() }, "Show more");
+	const more = h("button", { type: "button", onclick: showMore }, "Show more");
 	const counted = h("span", { class: "quiet" });
 	const panel = h("div", { class: "panel-place" });
 	const headings = COLUMNS.map((each, i) => h("th", { scope: "col" }, i === 0 ? every : each));
@@ -72,6 +78,7 @@ export function deadView(name, query) {
 		),
 		told,
 		panel,
+		groups,
 		wide(
 			"dead letters",
 			h("table", { class: "list" }, h("thead", {}, h("tr", {}, ...headings)), body),
@@ -81,15 +88,22 @@ export function deadView(name, query) {
 	const abort = new AbortController();
 	/** @type {Set<string>} */
 	const chosen = new Set();
+	/** @type {any[]} newest first: those that were looked at, of which some are shown */
+	let letters = [];
 	/** @type {string | null} */
 	let cursor = null;
-	let shown = 0;
+	/** @type {string[]} topics of the pipeline's inputs */
+	let inputs = [];
+	let only = ""; // the group that is shown
+	let room = PAGE;
+	let sending = false;
 	let turn = 0;
 	let opening = 0;
 	reason.value = query.get("reason") ?? "";
 
 	function wanted() {
-		const found = new URLSearchParams({ limit: String(PAGE) });
+		const limit = letters.length ? READ_AT_ONCE : PAGE;
+		const found = new URLSearchParams({ limit: String(limit) });
 		const from = since.value ? new Date(since.value) : null;
 		if (reason.value) found.set("reason", reason.value);
 		if (stage.value) found.set("stage", stage.value);
@@ -104,40 +118,96 @@ export function deadView(name, query) {
 		if (stage.value) kept.set("stage", stage.value);
 		history.replaceState(null, "", `${toDead(name)}${kept.size ? `?${kept}` : ""}`);
 		cursor = null;
-		shown = 0;
-		chosen.clear();
-		every.checked = false;
-		fill(body);
+		letters = [];
+		fill(told);
+		show("");
 		void load();
 	}
 
-	/** A page may be empty, and still not the last: then there was much to look through. */
+	/** Page by page; one may be empty, and still not the last: then there was much to look through. */
 	async function load() {
 		const mine = ++turn;
-		more.disabled = true;
+		const enough = letters.length + LOOKED_AT_MAX;
 		try {
-			for (let found = 0; found === 0;) {
+			do {
 				const page = await ask(`${path}?${wanted()}`, { signal: abort.signal });
 				if (mine !== turn) return;
-				body.append(...page.items.map(row));
-				found = page.items.length;
-				shown += found;
+				letters.push(...page.items);
 				cursor = page.next_cursor;
-				if (!cursor) break;
-				if (!found) say(counted, "looking further back…");
-			}
-			if (shown) fill(told);
-			else fill(told, h("p", { class: "quiet" }, "No dead letters."));
-			say(counted, shown ? `${shown}${cursor ? " shown, there are more" : ""}` : "");
+				draw();
+				if (!letters.length) say(counted, cursor ? "looking further back…" : "");
+			} while (cursor && letters.length < enough);
+			const nothing = "No dead letters. What a topic does not keep any more is not shown.";
+			if (!letters.length) fill(told, h("p", { class: "quiet" }, nothing));
 		} catch (error) {
 			if (!abort.signal.aborted && mine === turn) fill(told, trouble(error, load));
-		} finally {
-			if (mine === turn) {
-				more.disabled = false;
-				set(more, "hidden", !cursor);
-				showChosen();
-			}
 		}
+	}
+
+	function showMore() {
+		room += PAGE;
+		if (room > letters.length && cursor) void load();
+		draw();
+	}
+
+	/** @param {string} key of a group; empty: all */
+	function show(key) {
+		only = key;
+		room = PAGE;
+		chosen.clear();
+		every.checked = false;
+		fill(body);
+		draw();
+	}
+
+	function draw() {
+		const fitting = only ? letters.filter((each) => groupKey(each) === only) : letters;
+		body.append(...fitting.slice(body.childElementCount, room).map(row));
+		const shown = body.childElementCount;
+		const found = `${number(fitting.length)}${cursor ? " or more" : ""}`;
+		say(counted, shown ? `${number(shown)} of ${found} shown` : "");
+		set(more, "hidden", shown === fitting.length && !cursor);
+		drawGroups();
+		showChosen();
+	}
+
+	function drawGroups() {
+		const found = groupsOf(letters);
+		const left = found.length - GROUPS_SHOWN;
+		fill(
+			groups,
+			...found.slice(0, GROUPS_SHOWN).map(groupRow),
+			left > 0 ? h("li", { class: "quiet" }, `and ${count(left, "cause")} more`) : null,
+		);
+	}
+
+	/** @param {Group} group */
+	function groupRow(group) {
+		const shown = only === group.key;
+		const not = whyNotSent(group, inputs);
+		const may = live.may("write");
+		const pick = h(
+			"button",
+			{ type: "button", class: "small", onclick: () => show(shown ? "" : group.key) },
+			shown ? "Show all" : "Show these",
+		);
+		const all = h(
+			"button",
+			{ type: "button", class: "small", disabled: sending, onclick: () => void sendGroup(group) },
+			"Replay this group",
+		);
+		const line = groupLine(group, cursor !== null, pick, may && !not ? all : null);
+		set(line, "aria-current", shown ? "true" : null);
+		if (may && not) line.append(h("div", { class: "quiet" }, not));
+		return line;
+	}
+
+	/** @param {Group} group */
+	function sendGroup(group) {
+		const title = groupTitle(group, cursor !== null);
+		const further = "There may be more of them further back, which are not sent.";
+		const ids = group.letters.map((each) => each.id);
+		return send(ids, [`Only these: ${title}.`, ...(cursor ? [further] : [])]);
 	}
 
 	/** @param {any} letter */
@@ -195,8 +265,7 @@ export function deadView(name, query) {
 
 	function showChosen() {
 		say(replay, chosen.size ? `Send ${count(chosen.size, "record")} again` : "Send again");
-		replay.disabled = chosen.size === 0 || chosen.size > REPLAY_MAX;
-		set(replay, "title", chosen.size > REPLAY_MAX ? `${REPLAY_MAX} at once is the most` : null);
+		replay.disabled = chosen.size === 0 || sending;
 		set(/** @type {Element} */ (replay.parentElement), "hidden", !live.may("write"));
 	}
 
@@ -209,7 +278,7 @@ export function deadView(name, query) {
 			const letter = await ask(`${path}/${encodeURIComponent(id)}`, { signal: abort.signal });
 			if (mine !== opening) return;
 			const one = live.may("write")
-				? h("button", { type: "button", onclick: () => void send([id]) }, "Send this one again")
+				? h("button", { type: "button", onclick: () => void send([id], []) }, "Send this one again")
 				: null;
 			const close = h(
 				"button",
@@ -235,35 +304,40 @@ export function deadView(name, query) {
 		}
 	}
 
-	/** @param {string[]} ids */
-	async function send(ids) {
+	/**
+	 * @param {string[]} ids
+	 * @param {string[]} which of them these are
+	 */
+	async function send(ids, which) {
 		const said = [
+			...which,
 			"Every stage, sink and pipeline that reads the topic gets them: also a sink that has such a record.",
 			again.checked
 				? "What was sent before is sent once more."
 				: "What was sent before is not sent again.",
 		];
 		if (!(await confirmed(`Send ${count(ids.length, "record")} again?`, said, "Send"))) return;
-		replay.disabled = true;
-		try {
-			const done = await post(`${path}/replay`, { ids, again: again.checked });
-			const sent = `${count(done.replayed, "record")} sent again${done.already ? `, ${done.already} had been sent before` : ""}. `;
-			const link = h("a", { href: toToken(done.token) }, "Follow their token");
-			if (!element.isConnected) return notice(`Of ${name}: ${sent}`, link);
-			fill(told, h("p", {}, sent, link));
-			told.scrollIntoView({ block: "nearest" });
-		} catch (error) {
-			if (element.isConnected) fill(told, trouble(error));
-			else notice(`Dead letters of ${name}: `, trouble(error));
-		} finally {
-			showChosen();
-		}
+		sending = true;
+		draw();
+		const progress = (/** @type {Resent} */ { replayed, already, leftOut }) => {
+			const done = number(replayed + already + leftOut.size);
+			fill(told, h("p", { class: "busy" }, `${done} of ${count(ids.length, "record")}…`));
+		};
+		const some = (/** @type {readonly string[]} */ each) =>
+			post(`${path}/replay`, { ids: each, again: again.checked });
+		const outcome = await resentLines(await resend(ids, some, progress));
+		sending = false;
+		if (!element.isConnected) return notice(`Dead letters of ${name}: `, ...outcome);
+		fill(told, ...outcome);
+		told.scrollIntoView({ block: "nearest" });
+		draw();
 	}
 
 	async function begin() {
 		await live.look();
 		showChosen();
 		const detail = await ask(pipelinePath(name), { signal: abort.signal }).catch(() => null);
+		inputs = (detail?.inputs ?? []).map((/** @type {any} */ each) => each.topic);
 		stage.append(
 			...(detail?.stages ?? []).map((/** @type {any} */ each) => h("option", {}, each.name)),
 		);

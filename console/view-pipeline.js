@@ -2,14 +2,15 @@
 
 import { actions } from "./actions.js";
 import { ask, pipelinePath, Problem } from "./api.js";
+import { deadPart } from "./dead-parts.js";
 import { fill, h, keep, say, set, time, trouble, wide } from "./dom.js";
 import { WaybillGraph } from "./graph.js";
 import { live } from "./live.js";
 import { manifestPart } from "./manifest.js";
-import { toDead, toPipeline } from "./router.js";
+import { toPipeline } from "./router.js";
 import { sendForm } from "./send.js";
 import { stagePanel } from "./stage.js";
-import { count, duration, rate, short, spelled, toneOfPhase } from "./words.js";
+import { duration, rate, short, spelled, toneOfPhase } from "./words.js";
 
 const EVENTS_SHOWN = 100;
 const AGAIN_MS = 5_000;
@@ -26,7 +27,8 @@ export function pipelineView(name, query) {
 	const why = h("div", { class: "why", role: "status" });
 	const doing = h("div", { class: "actions" });
 	const graph = new WaybillGraph();
-	const dead = h("a", { href: toDead(name) }, "Dead letters");
+	const abort = new AbortController();
+	const dead = deadPart(name, abort.signal);
 	const panel = h("div", {});
 	const happened = h("ol", { class: "events", tabindex: 0, "aria-label": "what happened" });
 	const change = h(
@@ -42,17 +44,16 @@ export function pipelineView(name, query) {
 		h("div", { class: "tools" }, h("h1", {}, name), phase, since, doing),
 		why,
 		told,
-		wide("graph", graph),
+		h("div", { class: "beside" }, wide("graph", graph), dead.element),
 		panel,
 		h(
 			"div",
 			{ class: "columns" },
 			h("section", {}, h("h2", {}, "What happened"), happened),
-			h("section", {}, h("h2", {}, "Send a record"), sendForm(name), h("p", {}, dead)),
+			h("section", {}, h("h2", {}, "Send a record"), sendForm(name)),
 		),
 		manifest.element,
 	);
-	const abort = new AbortController();
 	/** @type {any} */
 	let detail = null;
 	let reading = false;
@@ -150,10 +151,7 @@ export function pipelineView(name, query) {
 		manifest.show(detail);
 		set(change, "hidden", !live.may("admin"));
 		const flow = live.flows.get(detail.uid);
-		say(
-			dead,
-			flow && flow.reason === null ? `about ${count(flow.dead, "dead letter")}` : "Dead letters",
-		);
+		dead.show(flow && flow.reason === null ? flow.dead : null);
 		graph.draw(detail.graph.nodes, detail.graph.edges);
 		const { figures, flows } = figuresOf(detail, flow);
 		graph.show(figures, flows, live.now(), `stage/${selected}`);

@@ -81,7 +81,10 @@ def test_ten_thousand_dead_letters_come_a_page_at_a_time_and_can_be_filtered(
     page.goto(buried.dead_letters)
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(PAGE_ROWS)
-    expect(page.get_by_text(f"{PAGE_ROWS} shown, there are more")).to_be_visible()
+    expect(page.get_by_text(f"{PAGE_ROWS} of {LETTERS:,} shown")).to_be_visible()
+    largest = page.locator(".groups li").first
+    expect(largest).to_contain_text(f"malformed in stage load, from {buried.name}.in")
+    expect(largest.get_by_role("button", name="Replay this group")).to_be_enabled()
     more = page.get_by_role("button", name="Show more")
     for pages in (2, 3):
         more.click()

@@ -1,0 +1,1 @@
+../../../../../console/dead-parts.js

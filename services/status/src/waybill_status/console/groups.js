@@ -1,0 +1,1 @@
+../../../../../console/groups.js
