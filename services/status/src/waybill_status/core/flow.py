@@ -18,7 +18,7 @@ _REASON: Final = "why nothing can be said of it now; null: it can"
 _DEAD: Final = (
     "about so many records that went to dead-letter topics, and rows of files: one that is found"
     " behind a stage counts once for each run of records that it may be of, of more than 10,000 old"
-    " ones count together, and what a topic does not keep any more counts for 30 days"
+    " ones count together, and what was sent again or is in no topic any more counts, too"
 )
 
 
