@@ -198,3 +198,12 @@ export async function check(manifest, signal) {
 export function pipelinePath(name) {
 	return `/v1/pipelines/${encodeURIComponent(name)}`;
 }
+
+/**
+ * Of an address, without what is empty.
+ * @param {Record<string, string | number | null>} values
+ */
+export function query(values) {
+	const given = Object.entries(values).filter(([, value]) => value);
+	return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+}

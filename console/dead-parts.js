@@ -1,10 +1,10 @@
 /** Parts that show dead letters: the causes next to a graph, a line for one, and what became of a replay. */
 
 import { ask, pipelinePath, post } from "./api.js";
-import { fill, h, set, time, trouble } from "./dom.js";
+import { fill, h, say, time, trouble } from "./dom.js";
 import { groupPlace, groupsOf, groupTitle } from "./groups.js";
 import { toDead, toToken } from "./router.js";
-import { count, number } from "./words.js";
+import { count, number, spelled } from "./words.js";
 
 const LOOKED_AT = 100;
 const CAUSES_SHOWN = 5;
@@ -27,7 +27,20 @@ export function groupLine(group, partly, ...doing) {
 }
 
 /**
- * The newest of a pipeline by their causes; nothing while there are none.
+ * Where one died, and of what, as cells of a table.
+ * @param {any} letter
+ */
+export function causeCells({ stage, sink, reason, rule, message, value }) {
+	return [
+		h("td", {}, sink ? `${stage}, ${sink}` : stage),
+		h("td", {}, rule ? `${spelled(reason)}: ${rule}` : spelled(reason)),
+		h("td", { class: "message" }, message),
+		h("td", { class: "value" }, h("code", {}, (value ?? "").slice(0, 120))),
+	];
+}
+
+/**
+ * About how many a pipeline has, and the newest of them by their causes.
  * @param {string} name
  * @param {AbortSignal} signal
  */
@@ -36,7 +49,7 @@ export function deadPart(name, signal) {
 	const causes = h("ul", { class: "groups" });
 	const element = h(
 		"section",
-		{ class: "dead-part", "aria-label": "dead letters", hidden: true },
+		{ class: "dead-part", "aria-label": "dead letters" },
 		h("h2", {}, counted),
 		causes,
 	);
@@ -45,8 +58,8 @@ export function deadPart(name, signal) {
 
 	/** @param {number | null} dead about so many; null: that is not known now */
 	function show(dead) {
-		set(element, "hidden", !dead && !read);
-		fill(counted, dead === null ? "Dead letters" : `About ${count(dead, "dead letter")}`);
+		const about = dead ? `About ${count(dead, "dead letter")}` : "No dead letters";
+		say(counted, dead === null ? "Dead letters" : about);
 		const old = dead !== null && dead !== read && performance.now() - readAt > AGAIN_MS;
 		if (old) void look(dead);
 	}
@@ -71,6 +84,23 @@ export function deadPart(name, signal) {
 		}
 	}
 	return { element, show };
+}
+
+/** @param {boolean} again */
+export function whatReplaysDo(again) {
+	return [
+		"Every stage, sink and pipeline that reads the topic gets them: also a sink that has such a record.",
+		again ? "What was sent before is sent once more." : "What was sent before is not sent again.",
+	];
+}
+
+/**
+ * @param {Resent} sent
+ * @param {number} all
+ */
+export function progressLine({ replayed, already, leftOut }, all) {
+	const done = number(replayed + already + leftOut.size);
+	return h("p", { class: "busy" }, `${done} of ${count(all, "record")}…`);
 }
 
 /**

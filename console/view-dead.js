@@ -1,34 +1,34 @@
 /** The dead letters of a pipeline: by cause, a list with filters, one of them whole, and sending them again. */
 
-import { ask, pipelinePath, post } from "./api.js";
-import { groupLine, resentLines } from "./dead-parts.js";
+import { ask, pipelinePath, post, query } from "./api.js";
+import { causeCells, groupLine, progressLine, resentLines, whatReplaysDo } from "./dead-parts.js";
 import { confirmed, fill, h, notice, say, set, time, trouble, wide } from "./dom.js";
 import { groupKey, groupsOf, groupTitle, whyNotSent } from "./groups.js";
 import { letterView } from "./letter.js";
 import { live } from "./live.js";
+import { DEATHS } from "./meanings.js";
 import { resend } from "./resending.js";
 import { toDead, toPipeline } from "./router.js";
-import { count, number, spelled } from "./words.js";
+import { count, number } from "./words.js";
 
 const PAGE = 100; // rows of the table
 const READ_AT_ONCE = 1_000;
 const LOOKED_AT_MAX = 10_000; // letters, before somebody asks for more
 const GROUPS_SHOWN = 20;
-const REASONS = ["malformed", "violated", "failed", "refused"];
 const COLUMNS = ["", "Since", "Record", "Stage", "Reason", "Message", "Value"];
 
 /**
  * @param {string} name
- * @param {URLSearchParams} query
+ * @param {URLSearchParams} asked
  * @returns {View}
  */
-export function deadView(name, query) {
+export function deadView(name, asked) {
 	const path = `${pipelinePath(name)}/dead-letters`;
 	const reason = h(
 		"select",
 		{ "aria-label": "Reason", onchange: filter },
 		h("option", { value: "" }, "any reason"),
-		...REASONS.map((each) => h("option", { value: each }, each)),
+		...Object.keys(DEATHS).map((each) => h("option", { value: each }, each)),
 	);
 	const stage = h(
 		"select",
@@ -92,31 +92,24 @@ export function deadView(name, query) {
 	let letters = [];
 	/** @type {string | null} */
 	let cursor = null;
-	/** @type {string[]} topics of the pipeline's inputs */
-	let inputs = [];
+	/** @type {string[] | null} topics of the pipeline's inputs; null: not known yet */
+	let inputs = null;
 	let only = ""; // the group that is shown
 	let room = PAGE;
 	let sending = false;
 	let turn = 0;
 	let opening = 0;
-	reason.value = query.get("reason") ?? "";
+	reason.value = asked.get("reason") ?? "";
 
 	function wanted() {
+		const from = since.value && new Date(since.value).toISOString();
 		const limit = letters.length ? READ_AT_ONCE : PAGE;
-		const found = new URLSearchParams({ limit: String(limit) });
-		const from = since.value ? new Date(since.value) : null;
-		if (reason.value) found.set("reason", reason.value);
-		if (stage.value) found.set("stage", stage.value);
-		if (from) found.set("since", from.toISOString());
-		if (cursor) found.set("cursor", cursor);
-		return found;
+		return query({ limit, reason: reason.value, stage: stage.value, since: from, cursor });
 	}
 
 	function filter() {
-		const kept = new URLSearchParams();
-		if (reason.value) kept.set("reason", reason.value);
-		if (stage.value) kept.set("stage", stage.value);
-		history.replaceState(null, "", `${toDead(name)}${kept.size ? `?${kept}` : ""}`);
+		const kept = query({ reason: reason.value, stage: stage.value });
+		history.replaceState(null, "", `${toDead(name)}${kept && `?${kept}`}`);
 		cursor = null;
 		letters = [];
 		fill(told);
@@ -184,7 +177,7 @@ export function deadView(name, query) {
 	/** @param {Group} group */
 	function groupRow(group) {
 		const shown = only === group.key;
-		const not = whyNotSent(group, inputs);
+		const not = inputs && whyNotSent(group, inputs);
 		const may = live.may("write");
 		const pick = h(
 			"button",
@@ -240,14 +233,7 @@ export function deadView(name, query) {
 			h("td", {}, choose),
 			h("td", {}, time(letter.at)),
 			h("th", { scope: "row" }, open),
-			h("td", {}, letter.sink ? `${letter.stage}, ${letter.sink}` : letter.stage),
-			h(
-				"td",
-				{},
-				letter.rule ? `${spelled(letter.reason)}: ${letter.rule}` : spelled(letter.reason),
-			),
-			h("td", { class: "message" }, letter.message),
-			h("td", { class: "value" }, h("code", {}, (letter.value ?? "").slice(0, 120))),
+			...causeCells(letter),
 		);
 	}
 
@@ -309,20 +295,11 @@ export function deadView(name, query) {
 	 * @param {string[]} which of them these are
 	 */
 	async function send(ids, which) {
-		const said = [
-			...which,
-			"Every stage, sink and pipeline that reads the topic gets them: also a sink that has such a record.",
-			again.checked
-				? "What was sent before is sent once more."
-				: "What was sent before is not sent again.",
-		];
+		const said = [...which, ...whatReplaysDo(again.checked)];
 		if (!(await confirmed(`Send ${count(ids.length, "record")} again?`, said, "Send"))) return;
 		sending = true;
 		draw();
-		const progress = (/** @type {Resent} */ { replayed, already, leftOut }) => {
-			const done = number(replayed + already + leftOut.size);
-			fill(told, h("p", { class: "busy" }, `${done} of ${count(ids.length, "record")}…`));
-		};
+		const progress = (/** @type {Resent} */ sent) => fill(told, progressLine(sent, ids.length));
 		const some = (/** @type {readonly string[]} */ each) =>
 			post(`${path}/replay`, { ids: each, again: again.checked });
 		const outcome = await resentLines(await resend(ids, some, progress));
@@ -337,14 +314,14 @@ export function deadView(name, query) {
 		await live.look();
 		showChosen();
 		const detail = await ask(pipelinePath(name), { signal: abort.signal }).catch(() => null);
-		inputs = (detail?.inputs ?? []).map((/** @type {any} */ each) => each.topic);
+		inputs = detail && detail.inputs.map((/** @type {any} */ each) => each.topic);
 		stage.append(
 			...(detail?.stages ?? []).map((/** @type {any} */ each) => h("option", {}, each.name)),
 		);
 		if (abort.signal.aborted) return;
-		stage.value = query.get("stage") ?? "";
+		stage.value = asked.get("stage") ?? "";
 		if (turn === 0) await load();
-		const id = query.get("id");
+		const id = asked.get("id");
 		if (id && opening === 0 && !abort.signal.aborted) await openLetter(id);
 	}
 
