@@ -8,6 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import httpx2
@@ -187,7 +188,7 @@ class Steps:
                 print(f"{time.monotonic() - began:6.1f} s  {step}")
                 self._chain.step(step)
                 given = len(self._ledger.given)
-                eventually(lambda given=given: self._moved(given), within_s=PROGRESS_TIMEOUT_S)
+                eventually(partial(self._moved, given), within_s=PROGRESS_TIMEOUT_S)
                 if self._stop.is_set():
                     return
         except BaseException as error:  # noqa: BLE001 - raised by the test

@@ -52,8 +52,8 @@ def test_of_more_than_are_shown_the_number_is_said(
     server: ScriptedServer, command: Command
 ) -> None:
     server.answer("GET", PATH, *[page(LETTER, OTHER)] * 3)
-    flow = {"name": "orders", "reason": None, "inputs": [], "sinks": [], "dead": 4}
-    server.answer("GET", "/v1/flow", Response(json={"items": [flow]}))
+    counts: dict[str, object] = {"reason": None, "inputs": [], "sinks": [], "dead": 4}
+    server.answer("GET", "/v1/flow", Response(json={"items": [{"name": "orders", **counts}]}))
     all_of_it = command("dlq", "list", "orders", "-n", "1")
     assert "the newest 1, of about 4 in all: -n shows more" in all_of_it.stderr
     some = command("dlq", "list", "orders", "-n", "1", "--reason", "malformed")
