@@ -62,6 +62,31 @@ def test_attack_is_refused_with_its_reason(views: SparkSession, attack: Query) -
     assert problem.line == 1
 
 
+@pytest.mark.parametrize(
+    ("sql", "says", "line", "column"),
+    [
+        ("SELECT order_id\nFROM {{ ref('orders') }}", "{{ is not taken: ", 2, 6),
+        ("{{ config(materialized='view') }}\nSELECT * FROM orders", "`config` out", 1, 1),
+        ("INSERT INTO lake SELECT * FROM orders", "as a sink of the stage", 1, 1),
+        ("CREATE VIEW a AS SELECT * FROM orders", "as a step of a stage", 1, 1),
+        ("CREATE TABLE a (b INT) WITH ('connector' = 'kafka')", "as its `schema`", 1, 1),
+        (
+            "SELECT *\nFROM TUMBLE(TABLE(orders), 'at', INTERVAL '1' MINUTE)",
+            "tumble is not taken: aggregates over windows need state",
+            2,
+            6,
+        ),
+    ],
+)
+def test_sql_of_another_system_says_the_way(
+    views: SparkSession, sql: str, says: str, line: int, column: int
+) -> None:
+    problem = problem_of(views, sql)
+    assert problem is not None
+    assert says in f"{problem.message} {problem.hint}"
+    assert (problem.path, problem.line, problem.column) == ("here", line, column)
+
+
 @pytest.mark.parametrize("query", good(), ids=str)
 def test_good_query_is_let_through(views: SparkSession, query: Query) -> None:
     problem = problem_of(views, query.sql)

@@ -113,8 +113,8 @@ def test_names_in_quotes_are_taken_as_they_stand() -> None:
         ("CREATE TABLE t (a INT REFERENCES u)", (1, 23, "REFERENCES is not taken")),
         ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u)", (1, 24, "FOREIGN is not taken")),
         ("CREATE TABLE t (a INT) WITH ('x' = 'y')", (1, 30, "WITH ('x') is not taken")),
-        ("CREATE VIEW v AS SELECT 1", (1, 8, "CREATE VIEW is not taken")),
-        ("CREATE FUNCTION f", (1, 8, "CREATE FUNCTION is not taken: only CREATE TABLE is")),
+        ("CREATE VIEW v AS SELECT 1", (1, 1, "CREATE VIEW is not taken")),
+        ("CREATE FUNCTION f", (1, 1, "CREATE FUNCTION is not taken: functions")),
         ("CREATE TABLE t (a INT PRIMARY KEY, b INT PRIMARY KEY)", (1, 42, "PRIMARY KEY stands")),
         ("CREATE TABLE t (a INT, PRIMARY KEY (b))", (1, 37, "no column 'b' stands before it")),
         ("CREATE TABLE t (a INT, PRIMARY KEY (a, A))", (1, 40, "column 'A' stands twice")),
@@ -254,8 +254,8 @@ def test_connectors_of_a_table_keep_their_names() -> None:
         ("tutorial-price-s3", "\\ud800", "connector '\\ud800', name"),
         ("}]", "}", "connectors are no JSON"),
         ("[{", "{", "connectors are no JSON"),
-        ("'connectors'", "'materialized'", "WITH ('materialized') is not taken"),
-        ("}]'", "}]', 'x' = 'y'", "WITH takes 'connectors' alone"),
+        ("}]'", "}]', 'x' = 'y'", "WITH ('x') is not taken"),
+        ("}]'", "}]', 'connectors' = '[]'", "WITH ('connectors') stands twice"),
     ],
 )
 def test_what_is_wrong_with_connectors_is_told(old: str, new: str, seen: str) -> None:
@@ -264,6 +264,15 @@ def test_what_is_wrong_with_connectors_is_told(old: str, new: str, seen: str) ->
     assert seen in problem.message
     assert problem.path == "inputs.0.schema"
     problem.message.encode()
+
+
+def test_what_has_no_effect_in_a_table_is_a_warning() -> None:
+    materialized = DOCUMENTED.replace("}]'", "}]', 'materialized' = 'true'")
+    found = parse_manifest(manifest(materialized))
+    assert [each.name for each in found.inputs[0].connectors] == ["tutorial-price-s3"]
+    (warning,) = found.warnings()
+    assert warning.startswith("input price: WITH ('materialized') has no effect: ")
+    assert parse_manifest(manifest(DOCUMENTED)).warnings() == ()
 
 
 def test_without_names_the_same_file_stands_once() -> None:

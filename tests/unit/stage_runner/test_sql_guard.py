@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from waybill_shared.contract.manifest.foreign import ROWS, tell_foreign
+from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_spark.guard import judge as sql_guard
 from waybill_spark.guard.judge import (
     Allowed,
@@ -96,6 +98,15 @@ def test_function_that_is_refused_says_why_and_what_else() -> None:
 
 def test_function_of_no_list_is_refused() -> None:
     assert message(select(call("other"))) == "no function is called `other`"
+
+
+@pytest.mark.parametrize(
+    "word", [word for (spot, _), (_, word) in ROWS.items() if spot is Spot.FUNCTION]
+)
+def test_function_of_another_system_says_the_way(word: str) -> None:
+    objection = said(select(call(word.upper())))
+    assert objection is not None
+    assert (objection.message, objection.hint) == tell_foreign(Spot.FUNCTION, word)
 
 
 @pytest.mark.parametrize("name", ["system, upper", "upper, x"])

@@ -52,7 +52,7 @@ OURS: Final = "use the routes at /v1: GET /docs shows them"
 WAYS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (
         re.compile(r"/v0/pipelines(/[^/]+)?"),
-        "a pipeline is made and changed by PUT /v1/pipelines/{name}, or `waybill apply`",
+        "`waybill convert` makes a manifest of a program's tables, PUT /v1/pipelines/{name} a pipeline",
     ),
     (
         re.compile(r"/v0/pipelines/[^/]+/(pause|resume)"),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from waybill_shared.contract.errors import ContractError
+from waybill_shared.contract.manifest.foreign import tell_foreign
+from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_spark.guard.trees import (
     Node,
@@ -200,6 +202,9 @@ def _check_name(node: Node, name: str | None, names: Names, what: str) -> None:
     refused = names.refused.get(wanted)
     if refused is not None:
         raise _Refusal(f"{wanted} is not taken: {refused.reason}", node, refused.hint)
+    foreign = tell_foreign(Spot.FUNCTION, wanted) if what == "function" else None
+    if foreign is not None:
+        raise _Refusal(foreign[0], node, foreign[1])
     if name is None or "," in name:
         shown = (name or "").replace(", ", ".")
         raise _Refusal(f"{what} {shown} is not taken: names have one part here", node)

@@ -5,6 +5,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -16,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.foreign import find_statement, find_template
+from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_spark.guard.judge import (
     TEXT_CHARACTERS_MAX,
@@ -62,7 +65,9 @@ def refuse_parsed(
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
     except ParseException as error:
-        raise UserError([sql_problem(error, path, views)]) from error
+        raise UserError(
+            [_of_another_system(sql, path) or sql_problem(error, path, views)]
+        ) from error
     objection = objection_to_parsed(
         tree_of(plan), lambda way: windows_at(plan, way), lists, frozenset(views)
     )
@@ -70,8 +75,16 @@ def refuse_parsed(
         return
     message, hint = objection.message, objection.hint
     if _is_command(plan):
-        message, hint = "a step is a query, this is a command", QUERY_HINT
+        foreign = _of_another_system(sql, path)
+        message = "a step is a query, this is a command"
+        hint = QUERY_HINT if foreign is None else foreign.hint
     raise refusal(message, path, hint, node_at(plan, objection.way))
+
+
+def _of_another_system(sql: str, path: str) -> Problem | None:
+    """Return what a text that is no query is in another system."""
+    found = find_statement(sql, Spot.QUERY) or find_template(sql)
+    return None if found is None else replace(found, path=path)
 
 
 def refuse_analyzed(frame: DataFrame, path: str, lists: Allowed) -> None:

@@ -11,6 +11,8 @@ from pydantic import AfterValidator, Field, JsonValue, ValidationError, model_va
 
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.fields import Name, Strict
+from waybill_shared.contract.manifest.foreign import tell_foreign
+from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.suggestions import hint_of_names
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
@@ -21,7 +23,8 @@ UNNAMED: Final = "unnamed-{number}"
 CONNECTORS_MAX: Final = 16  # of one input
 TRANSPORTS: Final = ("url_input", "file_input")
 """Of Feldera."""
-OBJECTS: Final = "write the connector in the manifest: url: s3://BUCKET/KEY, connection: NAME"
+FORMATS: Final = ("json", "csv")
+"""Of them, those that are taken in a table as SQL."""
 WITHOUT_EFFECT: Final = frozenset(
     {"labels", "max_batch_size", "max_queued_records", "max_queued_bytes"}
 )
@@ -135,8 +138,7 @@ def _connector(given: Mapping[str, JsonValue], number: int) -> dict[str, JsonVal
     transport = _object(given, "transport", here)
     kind = transport.get("name")
     if not isinstance(kind, str) or kind not in TRANSPORTS:
-        hint = OBJECTS if kind == "s3_input" else hint_of_names(str(kind), TRANSPORTS, "taken")
-        raise ValueError(f"{here}: transport {kind!r:.60} is not taken ({hint})")
+        raise ValueError(f"{here}: transport {_not_taken(Spot.TRANSPORT, kind, TRANSPORTS)}")
     _only(transport, ("name", "config"), f"{here}, transport")
     config = _object(transport, "config", here)
     _only(config, ("path",), f"{here}, config of its transport")
@@ -165,7 +167,7 @@ def _format(given: Mapping[str, JsonValue], here: str) -> dict[str, JsonValue]:
             delimiter = config.get("delimiter", ",")
             return {"format": "csv", "csv": {"delimiter": delimiter, "header": header}}
         case _:
-            raise ValueError(f"{here}: format {kind!r:.60} is not taken: write json or csv")
+            raise ValueError(f"{here}: format {_not_taken(Spot.FORMAT, kind, FORMATS)}")
 
 
 def _object(given: Mapping[str, JsonValue], key: str, here: str) -> Mapping[str, JsonValue]:
@@ -185,4 +187,13 @@ def _flag(given: Mapping[str, JsonValue], key: str, here: str) -> bool:
 def _only(given: Iterable[str], known: tuple[str, ...], here: str) -> None:
     unknown = next((key for key in given if key not in (*known, *WITHOUT_EFFECT)), None)
     if unknown is not None:
-        raise ValueError(f"{here}: {unknown!r:.60} is not taken: leave it out")
+        raise ValueError(f"{here}: {_not_taken(Spot.CONNECTOR, unknown)}")
+
+
+def _not_taken(spot: Spot, word: object, known: tuple[str, ...] = ()) -> str:
+    """Return what is said of a word that is none of those known."""
+    told = tell_foreign(spot, str(word))
+    if told is not None:
+        return f"{told[0]} ({told[1]})"
+    hint = hint_of_names(str(word), known, "taken") or "leave it out"
+    return f"{word!r:.60} is not taken ({hint})"

@@ -9,8 +9,11 @@ from pydantic import BaseModel, ValidationError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.checks import FORMAT_EXAMPLES
+from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.document import Document, Path
 from waybill_shared.contract.manifest.fields import IN_WORDS
+from waybill_shared.contract.manifest.foreign import find_foreign, tell_foreign
+from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.manifest.model import (
     SINK_KEYS,
     DeadLetterSettings,
@@ -44,16 +47,34 @@ EXAMPLES: Final = {
     "budget": "100 per 1 minute",
 }
 """What is written where a key has a value of another kind."""
+KEYS: Final[dict[type[BaseModel], Spot]] = {
+    Manifest: Spot.TOP, Input: Spot.INPUT, Stage: Spot.STAGE, Step: Spot.STEP, Sink: Spot.SINK,
+    Trigger: Spot.TRIGGER, FileConnector: Spot.CONNECTOR,
+    **{kind.model: Spot.SETTINGS for kind in KINDS.values()},
+}  # fmt: skip
+"""Where words of other systems may be keys."""
+VALUES: Final[dict[tuple[type[BaseModel], str], Spot]] = {
+    (Manifest, "state"): Spot.STATE,
+    (Input, "format"): Spot.FORMAT,
+    (FileConnector, "format"): Spot.FORMAT,
+    (KINDS["kafka"].model, "format"): Spot.SINK_FORMAT,
+}
+"""And where they may be values."""
 
 
 def find_form_problems(document: Document, error: ValidationError) -> list[Problem]:
     items = [(_as_written(document, tuple(i["loc"])), i) for i in error.errors()]
+    for path, item in items:
+        if (whole := _whole_text(path, item)) is not None:
+            return [document.place(whole, path)]
     paths = [path for path, _ in items]
+    foreign = [(path[:-1], told[1]) for path, i in items if (told := _foreign(path, i)) is not None]
     misspelt = {(*path[:-1], meant) for path, i in items if (meant := _meant(path, i)) is not None}
     return [
         document.place(Problem(message=message, hint=hint), path)
         for path, item in items
         if not _is_consequence(path, item, paths, misspelt)
+        and not _is_in_a_way(path, item, foreign)
         for message, hint in [_tell(path, item)]
     ]
 
@@ -63,6 +84,12 @@ def _is_consequence(path: Path, item: Item, paths: Iterable[Path], misspelt: set
     if item["type"] == "too_short":
         return any(other[: len(path)] == path for other in paths if len(other) > len(path))
     return item["type"] == "missing" and path in misspelt
+
+
+def _is_in_a_way(path: Path, item: Item, foreign: Iterable[tuple[Path, str]]) -> bool:
+    """Return whether a key is missing that the way from a foreign one beside it names."""
+    beside = (way for at, way in foreign if at == path[:-1])
+    return item["type"] == "missing" and any(f"{path[-1]}:" in way for way in beside)
 
 
 def _as_written(document: Document, path: Path) -> Path:
@@ -75,14 +102,42 @@ def _as_written(document: Document, path: Path) -> Path:
     return path if settings in written else (stages, s, sinks, k, kind, *rest)
 
 
+def _whole_text(path: Path, item: Item) -> Problem | None:
+    """Return what the document is if a key shows that it is another system's."""
+    if item["type"] != "extra_forbidden" or len(path) > 1:
+        return None
+    row = find_foreign(Spot.TOP, str(path[0]))
+    if row is None or not row.whole:
+        return None
+    message, hint = row.tell(Spot.TOP, str(path[0]))
+    return Problem(message=message, hint=hint)
+
+
+def _foreign(path: Path, item: Item) -> Told | None:
+    """Return what to say of a word that other systems have there."""
+    model, key = _model_at(path[:-1]), str(path[-1])
+    match item["type"]:
+        case "extra_forbidden":
+            spot, word = KEYS.get(model), key
+        case "literal_error":
+            spot, word = VALUES.get((model, key)), str(item["input"])
+        case "model_type" if _model_at(path) is Trigger:
+            spot, word = Spot.TRIGGER, str(item["input"])
+        case _:
+            return None
+    return None if spot is None else tell_foreign(spot, word)
+
+
 def _meant(path: Path, item: Item) -> str | None:
     """The key that a misspelt one is most like."""
-    if item["type"] != "extra_forbidden":
+    if item["type"] != "extra_forbidden" or _foreign(path, item) is not None:
         return None
     return nearest(str(path[-1]), _keys_of(_model_at(path[:-1])))
 
 
 def _tell(path: Path, item: Item) -> Told:
+    if (foreign := _foreign(path, item)) is not None:
+        return foreign
     tell = WORDS.get(item["type"])
     return tell(path, item) if tell else (item["msg"].removeprefix("Value error, "), "")
 
@@ -204,6 +259,7 @@ def _model_at(path: Path) -> type[BaseModel]:
     models: dict[str, type[BaseModel]] = {
         "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,
         "expectations": Expectation, "deadLetter": DeadLetterSettings, "csv": CsvForm,
+        "connectors": FileConnector,
     }  # fmt: skip
     found: type[BaseModel] = Manifest
     for part in path:

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
     JsonValue,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
     SerializeAsAny,
     ValidationError,
     ValidationInfo,
@@ -130,6 +132,8 @@ class Input(Strict):
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)
     on_unknown_field: Literal["ignore", "refuse"] = "ignore"
     connectors: tuple[FileConnector, ...] = Field(default=(), max_length=CONNECTORS_MAX)
+    _ignored: tuple[str, ...] = PrivateAttr(default=())
+    """What its table says without effect, and why."""
 
     @model_validator(mode="before")
     @classmethod
@@ -138,19 +142,25 @@ class Input(Strict):
             return raw
         return {**raw, "connectors": with_names(raw["connectors"])}
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _read_table(cls, raw: object) -> object:
+    def _read_table(cls, raw: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """A table says its columns, its key and its connectors. One that cannot be read is kept as
         it is: the checks say what is wrong with it, and where."""
         text = raw.get("schema") if isinstance(raw, dict) else None
         if not isinstance(raw, dict) or not isinstance(text, str) or not is_table(text):
-            return raw
+            return handler(raw)
         try:
             table = parse_table(text)
         except UserError:
-            return raw
-        return {**raw, **_declared_by(table, raw)}
+            return handler(raw)
+        found = handler({**raw, **_declared_by(table, raw)})
+        found._ignored = table.ignored  # noqa: SLF001 - of this class
+        return found
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        return self._ignored
 
     @property
     def columns(self) -> str:
@@ -334,7 +344,8 @@ class Manifest(Strict):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        return (*self._of_short_triggers(), *self._of_sinks())
+        of_inputs = (f"input {each.name}: {why}" for each in self.inputs for why in each.ignored)
+        return (*of_inputs, *self._of_short_triggers(), *self._of_sinks())
 
     def _of_short_triggers(self) -> Iterator[str]:
         for stage in self.stages:

@@ -4,28 +4,28 @@ An input may have one in `schema`. What Waybill cannot keep is refused by name a
 that is passed over would be a promise that nobody keeps.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from pydantic import JsonValue
 
+from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.columns import (
     DEPTH_MAX,
     Column,
-    ColumnParser,
     Fields,
     Typed,
     array_of,
     quoted,
 )
-from waybill_shared.contract.manifest.connectors import connectors_of
 from waybill_shared.contract.manifest.fields import IN_WORDS, NAME_PATTERN
+from waybill_shared.contract.manifest.foreign import find_statement
+from waybill_shared.contract.manifest.foreign_words import Spot
+from waybill_shared.contract.manifest.table_properties import COMMENTS, SqlParser
 from waybill_shared.contract.manifest.values import SIMPLE
 
-COMMENTS: Final = r"(?:\s++|--[^\n]*+|/\*[\s\S]*?\*/)*+"  # possessive: nothing is tried twice
 MADE: Final = ("TABLE", "VIEW", "MATERIALIZED", "LOCAL", "RECURSIVE", "OR", "TEMPORARY", "TYPE")
 BEGINNING: Final = re.compile(
     rf"{COMMENTS}CREATE{COMMENTS}(?:{'|'.join((*MADE, 'FUNCTION', 'INDEX'))})\b",
@@ -41,24 +41,6 @@ OUR_NAMES: Final = {
     "BOOL": "BOOLEAN",
 }
 """Types that SQL calls otherwise."""
-COMPUTED: Final = "leave it out, and compute it in a step"
-UNCHECKED: Final = "leave it out: nothing would see to it"
-NOT_KEPT: Final = {
-    "LATENESS": "leave it out: a row is taken however late it comes",
-    "WATERMARK": "leave it out: a row is taken however late it comes",
-    "DEFAULT": "leave it out, and write COALESCE(column, value) in a step",
-    "AS": COMPUTED,
-    "GENERATED": COMPUTED,
-    "METADATA": COMPUTED,
-    "CHECK": "leave it out, and write a rule: expectations: [{name: …, expect: …}]",
-    "UNIQUE": "leave it out: a sink with mode: upsert keeps one row for each of its keys",
-    "REFERENCES": UNCHECKED,
-    "FOREIGN": UNCHECKED,
-    "CONSTRAINT": UNCHECKED,
-    "COLLATE": "leave it out: texts are compared by their bytes",
-    "COMMENT": "write it as -- a comment",
-}
-"""What may stand in a table elsewhere."""
 OF_TABLES: Final = (
     "CHECK",
     "CONSTRAINT",
@@ -76,13 +58,14 @@ Keys = dict[str, None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlTable:
     """`sql` is as it was written, `columns` the text of a column list; `keys` are those of its
-    PRIMARY KEY, and `connectors` as an input has them."""
+    PRIMARY KEY, and `connectors` as an input has them. `ignored`: what is of no effect, and why."""
 
     name: str
     sql: str
     columns: str
     keys: tuple[str, ...]
     connectors: list[dict[str, JsonValue]]
+    ignored: tuple[str, ...] = ()
 
 
 def is_table(text: str) -> bool:
@@ -116,15 +99,13 @@ def parse_tables(sql: str) -> tuple[SqlTable, ...]:
     return tuple(tables.values())
 
 
-class _TableParser(ColumnParser):
-    SKIPPED: ClassVar = re.compile(COMMENTS, re.ASCII)
-    WORD: ClassVar = re.compile(
-        r"""`[^`]+`|"(?:[^"]|"")+"|'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_]*|\d+|[^\s]""", re.ASCII
-    )
-
+class _TableParser(SqlParser):
     def table(self) -> SqlTable:
         start = self.skip(self.at)
-        self._keyword("CREATE", "a table begins with CREATE TABLE")
+        other = find_statement(self.ddl, Spot.TABLES, self.at)
+        if other is not None:
+            raise UserError([other])
+        self.keyword("CREATE", "a table begins with CREATE TABLE")
         self._table_word()
         name = self.name("the name of a table")
         self.expect("(")
@@ -137,7 +118,7 @@ class _TableParser(ColumnParser):
         if self.peek() != ")":
             raise self.error(f"expected a comma or ')', found {self.found()}")
         self.expect(")")
-        connectors = self._with()
+        connectors, ignored = self.properties()
         self._end()
         return SqlTable(
             name=name,
@@ -145,62 +126,28 @@ class _TableParser(ColumnParser):
             columns=_list_of(fields.values(), keys),
             keys=tuple(keys),
             connectors=connectors,
+            ignored=ignored,
         )
 
     def _table_word(self) -> None:
         before = self.at
         word = self.word("TABLE").upper()
-        if word in ("VIEW", "MATERIALIZED", "LOCAL", "RECURSIVE"):
-            hint = "write its query as a step of a stage"
-            raise self.error("CREATE VIEW is not taken", at=before, hint=hint)
         if word != "TABLE":
             raise self.error(f"CREATE {word} is not taken: only CREATE TABLE is", at=before)
-        if self._is_next("IF"):
+        if self.is_next("IF"):
             for each in ("IF", "NOT", "EXISTS"):
-                self._keyword(each)
-
-    def _with(self) -> list[dict[str, JsonValue]]:
-        """`WITH ('connectors' = '[…]')`."""
-        if not self._is_next("WITH"):
-            return []
-        self._keyword("WITH")
-        self.expect("(")
-        before = self.at
-        key, _ = self._text("a property")
-        if key != "connectors":
-            raise self.error(f"WITH ({key!r:.60}) is not taken", at=before, hint="leave it out")
-        self.expect("=")
-        text, start = self._text("JSON")
-        try:
-            found = connectors_of(text)
-        except json.JSONDecodeError as error:
-            at = start + len(text[: error.pos].replace("'", "''"))
-            raise self.error(f"connectors are no JSON: {error.msg}", at=at, exact=True) from error
-        except (ValueError, RecursionError) as error:
-            raise self.error(str(error), at=start - 1) from error
-        if self.peek() == ",":
-            raise self.error("WITH takes 'connectors' alone", hint="leave the others out")
-        self.expect(")")
-        return found
-
-    def _text(self, wanted: str) -> tuple[str, int]:
-        """What stands in quotes, and where it begins."""
-        found = self.peek() or ""
-        if len(found) < len("''") or found[0] != "'":
-            raise self.error(f"expected {wanted} in '', found {self.found()}")
-        start = self.skip(self.at) + 1
-        self.at = start - 1 + len(found)
-        return found[1:-1].replace("''", "'"), start
+                self.keyword(each)
 
     def _end(self) -> None:
         if self.peek() == ";":
             self.expect(";")
         elif self.peek() is not None:
+            self.refuse_foreign(Spot.BEHIND)
             raise self.error(f"expected the end of the table, found {self.found()}")
 
     def _element(self, fields: Fields, keys: Keys) -> None:
         """A column, or the PRIMARY KEY behind the columns."""
-        if self._is_next("PRIMARY"):
+        if self.is_next("PRIMARY"):
             self._key_of_table(fields, keys)
         else:
             self._column(fields, keys)
@@ -216,23 +163,23 @@ class _TableParser(ColumnParser):
 
     def _column(self, fields: Fields, keys: Keys) -> None:
         if (self.peek() or "").upper() in OF_TABLES:
-            self._refuse_what_is_not_kept()
+            self.refuse_foreign(Spot.TABLE)
         before = self.at
         name = self.name("a column name")
-        self._refuse_what_is_not_kept()
+        self.refuse_foreign(Spot.TABLE)
         typed = self.type()
         required = nullable = False
         while (self.peek() or ",") not in ",)":
-            if self._is_next("PRIMARY"):
+            if self.is_next("PRIMARY"):
                 self._primary_key(keys)
                 keys[name] = None
-            elif self._is_next("NULL"):
+            elif self.is_next("NULL"):
                 self.word("NULL")
                 nullable = True
             elif self.not_null():
                 required = True
             else:
-                self._refuse_what_is_not_kept()
+                self.refuse_foreign(Spot.TABLE)
                 raise self.error(f"expected a comma or ')', found {self.found()}")
         if nullable and (required or name in keys):
             raise self.error(f"column {name!r} is NULL and NOT NULL", at=before)
@@ -243,7 +190,7 @@ class _TableParser(ColumnParser):
     def _primary_key(self, keys: Keys) -> None:
         before = self.at
         for each in ("PRIMARY", "KEY"):
-            self._keyword(each)
+            self.keyword(each)
         if keys:
             raise self.error("PRIMARY KEY stands twice", at=before)
 
@@ -258,15 +205,10 @@ class _TableParser(ColumnParser):
             raise self.error(f"column {name!r} stands twice", at=before)
         keys[found.name] = None
 
-    def _refuse_what_is_not_kept(self) -> None:
-        word = (self.peek() or "").upper()
-        if word in NOT_KEPT:
-            raise self.error(f"{word} is not taken", hint=NOT_KEPT[word])
-
     def type(self, depth: int = 0) -> Typed:
         """Behind a type, ARRAY makes a list of it."""
         typed = super().type(depth)
-        if self._is_next("ARRAY"):
+        if self.is_next("ARRAY"):
             self.word("ARRAY")
             typed = array_of(typed)
         if depth + typed.depth > DEPTH_MAX:
@@ -274,7 +216,7 @@ class _TableParser(ColumnParser):
         return typed
 
     def type_name(self, word: str, before: int) -> str:
-        if word == "DOUBLE" and self._is_next("PRECISION"):
+        if word == "DOUBLE" and self.is_next("PRECISION"):
             self.word("PRECISION")
         name = OUR_NAMES.get(word, word)
         if name == "STRING" and self.peek() == "(":
@@ -298,14 +240,6 @@ class _TableParser(ColumnParser):
         if token[0] in '"`':
             return len(token) > 1
         return token[0] == "_" or (token[0].isascii() and token[0].isalnum())
-
-    def _is_next(self, word: str) -> bool:
-        return (self.peek() or "").upper() == word
-
-    def _keyword(self, word: str, hint: str = "") -> None:
-        if not self._is_next(word):
-            raise self.error(f"expected {word}, found {self.found()}", hint=hint)
-        self.word(word)
 
 
 def _list_of(columns: Iterable[Column], keys: Keys) -> str:

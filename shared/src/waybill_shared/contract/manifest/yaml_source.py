@@ -21,6 +21,8 @@ from ruamel.yaml.reader import ReaderError
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.document import Document, Mark, Path
+from waybill_shared.contract.manifest.foreign import find_statement, find_template
+from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.manifest.yaml_errors import explain
 
 SIZE_BYTES_MAX = 64 * 1024  # checked before parsing: a small alias bomb expands without bound
@@ -39,6 +41,23 @@ def read_yaml(text: str) -> Document:
     if len(text.encode(errors="surrogatepass")) > SIZE_BYTES_MAX:
         raise UserError([Problem(message=f"the document is larger than {SIZE_BYTES_MAX} bytes")])
     try:
+        tree = _read_tree(text)
+    except UserError as error:
+        raise UserError([_of_another_system(text, *error.problems)]) from error
+    return Document(tree=tree, places=YamlPlaces(tree=tree, lines=tuple(text.splitlines())))
+
+
+def _of_another_system(text: str, problem: Problem) -> Problem:
+    """Return what the text is instead, if it begins like no manifest or is a template there."""
+    template = find_template(text)
+    if (statement := find_statement(text, Spot.FILE)) is not None:
+        return template or statement
+    return template if template is not None and template.line == problem.line else problem
+
+
+def _read_tree(text: str) -> dict[Any, Any]:
+    """UserError with one problem if there is none, or too much of it."""
+    try:
         _refuse_early(text)
         tree = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
@@ -52,7 +71,7 @@ def read_yaml(text: str) -> Document:
         raise UserError([_no_character(text)]) from error
     if not isinstance(tree, dict):
         raise UserError([_no_mapping(tree)])
-    return Document(tree=tree, places=YamlPlaces(tree=tree, lines=tuple(text.splitlines())))
+    return tree
 
 
 def _no_mapping(tree: object) -> Problem:
