@@ -15,6 +15,7 @@ from unit.ingress.fakes import (
 )
 from waybill_ingress.adapters.bodies import RecordSpool
 from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.connector_ports import Fetcher
 from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
@@ -32,7 +33,12 @@ THREE = b'{"id": 1}\n{"id": 2}\n{"id": 3}'
 
 
 class World:
-    def __init__(self, *records: PipelineRecord, kafka: FakeKafka | None = None) -> None:
+    def __init__(
+        self,
+        *records: PipelineRecord,
+        kafka: FakeKafka | None = None,
+        fetcher: Fetcher | None = None,
+    ) -> None:
         self.kafka = kafka or FakeKafka()
         self.mint = FakeMint()
         self.directory = FakeDirectory(*records)
@@ -42,7 +48,7 @@ class World:
         )
         self.tokens = TokenIssuer(self.registry, self.kafka, self.mint)
         self.commands = Commands(
-            self.registry, self.kafka, self.mint, "waybill", fetcher=FakeFetcher()
+            self.registry, self.kafka, self.mint, "waybill", fetcher=fetcher or FakeFetcher()
         )
 
     def write(

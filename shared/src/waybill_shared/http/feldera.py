@@ -52,7 +52,7 @@ OURS: Final = "use the routes at /v1: GET /docs shows them"
 WAYS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (
         re.compile(r"/v0/pipelines(/[^/]+)?"),
-        "`waybill convert` makes a manifest of a program's tables, PUT /v1/pipelines/{name} a pipeline",
+        "PUT /v1/pipelines/{name} makes or changes a pipeline, `waybill convert` its manifest",
     ),
     (
         re.compile(r"/v0/pipelines/[^/]+/(pause|resume)"),

@@ -17,7 +17,7 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Command, Problem, Reply, command_key
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.contract.manifest.upkeep import refuse_no_tasks
 from waybill_shared.contract.operations import (
     COMPARED_WITH,
@@ -57,7 +57,7 @@ class Commands:
             message = f"the manifest is called {declared.name!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{declared.name}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
-        await self._refuse_in_this_world(caller.tenant, declared)
+        await self._refuse_in_this_world(caller.tenant, declared, manifest)
         operation = await self._send(caller, Action.APPLY, name, request_id, log, manifest=manifest)
         self._registry.note_applied(caller.tenant, operation)
         return operation
@@ -88,7 +88,7 @@ class Commands:
         """`without_places`: who sent it does not know lines and columns of this text."""
         declared = parse_manifest(manifest, reserved=self._prefix)
         name = declared.name
-        await self._refuse_in_this_world(caller.tenant, declared)
+        await self._refuse_in_this_world(caller.tenant, declared, manifest)
         operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
         options = {WITHOUT_PLACES: "true"} if without_places else {}
         known = await self._registry.known(caller.tenant, name)
@@ -146,19 +146,19 @@ class Commands:
             options=options,
         )
 
-    async def _refuse_in_this_world(self, tenant: str, manifest: Manifest) -> None:
+    async def _refuse_in_this_world(self, tenant: str, manifest: Manifest, text: str) -> None:
         """What is well written, and does not go with what is there."""
         others = await self._registry.others(tenant, manifest.name)
         known = await self._registry.known(tenant, manifest.name)
         crossing = dead_topic_problems(manifest, known, others)
         if problems := [*crossing, *self._connector_problems(manifest)]:
-            raise UserError(problems)
+            raise UserError(place(problems, text))
 
     def _connector_problems(self, manifest: Manifest) -> Iterator[Problem]:
         for i, source in enumerate(manifest.inputs):
             for c, connector in enumerate(source.connectors):
                 if fault := self._fetcher.fault(connector):
-                    yield replace(fault, path=f"inputs.{i}.connectors.{c}.connection")
+                    yield replace(fault, path=f"inputs.{i}.connectors.{c}.{fault.path}")
 
     async def _send(
         self,

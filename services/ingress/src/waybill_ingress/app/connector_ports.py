@@ -46,7 +46,8 @@ class Fetcher(Protocol):
         ...
 
     def fault(self, connector: FileConnector) -> Problem | None:
-        """Why it can never be fetched, as far as is known without asking its server."""
+        """Why it can never be fetched, as far as is known without asking its server; its `path`
+        is the key of the connector that is to be changed."""
         ...
 
 

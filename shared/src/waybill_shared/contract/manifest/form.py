@@ -2,24 +2,26 @@
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.checks import FORMAT_EXAMPLES
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.document import Document, Path
 from waybill_shared.contract.manifest.fields import IN_WORDS
 from waybill_shared.contract.manifest.foreign import find_foreign, tell_foreign
 from waybill_shared.contract.manifest.foreign_words import Spot
+from waybill_shared.contract.manifest.iceberg import (
+    PartitionField,
+    SortField,
+    partition_entry,
+    sort_entry,
+)
 from waybill_shared.contract.manifest.model import (
     SINK_KEYS,
-    DeadLetterSettings,
-    Expectation,
     Input,
-    KafkaInput,
     Manifest,
     Sink,
     Stage,
@@ -60,6 +62,13 @@ VALUES: Final[dict[tuple[type[BaseModel], str], Spot]] = {
     (KINDS["kafka"].model, "format"): Spot.SINK_FORMAT,
 }
 """And where they may be values."""
+
+
+ENTRIES: Final[dict[type[BaseModel], Callable[[str], str]]] = {
+    PartitionField: partition_entry,
+    SortField: sort_entry,
+}
+"""How to write an entry of a list that somebody wrote as a text."""
 
 
 def find_form_problems(document: Document, error: ValidationError) -> list[Problem]:
@@ -179,7 +188,10 @@ def _list(path: Path, item: Item) -> Told:
 
 def _mapping(path: Path, item: Item) -> Told:
     message = f"keys with values must stand here, this is {_kind(item)}"
-    return message, _example(path) or f"known here: {', '.join(_keys_of(_model_at(path)))}"
+    write = ENTRIES.get(_model_at(path))
+    entry = write(item["input"]) if write and isinstance(item["input"], str) else ""
+    known = f"known here: {', '.join(_keys_of(_model_at(path)))}"
+    return message, f"write {entry}; {known}" if entry else _example(path) or known
 
 
 def _text(path: Path, item: Item) -> Told:
@@ -256,20 +268,26 @@ def _kind(item: Item) -> str:
 
 
 def _model_at(path: Path) -> type[BaseModel]:
-    models: dict[str, type[BaseModel]] = {
-        "inputs": Input, "stages": Stage, "steps": Step, "sinks": Sink, "trigger": Trigger,
-        "expectations": Expectation, "deadLetter": DeadLetterSettings, "csv": CsvForm,
-        "connectors": FileConnector,
-    }  # fmt: skip
+    """Return the model of the deepest mapping on the way to a part of a manifest."""
     found: type[BaseModel] = Manifest
     for part in path:
-        if found is Input and part == "kafka":
-            found = KafkaInput
-        elif found is Sink and part in KINDS:
+        if found is Sink and part in KINDS:
             found = KINDS[str(part)].model
-        else:
-            found = models.get(str(part), found)
+        elif isinstance(part, str):
+            found = _model_of(found, part) or found
     return found
+
+
+def _model_of(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """Return the model of what is below a key, or of the items of its list."""
+    fields = model.model_fields.items()
+    kinds = [field.annotation for name, field in fields if (field.alias or name) == key]
+    while kinds:
+        kind = kinds.pop()
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+        kinds.extend(get_args(kind))
+    return None
 
 
 def _keys_of(model: type[BaseModel]) -> list[str]:

@@ -12,6 +12,8 @@ from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE, Maintenance, Tab
 
 LOCAL: Final = "lakehouse"
 TRANSFORM: Final = re.compile(r"identity|year|month|day|hour|(?:bucket|truncate)\[[1-9]\d{0,8}\]")
+CALL: Final = re.compile(r"(?:(\w+)\((?:(\d+), ?)?)?([A-Za-z_]\w*)\)?", re.ASCII)
+"""A partition as SQL has it."""
 OURS: Final = ("waybill.", "commit.retry.")
 FIXED: Final[Mapping[str, tuple[str, ...]]] = {
     "format-version": ("2",),
@@ -63,6 +65,31 @@ class PartitionField(Strict):
 class SortField(Strict):
     column: ColumnName
     order: Literal["asc", "desc"] = "asc"
+
+
+def partition_entry(text: str) -> str:
+    """Return the entry that is meant by `day(at)`, `bucket(16, id)` or `at`; empty if none is."""
+    found = CALL.fullmatch(text.strip())
+    if found is None:
+        return ""
+    transform, number, column = found.groups()
+    if transform is None:
+        return f"{{column: {column}}}"
+    written = {"years": "year", "months": "month", "days": "day", "hours": "hour"}.get(
+        transform, transform
+    )
+    with_number = f'"{written}[{number}]"' if number else written
+    if not TRANSFORM.fullmatch(with_number.strip('"')):
+        return ""
+    return f"{{column: {column}, transform: {with_number}}}"
+
+
+def sort_entry(text: str) -> str:
+    """Return the entry that is meant by `at desc` or `at`; empty if none is."""
+    column, _, order = text.strip().partition(" ")
+    if not column.isidentifier() or order.lower() not in ("", "asc", "desc"):
+        return ""
+    return f"{{column: {column}, order: {order.lower()}}}" if order else f"{{column: {column}}}"
 
 
 class IcebergSinkSettings(TableSettings):

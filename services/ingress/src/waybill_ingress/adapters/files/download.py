@@ -6,6 +6,7 @@ A connection that breaks is made again where it was, as long as the file is the 
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -27,6 +28,7 @@ from waybill_shared.object_stores import S3Connection
 READ_BYTES: Final = 65_536
 TRIES_MAX: Final = 5  # without a byte more
 FIRST_PAUSE_S: Final = 0.5
+FILE_HINT: Final = "set it for ingress, to a folder with the file in it: docs/connectors.md"
 
 
 class FileFetcher:
@@ -41,12 +43,18 @@ class FileFetcher:
         return FileReading(lambda patience: self._place(connector, patience), self._limits, stop)
 
     def fault(self, connector: FileConnector) -> Problem | None:
-        if connector.connection is None:
+        if connector.connection is not None:
+            return self._fault_of_store(connector.connection)
+        if urlsplit(connector.url).scheme != "file":
             return None
+        fault = FolderFile(connector.url, self._limits.files).fault()
+        return Problem(message=fault, path="url", hint=FILE_HINT) if fault else None
+
+    def _fault_of_store(self, connection: str) -> Problem | None:
         try:
-            read_connections(self._connections).find(connector.connection, S3Connection)
+            read_connections(self._connections).find(connection, S3Connection)
         except UserError as error:
-            return error.problems[0]
+            return replace(error.problems[0], path="connection")
         return None
 
     def _place(self, connector: FileConnector, patience: FetchPatience) -> FilePlace:

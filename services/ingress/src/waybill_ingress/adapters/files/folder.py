@@ -16,12 +16,22 @@ class FolderFile:
         self._url = url
         self._root = root
 
-    def open(self, at: int) -> Opened:
+    def fault(self) -> str:
+        """Return why it can never be read here; empty if it can, once it is there."""
         if self._root is None:
-            raise FetchFailed("no file is read here: WAYBILL_CONNECTORS_FILES names no folder")
-        path = Path(os.path.realpath(unquote(urlsplit(self._url).path)))
-        if not path.is_relative_to(os.path.realpath(self._root)):
-            raise FetchFailed("it is not in the folder that WAYBILL_CONNECTORS_FILES names")
+            return "no file is read here: WAYBILL_CONNECTORS_FILES names no folder"
+        if not self._path.is_relative_to(os.path.realpath(self._root)):
+            return "it is not in the folder that WAYBILL_CONNECTORS_FILES names"
+        return ""
+
+    @property
+    def _path(self) -> Path:
+        return Path(os.path.realpath(unquote(urlsplit(self._url).path)))
+
+    def open(self, at: int) -> Opened:
+        if fault := self.fault():
+            raise FetchFailed(fault)
+        path = self._path
         try:
             if not path.is_file():
                 raise FetchFailed("there is no such file")
