@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from waybill.cli.main import app
+from waybill.testing import Response, ScriptedServer
 from waybill_local.errors import StackError
 from waybill_local.processes import Interrupted
 from waybill_local.reports import (
@@ -100,13 +101,51 @@ def test_ps_finds_the_stack_of_a_folder_above(
     assert json.loads(waybill("ps", "-o", "json").stdout)["folder"] == str(running.folder)
 
 
-@pytest.mark.usefixtures("running")
-def test_ps_says_when_commands_go_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WAYBILL_URL", "http://staging.example")
-    assert waybill("ps").stderr == (
-        "commands here talk to http://staging.example (from --url or WAYBILL_URL); "
-        "to this stack: --context local\n"
-    )
+def test_ps_shows_the_services_of_the_url_that_is_named(
+    running: StackState, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever runs in this folder, as for every other command."""
+    services = {
+        "ingress": {"service": "ingress", "version": "0.2.0"},
+        "status": {"error": "refused"},
+        "stage_runner": {"service": "stage_runner", "version": "0.2.0"},
+    }
+    about = {"service": "gateway", "version": "0.2.0", "services": services}
+    server.answer("GET", "/version", Response(json=about))
+    checks = {"ingress": {"kafka": "ok"}, "status": "refused", "stage_runner": {"kafka": "away"}}
+    server.answer("GET", "/readyz", Response(status=503, json=checks))
+    monkeypatch.setenv("WAYBILL_URL", server.url)
+    result = waybill("ps")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "NAME          STATE      VERSION",
+        "gateway       not ready  0.2.0",
+        "ingress       ready      0.2.0",
+        "status        no answer",
+        "stage_runner  not ready  0.2.0",
+        "",
+        f"  url      {server.url}",
+        f"  console  {server.url}/",
+    ]
+    assert "from --url or WAYBILL_URL" in result.stderr
+    shown = json.loads(waybill("ps", "-o", "json").stdout)
+    assert (shown["url"], len(shown["processes"])) == (server.url, 4)
+    assert str(running.supervisor_pid) in waybill("ps", "--context", "local").stdout
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_ps_of_the_url_of_this_stack_shows_its_processes(
+    running: StackState, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAYBILL_URL", f"http://{host}:8080")
+    assert str(running.supervisor_pid) in waybill("ps").stdout
+
+
+def test_ps_says_where_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAYBILL_URL", "http://127.0.0.1:9")
+    result = waybill("ps")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "nothing listens at http://127.0.0.1:9" in result.stderr
 
 
 def test_ps_says_why_the_last_stack_ended_by_itself(running: StackState) -> None:

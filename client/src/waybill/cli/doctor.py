@@ -14,8 +14,9 @@ import typer
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import direct
-from waybill.errors import NotReady, Unreachable, WaybillError
+from waybill.cli.services import read_checks
+from waybill.cli.session import ASK_TIMEOUT_S, direct
+from waybill.errors import Unreachable, WaybillError
 from waybill.questions import Question
 from waybill.version import client_version
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from waybill_local.checks import CheckResult
 
 NAME_WIDTH = 22
-ASK_TIMEOUT_S = 6.0  # the gateway gives each service 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,25 +122,13 @@ def _of_version(place: str, answer: "Fields") -> Finding:
 
 
 def _of_services(connection: "Connection") -> Iterator[Finding]:
-    try:
-        told = connection.ask(Question(method="GET", path="/readyz")).raw
-    except NotReady as error:
-        told = error.members
-    for service, checks in told.items():
-        wrong = _not_ready(checks)
+    for service, missing in read_checks(connection).items():
         name = f"service {service}"
-        if not wrong:
+        if not missing:
             yield Finding(name=name, verdict="ok", text="ready")
         else:
             fix = f"see `waybill logs {service}`"
-            yield Finding(name=name, verdict="wrong", text="; ".join(wrong), fix=fix)
-
-
-def _not_ready(checks: object) -> list[str]:
-    """As services answer: `ok`, or what is missing, by the name of the check."""
-    if not isinstance(checks, dict):
-        return [f"answers {checks!r}"]
-    return [f"{name}: {said}" for name, said in checks.items() if said != "ok"]
+            yield Finding(name=name, verdict="wrong", text="; ".join(missing), fix=fix)
 
 
 def _tell(finding: Finding) -> None:

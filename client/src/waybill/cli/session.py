@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from waybill.connection import Connection
 
 COMPLETION_TIMEOUT_S = 1.0
-VERSION_TIMEOUT_S = 6.0  # the gateway gives each service 5
+ASK_TIMEOUT_S = 6.0  # for all services: the gateway gives each 5
 MANIFEST_WORD = "manifest"  # what `waybill get` takes before a name
 
 
@@ -121,7 +121,7 @@ def connect_to_change() -> "Client":
 def _ask_for(target: Target) -> None:
     from waybill.questions import Question
 
-    with closing(direct(VERSION_TIMEOUT_S)) as connection:
+    with closing(direct(ASK_TIMEOUT_S)) as connection:
         found = connection.ask(Question(method="GET", path="/version")).text("version")
     told = f"no stack runs in this folder or above, but Waybill {found} answers at {target.url}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

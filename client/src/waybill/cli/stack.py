@@ -6,7 +6,7 @@ Only shows what the package `local_stack` does; without that package it says how
 import os
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from importlib.util import find_spec
@@ -19,8 +19,10 @@ from waybill.cli import render
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.reports import Reports
+from waybill.cli.services import read_services
+from waybill.cli.session import ASK_TIMEOUT_S, direct
 from waybill.errors import WaybillError
-from waybill.target import find_target
+from waybill.target import Target, find_target
 
 if TYPE_CHECKING:
     from waybill_local.reports import Report
@@ -46,6 +48,7 @@ WithOption = Annotated[
     ),
 ]
 HEADER = ("NAME", "STATE", "ADDRESS", "VERSION", "PID")
+SERVICE_HEADER = ("NAME", "STATE", "VERSION")
 
 
 def up(
@@ -116,15 +119,22 @@ def down() -> None:
 def ps(output: OutputOption = Form.TABLE) -> None:
     """List the processes of the running local stack, and its addresses.
 
+    With --url, WAYBILL_URL or a context that names another Waybill, its services, as they answer.
+
     \b
     Example:
       waybill ps
       waybill ps -o json | jq -r .url
+      waybill ps --url https://waybill.example
 
     Exit codes: 0 it runs · 1 none runs, or another error
     """
-    with local_stack():
-        _tell(_running(), output)
+    target = find_target(None, os.environ, Path.cwd())
+    if target.chosen and not _is_of_this_folder(target):
+        _tell_services(target, output)
+    else:
+        with local_stack():
+            _tell(_running(), output)
 
 
 def env(output: OutputOption = Form.TABLE) -> None:
@@ -144,6 +154,31 @@ def env(output: OutputOption = Form.TABLE) -> None:
         render.as_json(values)
     else:
         render.data(f"export {name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _is_of_this_folder(target: Target) -> bool:
+    """Return whether the stack of this folder, or of one above, runs at that address."""
+    if find_spec("waybill_local") is None:
+        return False
+    from waybill_local.state import read_state
+
+    state = read_state(Path.cwd())
+    return state is not None and target.url.replace("//localhost", "//127.0.0.1") == state.url
+
+
+def _tell_services(target: Target, output: Form) -> None:
+    """Show the services of a Waybill whose processes may be anywhere."""
+    with closing(direct(ASK_TIMEOUT_S)) as connection:
+        services = read_services(connection)
+    if output is Form.JSON:
+        render.as_json({"url": target.url, "processes": [asdict(each) for each in services]})
+        return
+    lines = [(each.name, each.state, each.version or "") for each in services]
+    addresses = [("", "url", target.url), ("", "console", f"{target.url}/")]
+    render.data([
+        *render.table(lines, header=SERVICE_HEADER), "", *render.table(addresses)
+    ])  # fmt: skip
+    render.talk(f"it is the Waybill {target.source}; to the stack of this folder: --context local")
 
 
 def _start(folder: Path, detach: bool, output: Form, extras: list[Extra]) -> None:
@@ -229,11 +264,6 @@ def _tell(state: "StackState", output: Form) -> None:
         ("", "data", f"kept in {state.folder}"),
     ]
     render.data([*render.table(processes, header=HEADER), "", *render.table(addresses)])
-    target = find_target(None, os.environ, Path.cwd())
-    if target.url != state.url:
-        render.talk(
-            f"commands here talk to {target.url} ({target.source}); to this stack: --context local"
-        )
 
 
 def _as_json(state: "StackState") -> dict[str, object]:

@@ -1,14 +1,13 @@
 """The command `version`: of this client, and of each service that answers."""
 
+from contextlib import closing
+
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import VERSION_TIMEOUT_S, direct
+from waybill.cli.services import SILENT, read_versions
+from waybill.cli.session import ASK_TIMEOUT_S, direct
 from waybill.errors import WaybillError
-from waybill.fields import Fields
-from waybill.questions import Question
 from waybill.version import client_version
-
-SILENT = "no answer"
 
 
 def version(output: OutputOption = Form.TABLE) -> None:
@@ -37,15 +36,5 @@ def version(output: OutputOption = Form.TABLE) -> None:
 
 
 def _servers() -> dict[str, str | None]:
-    """By service; None of one that the gateway has no answer of."""
-    connection = direct(VERSION_TIMEOUT_S)
-    try:
-        answer = connection.ask(Question(method="GET", path="/version"))
-    finally:
-        connection.close()
-    services = answer.object_or_none("services") or Fields({}, "no services")
-    found: dict[str, str | None] = {answer.text("service"): answer.text("version")}
-    for name in services.raw:
-        member = services.object_or_none(name)
-        found[name] = None if member is None else member.text_or_none("version")
-    return found
+    with closing(direct(ASK_TIMEOUT_S)) as connection:
+        return read_versions(connection)

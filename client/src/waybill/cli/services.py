@@ -1,0 +1,64 @@
+"""What runs behind an address: each service, whether it is ready, and its version."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from waybill.errors import NotReady
+from waybill.fields import Fields
+from waybill.questions import Question
+
+if TYPE_CHECKING:
+    from waybill.connection import Connection
+
+READY = "ready"
+NOT_READY = "not ready"
+SILENT = "no answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """`version`: None of one that the gateway has no answer of."""
+
+    name: str
+    state: str
+    version: str | None
+
+
+def read_versions(connection: "Connection") -> dict[str, str | None]:
+    """Return the version of what answers, and of each service behind it."""
+    answer = connection.ask(Question(method="GET", path="/version"))
+    services = answer.object_or_none("services") or Fields({}, "no services")
+    found: dict[str, str | None] = {answer.text("service"): answer.text("version")}
+    for name in services.raw:
+        member = services.object_or_none(name)
+        found[name] = None if member is None else member.text_or_none("version")
+    return found
+
+
+def read_checks(connection: "Connection") -> dict[str, list[str]]:
+    """Return by service what is missing there; an empty list where it is ready."""
+    try:
+        told = connection.ask(Question(method="GET", path="/readyz")).raw
+    except NotReady as error:
+        told = error.members
+    return {name: _missing(checks) for name, checks in told.items()}
+
+
+def read_services(connection: "Connection") -> list[Service]:
+    """Return what answers first, then each service behind it."""
+    versions, checks = read_versions(connection), read_checks(connection)
+    first, *behind = versions
+    wrong = any(checks.values())
+    found = [Service(name=first, state=NOT_READY if wrong else READY, version=versions[first])]
+    for name in behind:
+        state = NOT_READY if checks.get(name) else READY
+        state = SILENT if versions[name] is None else state
+        found.append(Service(name=name, state=state, version=versions[name]))
+    return found
+
+
+def _missing(checks: object) -> list[str]:
+    """As services answer: `ok`, or what is missing, by the name of the check."""
+    if isinstance(checks, dict):
+        return [f"{name}: {said}" for name, said in checks.items() if said != "ok"]
+    return [] if checks == "ok" else [f"answers {checks!r}"]
