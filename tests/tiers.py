@@ -35,6 +35,7 @@ DEEP = {
         "of_a_deleted_ones_name",
         "in_the_middle_of_its_batch",
         "a_stage_that_is_added",
+        "not_fit_a_changed_type",
     ),
     "e2e/test_checkpoints.py": (
         "[damage_last_plan]",

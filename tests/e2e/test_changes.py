@@ -1,5 +1,6 @@
 """A manifest that changes under living tokens: what they wait for, and what they are told."""
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,18 @@ LATER_SINK = "\n      - {name: copy, iceberg: {table: TABLE_copy}}\n"
 @pytest.fixture
 def orders(apply_orders: Apply) -> Pipeline:
     return apply_orders()
+
+
+TYPED = """\
+version: 1
+name: {name}
+inputs:
+  - name: notes
+    kafka: {{topic: {name}}}
+    schema: "id BIGINT, note {type}"
+stages:
+  - {{name: copy, inputs: [notes], sinks: [{{name: out, kafka: {{topic: {name}.out}}}}]}}
+"""
 
 
 def manifest_of(client: Client, pipeline: Pipeline) -> str:
@@ -167,3 +180,17 @@ def test_a_pipeline_of_a_deleted_ones_name_is_another_one(
     again = complete(client, send(client, orders, 2))
     rows = orders_in(catalog, orders.table, again.iceberg_snapshots["lake"])
     assert rows == [1, 1, 1, 2]  # the input once more, and what the topic between the stages held
+
+
+def test_a_record_that_does_not_fit_a_changed_type_becomes_a_dead_letter(client: Client) -> None:
+    """As docs/changing.md says: the stage goes on, and the next record that fits is there."""
+    name = f"notes-{uuid.uuid4().hex[:8]}"
+    apply(client, TYPED.format(name=name, type="STRING"))
+    client.operation(client.stop(name).id, wait_s=START_TIMEOUT_S)
+    old = client.send(name, "notes", [{"id": 1, "note": "a text"}]).token
+
+    apply(client, TYPED.format(name=name, type="INT"))
+    new = client.send(name, "notes", [{"id": 2, "note": 5}]).token
+
+    assert client.wait(old, timeout_s=WAIT_S).kind == "dead_lettered"
+    complete(client, new)

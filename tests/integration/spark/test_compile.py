@@ -21,6 +21,8 @@ TAKEN = [
     "SELECT order_id FROM (SELECT * FROM orders WHERE amount > 1) AS nested",
     "SELECT CASE WHEN amount > 1 THEN upper(customer) ELSE 'none' END AS who FROM orders",
     "FROM orders |> WHERE amount > 1 |> SELECT order_id",
+    "SELECT window(placed_at, '5 minutes').start AS began FROM orders",
+    "SELECT order_id, tag FROM orders, LATERAL (SELECT explode(tags) AS tag)",
 ]
 STATEFUL = {
     "SELECT customer, count(*) AS n FROM orders GROUP BY customer": "GROUP BY",
@@ -35,6 +37,8 @@ STATEFUL = {
     "SELECT * FROM orders LIMIT 3": "LIMIT",
     "SELECT * FROM orders ORDER BY amount": "ORDER BY",
     "SELECT row_number() OVER (PARTITION BY customer ORDER BY amount) AS n FROM orders": "window",
+    "SELECT lag(customer) AS before FROM orders": "window",
+    "SELECT grouping(customer) AS g FROM orders": "GROUP BY",
     "SELECT o.order_id FROM orders o JOIN others p ON o.order_id = p.order_id": "JOIN",
     "SELECT order_id FROM orders EXCEPT SELECT order_id FROM others": "EXCEPT",
     "SELECT * FROM orders WHERE order_id IN (SELECT order_id FROM others)": "subquery",

@@ -26,6 +26,7 @@ from waybill_spark.guard.judge import Objection, objection_to_parsed
 from waybill_spark.guard.plans import refuse_parsed, tree_of, windows_at
 
 VIEWS = ("orders", "others")
+AGGREGATE = "org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction"
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +167,24 @@ def test_lists_name_every_function_of_spark(spark: SparkSession) -> None:
         refused = [name for each in lists[title]["refused"] for name in each["names"]]
         listed = [*lists[title]["allowed"], *refused]
         assert sorted(listed) == sorted(functions.keySet().mkString("\n").split("\n"))
+
+
+def test_lists_name_every_function_that_needs_several_rows(spark: SparkSession) -> None:
+    """The page about SQL leaves them out: no use of them is taken."""
+    jvm = spark._jvm
+    assert jvm is not None
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    registry = catalyst.analysis.FunctionRegistry.builtin()
+    load = spark._jsparkSession.getClass().getClassLoader().loadClass
+    aggregate = load(AGGREGATE)
+    functions = read_lists()["functions"]
+    of_many_rows = []
+    for name in functions["allowed"]:
+        info = registry.lookupFunction(catalyst.FunctionIdentifier(name)).get()
+        grouped = info.getGroup() in ("agg_funcs", "window_funcs")
+        if grouped or aggregate.isAssignableFrom(load(info.getClassName())):
+            of_many_rows.append(name)
+    assert sorted(of_many_rows) == sorted(functions["of_many_rows"])
 
 
 def test_sessions_do_not_know_what_is_refused(spark: SparkSession) -> None:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import allowed, read_lists
 from waybill_spark.guard.judge import (
     DEPTH_MAX,
     EXPLODES_MAX,
@@ -46,6 +46,8 @@ RULES = (
     ("`TRANSFORM … USING`", "it starts a process", "a function below"),
     ("`TABLESAMPLE`", "it chooses other rows when a batch is run again",
      "`WHERE crc32(column) % 10 = 0`"),
+    ("aggregates (`count`, `sum`, …) and window functions (`row_number`, `lag`, …)",
+     "a stage looks at one row at a time", "write the rows, and count them where they are read"),
     ("hints, `/*+ … */`", "they are for Spark's planner", ""),
     ("parameters, `:name` and `?`; `${…}` stays as it is", "a manifest has no values for them",
      "write the value"),
@@ -56,7 +58,8 @@ BOUNDS = f"""
 ## How large a query may be
 
 {TEXT_CHARACTERS_MAX:,} characters, {NODES_MAX} nodes, {EXPRESSIONS_MAX:,} expressions,
-{DEPTH_MAX} levels, {JOINS_MAX} joins, {UNIONS_MAX} unions and {EXPLODES_MAX} explodes in a step.
+{DEPTH_MAX} levels, {JOINS_MAX} `LATERAL` subqueries, {UNIONS_MAX} unions and
+{EXPLODES_MAX} explodes in a step.
 
 Some functions have an argument that says how much they produce (`repeat`, `sequence`, `space`,
 `lpad`, `rpad`, `array_repeat`, `array_insert`, `stack`, `format_string`, `format_number`). This
@@ -94,6 +97,7 @@ describe`, the events of a pipeline and the metric `waybill_sql_guard_trusted` s
 
 def render() -> str:
     lists = allowed()
+    of_many_rows = frozenset(read_lists()["functions"]["of_many_rows"])
     return "".join((
         HEAD,
         *(f"| {what} | {why} | {instead} |\n" for what, why, instead in RULES),
@@ -101,7 +105,7 @@ def render() -> str:
         *_list_refused(lists.tables),
         BOUNDS,
         "\n## Functions\n\n",
-        *_words(name for name in lists.functions.allowed if name.isidentifier()),
+        *_words(name for name in lists.functions.allowed - of_many_rows if name.isidentifier()),
         "\nIn `LATERAL VIEW`, and in place of a table:\n\n",
         *_words(lists.tables.allowed),
         TRUST,

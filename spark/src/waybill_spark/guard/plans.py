@@ -151,7 +151,9 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
             return f"no view is called {wanted}", hint_of_names(
                 wanted.strip("`"), views, "views here"
             )
-        case "MISSING_GROUP_BY":
+        case "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE":
+            return _many_rows(IN_SQL["Window"]), ROWS_HINT
+        case "MISSING_GROUP_BY" | "UNSUPPORTED_GROUPING_EXPRESSION":
             return _many_rows(IN_SQL["Aggregate"]), ROWS_HINT
         case "PARSE_SYNTAX_ERROR":
             return f"syntax error at or near {named.get('error', '')}", QUERY_HINT
