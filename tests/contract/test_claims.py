@@ -1,5 +1,6 @@
 """Figures in the documents are those of the code: a row for each, its page and its sentence."""
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ import waybill_spark.driver.app as driver
 import waybill_spark.guard.judge as guard
 import waybill_status.adapters.webhooks as receivers
 from waybill.cli import send
+from waybill.contexts import CONTEXT_VARIABLE
+from waybill.target import KEY_VARIABLE, URL_VARIABLE
 from waybill_ingress.adapters import samples
 from waybill_ingress.adapters.watch_models import LABELS_BYTES_MAX
 from waybill_ingress.app import connectors, merges, watches
@@ -23,6 +26,7 @@ from waybill_ingress.core import keys, proposals, rows
 from waybill_ingress.core.bodies import avro
 from waybill_ingress.core.connectors import progress
 from waybill_ingress.settings import Settings as Ingress
+from waybill_local.gateway import Settings as Gateway
 from waybill_shared.contract import sealing, slots, token_views, tokens, webhooks
 from waybill_shared.contract.manifest import connectors as written
 from waybill_shared.contract.manifest.iceberg import LOCAL
@@ -35,6 +39,7 @@ from waybill_shared.contract.manifest.model import (
 from waybill_shared.contract.manifest.sinks import KINDS, ConsoleSinkSettings
 from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
+from waybill_shared.setup import SetupSettings
 from waybill_spark import topic_ids
 from waybill_spark.driver import ignored
 from waybill_stage_runner.app import checks
@@ -44,11 +49,17 @@ from waybill_status.app import event_log, turns
 from waybill_status.core import dead, deliveries
 from waybill_status.settings import Settings as Status
 from waybill_token_tracker.core import hops
+from waybill_token_tracker.settings import Settings as Tracker
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 MAKEFILE: Final = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
 DAY_MS: Final = 24 * 3_600_000
 MB: Final = 1_000_000
+PAGES: Final = (*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md")
+VARIABLE: Final = re.compile(r"WAYBILL_[A-Z0-9_]*[A-Z0-9]")
+SETTINGS: Final = (Ingress, Runner, Status, Tracker, SetupSettings, Gateway)
+OF_CLIENTS: Final = (URL_VARIABLE, KEY_VARIABLE, CONTEXT_VARIABLE)
+EXAMPLES: Final = ("WAYBILL_NAME",)  # of a variable with a password
 IN_WORDS: Final = {2: "two", 4: "four", 6: "six", 10: "ten", 200: "200"}
 
 
@@ -164,3 +175,13 @@ def test_a_figure_in_a_page_is_that_of_the_code(page: str, sentence: str) -> Non
 
 def test_the_claims_are_of_different_sentences() -> None:
     assert len({*CLAIMS}) == len(CLAIMS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
+def test_every_variable_that_a_page_names_is_there(page: Path) -> None:
+    """`WAYBILL_INGRESS_…` stands for those that begin so."""
+    known = {f"WAYBILL_{name.upper()}" for each in SETTINGS for name in each.model_fields}
+    known |= {*OF_CLIENTS, *EXAMPLES}
+    named = {*VARIABLE.findall(page.read_text(encoding="utf-8"))}
+    begun = {name for name in named if any(each.startswith(f"{name}_") for each in known)}
+    assert named - known - begun == set()
