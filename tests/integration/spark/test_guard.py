@@ -66,14 +66,14 @@ def test_attack_is_refused_with_its_reason(views: SparkSession, attack: Query) -
 @pytest.mark.parametrize(
     ("sql", "says", "line", "column"),
     [
-        ("SELECT order_id\nFROM {{ ref('orders') }}", "{{ is not taken: ", 2, 6),
+        ("SELECT order_id\nFROM {{ ref('orders') }}", "{{ is not accepted: ", 2, 6),
         ("{{ config(materialized='view') }}\nSELECT * FROM orders", "`config` out", 1, 1),
         ("INSERT INTO lake SELECT * FROM orders", "as a sink of the stage", 1, 1),
         ("CREATE VIEW a AS SELECT * FROM orders", "as a step of a stage", 1, 1),
         ("CREATE TABLE a (b INT) WITH ('connector' = 'kafka')", "as its `schema`", 1, 1),
         (
             "SELECT *\nFROM TUMBLE(TABLE(orders), 'at', INTERVAL '1' MINUTE)",
-            "tumble is not taken: aggregates over windows need state",
+            "tumble is not accepted: aggregates over windows need state",
             2,
             6,
         ),

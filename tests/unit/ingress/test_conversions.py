@@ -96,7 +96,7 @@ def test_what_is_refused_has_its_line_and_column(client: TestClient) -> None:
     )
     (error,) = answer.json()["errors"]
     assert (answer.status_code, error["line"], error["column"]) == (422, 2, 9)
-    assert error["message"].startswith("LATENESS is not taken: ")
+    assert error["message"].startswith("LATENESS is not accepted: ")
 
 
 def test_a_pipeline_has_a_name_that_it_can_have(client: TestClient) -> None:

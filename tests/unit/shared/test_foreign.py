@@ -65,7 +65,7 @@ KEYS: Final = {
 """Where each is put into the manifest, and how it is written there."""
 SQL: Final[dict[Spot, tuple[str, Callable[[str], object]]]] = {
     Spot.TABLE: ("CREATE TABLE t (\n  a INT,\n  b INT {HERE} (x)\n)", parse_table),
-    Spot.BEHIND: ("CREATE TABLE t (\n  a INT\n)\n{HERE} x", parse_table),
+    Spot.AFTER: ("CREATE TABLE t (\n  a INT\n)\n{HERE} x", parse_table),
     Spot.PROPERTY: ("CREATE TABLE t (\n  a INT\n) WITH (\n  '{HERE}' = 'x'\n)", parse_table),
     Spot.TRANSPORT: (
         'CREATE TABLE t (a INT) WITH (\n\'connectors\' = \'[{"transport": {"name": "{HERE}"}}]\')',
@@ -96,7 +96,7 @@ def line_of(text: str, mark: str) -> int:
     return text[: text.index(mark)].count("\n") + 1
 
 
-def told(spot: Spot, word: str) -> tuple[str, str]:
+def said_of(spot: Spot, word: str) -> tuple[str, str]:
     return ROWS[spot, word.lower()][0].tell(spot, word)
 
 
@@ -107,7 +107,7 @@ def test_a_key_or_a_value_is_refused_in_its_line(spot: Spot, word: str) -> None:
     for other in ("{TOP}", "{INPUT}", "{STAGE}", "{STEP}", "{SINK}", "{SETTINGS}", "{SINK_FORMAT}"):
         text = text.replace(other, "#")
     found = problems_of(parse_manifest, text)
-    assert (*told(spot, word), line) in [(each.message, each.hint, each.line) for each in found]
+    assert (*said_of(spot, word), line) in [(each.message, each.hint, each.line) for each in found]
     if ROWS[spot, word.lower()][0].whole:
         assert len(found) == 1
 
@@ -116,22 +116,22 @@ def test_a_key_or_a_value_is_refused_in_its_line(spot: Spot, word: str) -> None:
 def test_a_word_of_sql_or_of_a_file_is_refused_in_its_line(spot: Spot, word: str) -> None:
     text, read = SQL[spot]
     row = ROWS[spot, word.lower()][0]
-    if row.taken:
+    if row.ignored:
         assert parse_table(text.replace(HERE, word)).ignored
         return
     (found,) = problems_of(read, text.replace(HERE, word))
-    message, hint = told(spot, word)
+    message, hint = said_of(spot, word)
     assert message in found.message
     assert hint in (found.hint, found.message[-len(hint) - 1 : -1])
     assert found.line == (line_of(text, HERE) if spot is not Spot.TRANSPORT else 2)
 
 
 @pytest.mark.parametrize("word", [word for _, word in cases([Spot.QUERY])])
-def test_a_statement_in_a_step_is_found_behind_comments(word: str) -> None:
+def test_a_statement_in_a_step_is_found_after_comments(word: str) -> None:
     text = f"/* a */ -- b\n  {word.lower()} x SELECT 1"
     found = find_statement(text, Spot.QUERY)
     assert found is not None
-    assert (found.message, found.hint) == told(Spot.QUERY, word)
+    assert (found.message, found.hint) == said_of(Spot.QUERY, word)
     assert (found.line, found.column) == (2, 3)
 
 
@@ -139,7 +139,7 @@ def test_a_statement_in_a_step_is_found_behind_comments(word: str) -> None:
 def test_a_template_in_a_step_is_found_where_it_begins(word: str) -> None:
     found = find_template(f"SELECT '{{{{' AS a -- {{{{\nFROM {word} x }}}}")
     assert found is not None
-    assert (found.message, found.hint) == told(Spot.TEMPLATE, word)
+    assert (found.message, found.hint) == said_of(Spot.TEMPLATE, word)
     assert (found.line, found.column) == (2, 6)
 
 
@@ -150,7 +150,7 @@ def test_every_word_of_a_row_is_found_whatever_its_capitals(row: Foreign) -> Non
             assert tell_foreign(spot, word.upper()) == row.tell(spot, word)
 
 
-def test_no_row_is_without_a_test_and_no_word_stands_twice() -> None:
+def test_no_row_is_without_a_test_and_no_word_is_there_twice() -> None:
     assert {spot for spot, _ in ROWS} == {*KEYS, *SQL, *OF_STEPS} == {*Spot}
     assert len(ROWS) == sum(len(row.words) * len(row.spots) for row in FOREIGN_WORDS)
 

@@ -1,4 +1,4 @@
-"""What runs behind an address: each service, whether it is ready, and its version."""
+"""What runs at an address: each service, whether it is ready, and its version."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ class Service:
 
 
 def read_versions(connection: "Connection") -> dict[str, str | None]:
-    """Return the version of what answers, and of each service behind it."""
+    """Return the version of what answers, and of each service that it knows."""
     answer = connection.ask(Question(method="GET", path="/version"))
     services = answer.object_or_none("services") or Fields({}, "no services")
     found: dict[str, str | None] = {answer.text("service"): answer.text("version")}
@@ -38,19 +38,19 @@ def read_versions(connection: "Connection") -> dict[str, str | None]:
 def read_checks(connection: "Connection") -> dict[str, list[str]]:
     """Return by service what is missing there; an empty list where it is ready."""
     try:
-        told = connection.ask(Question(method="GET", path="/readyz")).raw
+        answer = connection.ask(Question(method="GET", path="/readyz")).raw
     except NotReady as error:
-        told = error.members
-    return {name: _missing(checks) for name, checks in told.items()}
+        answer = error.members
+    return {name: _missing(checks) for name, checks in answer.items()}
 
 
 def read_services(connection: "Connection") -> list[Service]:
-    """Return what answers first, then each service behind it."""
+    """Return what answers, then each service that it knows."""
     versions, checks = read_versions(connection), read_checks(connection)
-    first, *behind = versions
+    first, *others = versions
     wrong = any(checks.values())
     found = [Service(name=first, state=NOT_READY if wrong else READY, version=versions[first])]
-    for name in behind:
+    for name in others:
         state = NOT_READY if checks.get(name) else READY
         state = SILENT if versions[name] is None else state
         found.append(Service(name=name, state=state, version=versions[name]))

@@ -131,7 +131,7 @@ def ps(output: OutputOption = Form.TABLE) -> None:
     """
     target = find_target(None, os.environ, Path.cwd())
     if target.chosen and not _is_of_this_folder(target):
-        _tell_services(target, output)
+        _show_services(target, output)
     else:
         with local_stack():
             _tell(_running(), output)
@@ -166,7 +166,7 @@ def _is_of_this_folder(target: Target) -> bool:
     return state is not None and target.url.replace("//localhost", "//127.0.0.1") == state.url
 
 
-def _tell_services(target: Target, output: Form) -> None:
+def _show_services(target: Target, output: Form) -> None:
     """Show the services of a Waybill whose processes may be anywhere."""
     with closing(direct(ASK_TIMEOUT_S)) as connection:
         services = read_services(connection)

@@ -15,7 +15,7 @@ manifest does not have. `waybill check`, `apply`, `convert` and `POST /v1/valida
 line and column, and say what to do instead. This is the list. A word that is accepted without
 effect gives a warning.
 
-| word | where | why it is not taken | instead |
+| word | where | why it is not accepted | instead |
 |---|---|---|---|
 """
 
@@ -28,7 +28,7 @@ def render() -> str:
 def _line(row: Foreign) -> str:
     words = ", ".join(f"`{word}`" for word in row.words)
     spots = ", ".join(row.spots)
-    why = f"accepted without effect: {row.why}" if row.taken else row.why
+    why = f"accepted without effect: {row.why}" if row.ignored else row.why
     return f"| {words} | {spots} | {why} | {row.way} |\n"
 
 

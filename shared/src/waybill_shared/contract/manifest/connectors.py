@@ -138,7 +138,7 @@ def _connector(given: Mapping[str, JsonValue], number: int) -> dict[str, JsonVal
     transport = _object(given, "transport", here)
     kind = transport.get("name")
     if not isinstance(kind, str) or kind not in TRANSPORTS:
-        raise ValueError(f"{here}: transport {_not_taken(Spot.TRANSPORT, kind, TRANSPORTS)}")
+        raise ValueError(f"{here}: transport {_refusal(Spot.TRANSPORT, kind, TRANSPORTS)}")
     _only(transport, ("name", "config"), f"{here}, transport")
     config = _object(transport, "config", here)
     _only(config, ("path",), f"{here}, config of its transport")
@@ -167,7 +167,7 @@ def _format(given: Mapping[str, JsonValue], here: str) -> dict[str, JsonValue]:
             delimiter = config.get("delimiter", ",")
             return {"format": "csv", "csv": {"delimiter": delimiter, "header": header}}
         case _:
-            raise ValueError(f"{here}: format {_not_taken(Spot.FORMAT, kind, FORMATS)}")
+            raise ValueError(f"{here}: format {_refusal(Spot.FORMAT, kind, FORMATS)}")
 
 
 def _object(given: Mapping[str, JsonValue], key: str, here: str) -> Mapping[str, JsonValue]:
@@ -187,13 +187,13 @@ def _flag(given: Mapping[str, JsonValue], key: str, here: str) -> bool:
 def _only(given: Iterable[str], known: tuple[str, ...], here: str) -> None:
     unknown = next((key for key in given if key not in (*known, *WITHOUT_EFFECT)), None)
     if unknown is not None:
-        raise ValueError(f"{here}: {_not_taken(Spot.CONNECTOR, unknown)}")
+        raise ValueError(f"{here}: {_refusal(Spot.CONNECTOR, unknown)}")
 
 
-def _not_taken(spot: Spot, word: object, known: tuple[str, ...] = ()) -> str:
+def _refusal(spot: Spot, word: object, known: tuple[str, ...] = ()) -> str:
     """Return what is said of a word that is none of those known."""
-    told = tell_foreign(spot, str(word))
-    if told is not None:
-        return f"{told[0]} ({told[1]})"
+    said = tell_foreign(spot, str(word))
+    if said is not None:
+        return f"{said[0]} ({said[1]})"
     hint = hint_of_names(str(word), known, "taken") or "leave it out"
     return f"{word!r:.60} is not taken ({hint})"

@@ -44,24 +44,24 @@ def find_statement(text: str, spot: Spot, at: int = 0) -> Problem | None:
     words = found[0].lower().split() if found else []
     words = [*words[:1], *(word for word in words[1:] if word not in FILLING)]
     for length in range(min(len(words), STATEMENT_WORDS_MAX), 0, -1):
-        told = tell_foreign(spot, " ".join(words[:length]))
-        if told is not None:
-            return _problem(told, text, begin)
+        said = tell_foreign(spot, " ".join(words[:length]))
+        if said is not None:
+            return _problem(said, text, begin)
     return None
 
 
 def find_template(text: str) -> Problem | None:
     """Return what is wrong at the first mark of a template outside of quotes and comments."""
     found = TEMPLATES.search(QUOTED.sub(_blank, text))
-    told = None if found is None else tell_foreign(Spot.TEMPLATE, found[0])
-    return None if told is None or found is None else _problem(told, text, found.start())
+    said = None if found is None else tell_foreign(Spot.TEMPLATE, found[0])
+    return None if said is None or found is None else _problem(said, text, found.start())
 
 
 def _blank(quoted: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", quoted[0])
 
 
-def _problem(told: tuple[str, str], text: str, at: int) -> Problem:
-    message, hint = told
+def _problem(said: tuple[str, str], text: str, at: int) -> Problem:
+    message, hint = said
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     return Problem(message=message, hint=hint, line=line, column=column)

@@ -22,7 +22,7 @@ class Spot(StrEnum):
     CONNECTOR = "key of a connector"
     TRANSPORT = "transport of a connector"
     TABLE = "word in `CREATE TABLE`"
-    BEHIND = "word behind the columns of a table"
+    AFTER = "word after the columns of a table"
     PROPERTY = "property in `WITH`"
     QUERY = "beginning of a step's SQL"
     TABLES = "statement among tables"
@@ -32,7 +32,7 @@ class Spot(StrEnum):
 
 
 BARE: Final = frozenset({
-    Spot.TABLE, Spot.BEHIND, Spot.QUERY, Spot.TABLES, Spot.FILE, Spot.TEMPLATE, Spot.FUNCTION,
+    Spot.TABLE, Spot.AFTER, Spot.QUERY, Spot.TABLES, Spot.FILE, Spot.TEMPLATE, Spot.FUNCTION,
 })  # fmt: skip
 """Spots whose words are shown without quotes."""
 
@@ -49,25 +49,25 @@ class Foreign:
     """What to write instead."""
     whole: bool = False
     """Whether the whole text is another system's, and all else that is wrong follows from that."""
-    taken: bool = False
+    ignored: bool = False
     """Whether it is accepted without effect, and a warning says so."""
 
     def tell(self, spot: Spot, word: str) -> tuple[str, str]:
         """Return a message and a hint."""
         shown = f"WITH ({word!r})" if spot is Spot.PROPERTY else repr(word)
-        return f"{word if spot in BARE else shown} is not taken: {self.why}", self.way
+        return f"{word if spot in BARE else shown} is not accepted: {self.why}", self.way
 
 
 def _row(
-    words: str, *spots: Spot, why: str, way: str, whole: bool = False, taken: bool = False
+    words: str, *spots: Spot, why: str, way: str, whole: bool = False, ignored: bool = False
 ) -> Foreign:
     """Return a row; its words are divided by bars."""
     split = tuple(words.split("|"))
-    return Foreign(words=split, spots=spots, why=why, way=way, whole=whole, taken=taken)
+    return Foreign(words=split, spots=spots, why=why, way=way, whole=whole, ignored=ignored)
 
 
 STATEMENTS: Final = (Spot.QUERY, Spot.TABLES, Spot.FILE)
-LATE: Final = "no stage has event time yet, and a row is taken however late it comes"
+LATE: Final = "no stage has event time yet, and a row is processed however late it comes"
 WINDOWS: Final = (
     "aggregates over windows need state, and no stage has state yet",
     "write the rows to a table, and aggregate them there",
@@ -76,7 +76,7 @@ UNCHECKED: Final = "nothing checks one table against another here"
 COMPUTED: Final = "no column of an input is computed"
 FILES: Final = (
     "files are not written yet",
-    "write a table, whose files are Parquet: iceberg: {table: raw.orders}",
+    "write an Iceberg table, which has Parquet files: iceberg: {table: raw.orders}",
 )
 BY_TOPIC: Final = "write a topic, and let a connector read it: kafka: {topic: orders.out}"
 BY_TABLE: Final = "write a table that others can read: iceberg: {table: raw.orders}"
@@ -94,7 +94,7 @@ FOREIGN_WORDS: Final[tuple[Foreign, ...]] = (
          way="leave it with Kafka Connect; an input reads the topic that it writes:"
          " `waybill init NAME --from TOPIC`"),
     _row("models|profile|model-paths", Spot.TOP, whole=True,
-         why="this is of dbt, whose projects are not read here",
+         why="this is of dbt, and projects of dbt are not read here",
          way=f"make a step of the SQL of each model, as `dbt compile` prints it; {BEGIN}"),
     _row("apiVersion", Spot.TOP, whole=True,
          why="this is a resource of Kubernetes, and no manifest of Waybill",
@@ -146,7 +146,7 @@ FOREIGN_WORDS: Final[tuple[Foreign, ...]] = (
          why="no pipeline starts by the clock yet: it runs all the time",
          way="call `waybill start NAME` and `waybill stop NAME` from your scheduler"),
     _row("paused|suspended", Spot.STATE, why="there is no pause yet",
-         way="write stopped: what comes in waits, and `waybill start NAME` goes on behind it"),
+         way="write stopped: what comes in waits, and `waybill start NAME` goes on from there"),
     _row("paused|suspend|stop", Spot.TOP, Spot.STAGE, Spot.CONNECTOR,
          why="there is no pause yet",
          way="leave it out; state: stopped stops the whole pipeline"),
@@ -164,7 +164,7 @@ FOREIGN_WORDS: Final[tuple[Foreign, ...]] = (
     _row("checkpoint|checkpointLocation|checkpointInterval|checkpoint_location",
          Spot.TOP, Spot.INPUT, Spot.STAGE, Spot.SINK, Spot.SETTINGS, Spot.PROPERTY,
          why="stages keep their checkpoints themselves",
-         way="leave it out: a stage goes on behind what its sinks have committed"),
+         way="leave it out: a stage goes on where its sinks are"),
     _row("outputMode|saveMode|output_mode", Spot.TOP, Spot.STAGE, Spot.SINK, Spot.SETTINGS,
          why="a stage has no result to put out again: it writes each row once",
          way="leave it out; the mode of a sink (append, upsert, overwrite) is in its settings"),
@@ -190,7 +190,7 @@ FOREIGN_WORDS: Final[tuple[Foreign, ...]] = (
     _row("materialized", Spot.TOP, Spot.INPUT, Spot.STAGE, Spot.STEP, Spot.SINK, Spot.SETTINGS,
          why="views are not kept here, as of dbt or Feldera: what is kept is what sinks write",
          way="leave it out, and give the stage a sink for the rows to keep"),
-    _row("materialized", Spot.PROPERTY, taken=True,
+    _row("materialized", Spot.PROPERTY, ignored=True,
          why="the rows are in the topic of the input, and no query reads them there",
          way="give a stage a sink for the rows that are to be read"),
     # What is read.
@@ -271,7 +271,7 @@ FOREIGN_WORDS: Final[tuple[Foreign, ...]] = (
          way=f"leave it out, and {BY_INPUT}"),
     _row("format|value.format|value_format|key.format|json.unstructured|bad_data", Spot.PROPERTY,
          why="how records are written is said by the input",
-         way="leave it out, and write format: json beside the schema"),
+         way="leave it out, and write format: json in the input"),
     _row("append_only|skip_unused_columns|expected_size", Spot.PROPERTY,
          why="it tunes Feldera's own store", way="leave it out"),
     _row("LATENESS|WATERMARK", Spot.TABLE, why=LATE, way="leave it out"),
@@ -285,12 +285,12 @@ FOREIGN_WORDS: Final[tuple[Foreign, ...]] = (
          way="leave it out: a sink with mode: upsert keeps one row for each of its keys"),
     _row("REFERENCES|FOREIGN|CONSTRAINT", Spot.TABLE, why=UNCHECKED, way="leave it out"),
     _row("COLLATE", Spot.TABLE, why="texts are compared by their bytes", way="leave it out"),
-    _row("COMMENT", Spot.TABLE, Spot.BEHIND, why="tables and columns have no comments",
+    _row("COMMENT", Spot.TABLE, Spot.AFTER, why="tables and columns have no comments",
          way="write it as -- a comment"),
-    _row("USING|STORED|ROW|LOCATION|OPTIONS|TBLPROPERTIES|CLUSTERED|CLUSTER", Spot.BEHIND,
+    _row("USING|STORED|ROW|LOCATION|OPTIONS|TBLPROPERTIES|CLUSTERED|CLUSTER", Spot.AFTER,
          why="a table says what an input is, not where files are",
          way="leave it out; what is written to is a sink"),
-    _row("PARTITIONED|DISTRIBUTED|PARTITION", Spot.BEHIND,
+    _row("PARTITIONED|DISTRIBUTED|PARTITION", Spot.AFTER,
          why="an input is not partitioned by its columns",
          way="leave it out; an iceberg sink has partitionBy"),
 )  # fmt: skip

@@ -77,7 +77,7 @@ def find_form_problems(document: Document, error: ValidationError) -> list[Probl
         if (whole := _whole_text(path, item)) is not None:
             return [document.place(whole, path)]
     paths = [path for path, _ in items]
-    foreign = [(path[:-1], told[1]) for path, i in items if (told := _foreign(path, i)) is not None]
+    foreign = [(path[:-1], said[1]) for path, i in items if (said := _foreign(path, i)) is not None]
     misspelt = {(*path[:-1], meant) for path, i in items if (meant := _meant(path, i)) is not None}
     return [
         document.place(Problem(message=message, hint=hint), path)
@@ -96,9 +96,9 @@ def _is_consequence(path: Path, item: Item, paths: Iterable[Path], misspelt: set
 
 
 def _is_in_a_way(path: Path, item: Item, foreign: Iterable[tuple[Path, str]]) -> bool:
-    """Return whether a key is missing that the way from a foreign one beside it names."""
-    beside = (way for at, way in foreign if at == path[:-1])
-    return item["type"] == "missing" and any(f"{path[-1]}:" in way for way in beside)
+    """Return whether a key is missing that the hint of a foreign one in its mapping names."""
+    ways = (way for at, way in foreign if at == path[:-1])
+    return item["type"] == "missing" and any(f"{path[-1]}:" in way for way in ways)
 
 
 def _as_written(document: Document, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What a table as SQL says behind its columns, `WITH (…)`, and how SQL is split into words."""
+"""What a table as SQL says after its columns, `WITH (…)`, and how SQL is split into words."""
 
 import json
 import re
@@ -23,26 +23,26 @@ class SqlParser(ColumnParser):
     )
 
     def properties(self) -> tuple[list[dict[str, JsonValue]], tuple[str, ...]]:
-        """`WITH ('connectors' = '[…]', 'materialized' = 'true')`, and what of it has no effect."""
+        """Read `WITH (…)`; return connectors, and why the rest has no effect."""
         connectors: list[dict[str, JsonValue]] = []
-        taken: dict[str, str] = {}
+        seen: dict[str, str] = {}
         separator = "WITH"
         while self.is_next(separator):
             self._begin(separator)
             before = self.at
             key, why = self._property()
-            if key in taken:
+            if key in seen:
                 raise self.error(f"WITH ({key!r:.60}) stands twice", at=before)
-            taken[key] = why
+            seen[key] = why
             self.expect("=")
             if key == CONNECTORS:
                 connectors = self._connectors()
             else:
                 self._text("a value")
             separator = ","
-        if taken:
+        if seen:
             self.expect(")")
-        return connectors, tuple(why for why in taken.values() if why)
+        return connectors, tuple(why for why in seen.values() if why)
 
     def _begin(self, separator: str) -> None:
         """Read what is in front of a property."""
@@ -53,17 +53,17 @@ class SqlParser(ColumnParser):
             self.expect("(")
 
     def _property(self) -> tuple[str, str]:
-        """Read the name of one that is taken; return also why it has no effect, if it has none."""
+        """Read the name of one that is accepted; return also why it has no effect."""
         before = self.at
         token = self.peek() or ""
         key = self._text("a property")[0] if token[:1] == "'" else self._bare_property(token)
         if key == CONNECTORS:
             return key, ""
         row = find_foreign(Spot.PROPERTY, key)
-        if row is not None and row.taken:
+        if row is not None and row.ignored:
             return key, f"WITH ({key!r}) has no effect: {row.why}; {row.way}"
-        told = tell_foreign(Spot.PROPERTY, key)
-        message, hint = told or (f"WITH ({key!r:.60}) is not taken", "leave it out")
+        said = tell_foreign(Spot.PROPERTY, key)
+        message, hint = said or (f"WITH ({key!r:.60}) is not taken", "leave it out")
         raise self.error(message, at=before, hint=hint)
 
     def _bare_property(self, token: str) -> str:
@@ -96,9 +96,9 @@ class SqlParser(ColumnParser):
 
     def refuse_foreign(self, spot: Spot) -> None:
         """Raise UserError if the next word is one of other systems."""
-        told = tell_foreign(spot, self.peek() or "")
-        if told is not None:
-            raise self.error(told[0], hint=told[1])
+        said = tell_foreign(spot, self.peek() or "")
+        if said is not None:
+            raise self.error(said[0], hint=said[1])
 
     def is_next(self, word: str) -> bool:
         return (self.peek() or "").upper() == word

@@ -142,7 +142,7 @@ class _TableParser(SqlParser):
         if self.peek() == ";":
             self.expect(";")
         elif self.peek() is not None:
-            self.refuse_foreign(Spot.BEHIND)
+            self.refuse_foreign(Spot.AFTER)
             raise self.error(f"expected the end of the table, found {self.found()}")
 
     def _element(self, fields: Fields, keys: Keys) -> None:
