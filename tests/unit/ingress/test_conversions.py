@@ -109,3 +109,11 @@ def test_examples_are_of_their_models() -> None:
         extra = model.model_config["json_schema_extra"]
         assert isinstance(extra, dict)
         assert model.model_validate(extra["example"])
+
+
+def test_what_has_no_effect_is_kept_and_warned_of(client: TestClient) -> None:
+    """As the tables of Feldera's tutorial have it."""
+    sql = "CREATE TABLE vendor (id BIGINT) WITH ('materialized' = 'true');"
+    manifest = client.post("/v1/convert", json={"name": "shop", "sql": sql}).json()["manifest"]
+    (warning,) = parse_manifest(manifest).warnings()
+    assert "WITH ('materialized') has no effect" in warning

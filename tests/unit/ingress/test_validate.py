@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from ruamel.yaml import YAML
 
 from builders import make_reply
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
@@ -22,6 +24,9 @@ from waybill_stage_runner.core.changes import Change
 from waybill_stage_runner.core.findings import findings_of
 
 PATH = "/v1/validate"
+FOREIGN: list[dict[str, Any]] = YAML(typ="safe", pure=True).load(
+    Path(__file__).parents[2] / "foreign.yaml"
+)
 ID = f"validate.orders.{'ab' * 16}"
 AS_OBJECT: dict[str, Any] = {
     "version": 1,
@@ -57,6 +62,26 @@ def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
 def written(kafka: FakeKafka) -> Command:
     (record,) = kafka.written
     return decode(Command, record.value)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [each for each in FOREIGN if each.get("by") != "convert"],
+    ids=lambda file: file["what"],
+)
+def test_a_file_of_another_system_is_refused_with_the_way(
+    client: TestClient, kafka: FakeKafka, file: dict[str, Any]
+) -> None:
+    """By a check and by apply, before anything is written."""
+    for answer in (
+        client.post(PATH, json={"manifest": file["text"]}),
+        client.put("/v1/pipelines/orders", content=file["text"].encode()),
+    ):
+        errors = answer.json()["errors"]
+        assert answer.status_code == 422
+        seen = [f"{e['line']}:{e['column']}: {e['message']} ({e['hint']})" for e in errors]
+        assert seen == file["seen"]
+    assert not kafka.written
 
 
 def test_what_was_found_is_the_answer(
