@@ -16,7 +16,7 @@ SILENT = "no answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class ListedService:
     """`version`: None of one that the gateway has no answer of."""
 
     name: str
@@ -44,16 +44,18 @@ def read_checks(connection: "Connection") -> dict[str, list[str]]:
     return {name: _missing(checks) for name, checks in answer.items()}
 
 
-def read_services(connection: "Connection") -> list[Service]:
+def read_services(connection: "Connection") -> list[ListedService]:
     """Return what answers, then each service that it knows."""
     versions, checks = read_versions(connection), read_checks(connection)
     first, *others = versions
     wrong = any(checks.values())
-    found = [Service(name=first, state=NOT_READY if wrong else READY, version=versions[first])]
+    found = [
+        ListedService(name=first, state=NOT_READY if wrong else READY, version=versions[first])
+    ]
     for name in others:
         state = NOT_READY if checks.get(name) else READY
         state = SILENT if versions[name] is None else state
-        found.append(Service(name=name, state=state, version=versions[name]))
+        found.append(ListedService(name=name, state=state, version=versions[name]))
     return found
 
 
