@@ -173,6 +173,15 @@ def test_a_figure_in_a_page_is_that_of_the_code(page: str, sentence: str) -> Non
     assert sentence in (DOCS / f"{page}.md").read_text(encoding="utf-8")
 
 
+def test_the_readme_counts_the_ratios_as_the_bench_has_them() -> None:
+    page = (DOCS.parent / "bench/README.md").read_text(encoding="utf-8")
+    ratios = re.findall(r"^\| R\d+[a-z]* \|.*\| [≤≥].*$", page, re.MULTILINE)
+    missed = [line for line in ratios if ", missed" in line]
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert f"of its {len(ratios)} ratios" in readme
+    assert f"{len(missed)} miss their target" in readme
+
+
 def test_the_claims_are_of_different_sentences() -> None:
     assert len({*CLAIMS}) == len(CLAIMS)
 
