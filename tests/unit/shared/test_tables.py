@@ -115,6 +115,11 @@ def test_names_in_quotes_are_taken_as_they_stand() -> None:
             "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u)",
             (1, 24, "FOREIGN is not accepted"),
         ),
+        (
+            "CREATE TABLE t (a INT) WITH (é = 1)",
+            (1, 30, "expected a property in '', found 'é = 1)'"),
+        ),
+        ("CREATE TABLE t (a INT) WITH ()", (1, 30, "expected a property in '', found ')'")),
         ("CREATE TABLE t (a INT) WITH ('x' = 'y')", (1, 30, "WITH ('x') is not taken")),
         ("CREATE VIEW v AS SELECT 1", (1, 1, "CREATE VIEW is not accepted")),
         ("CREATE FUNCTION f", (1, 1, "CREATE FUNCTION is not accepted: functions")),

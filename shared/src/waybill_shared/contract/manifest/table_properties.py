@@ -55,8 +55,8 @@ class SqlParser(ColumnParser):
     def _property(self) -> tuple[str, str]:
         """Read the name of one that is accepted; return also why it has no effect."""
         before = self.at
-        token = self.peek() or ""
-        key = self._text("a property")[0] if token[:1] == "'" else self._bare_property(token)
+        quoted = (self.peek() or "")[:1] == "'"
+        key = self._text("a property")[0] if quoted else self._bare_property()
         if key == CONNECTORS:
             return key, ""
         row = find_foreign(Spot.PROPERTY, key)
@@ -66,12 +66,11 @@ class SqlParser(ColumnParser):
         message, hint = said or (f"WITH ({key!r:.60}) is not taken", "leave it out")
         raise self.error(message, at=before, hint=hint)
 
-    def _bare_property(self, token: str) -> str:
-        """As Arroyo has them, with and without dots."""
-        if not token[:1].isalpha():
-            raise self.error(f"expected a property in '', found {self.found()}")
+    def _bare_property(self) -> str:
+        """Read a name without quotes, as Arroyo has them."""
         found = BARE_PROPERTY.match(self.ddl, self.skip(self.at))
-        assert found is not None
+        if found is None:
+            raise self.error(f"expected a property in '', found {self.found()}")
         self.at = found.end()
         return found[0]
 
