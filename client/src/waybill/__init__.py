@@ -6,6 +6,7 @@ for: a Spark driver that only uses `waybill_spark` pays for nothing else.
 
 from typing import TYPE_CHECKING
 
+from waybill.bodies import Body
 from waybill.dead_letters import DeadLetter, Dropped, RecordPlace
 from waybill.errors import (
     Conflict,
@@ -79,6 +80,7 @@ __all__ = [
     "AsyncReceipt",
     "AsyncReplayed",
     "AsyncToken",
+    "Body",
     "Change",
     "CheckedStage",
     "Client",

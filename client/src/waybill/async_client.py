@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from waybill import plans, questions
+from waybill.bodies import Records
 from waybill.client import NAME_GRACE_S, START_TIMEOUT_S, TIMEOUT_S
 from waybill.connection import AsyncConnection
 from waybill.errors import NotReady, Unreachable, WaybillError
@@ -26,7 +27,6 @@ from waybill.models import (
     Span,
     StartFrom,
 )
-from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipeline_calls import AsyncPipelineCalls
 from waybill.pipelines import Pipeline
@@ -115,14 +115,15 @@ class AsyncClient(AsyncWatchCalls, AsyncManifestCalls, AsyncPipelineCalls):
         self,
         pipeline: str,
         input: str,
-        records: Iterable[Record],
+        records: Records,
         *,
         atomic: bool = False,
         request_id: str | None = None,
         generation: int | None = None,
         key: str | None = None,
     ) -> AsyncReceipt:
-        """Send records, as dicts, dataclasses or JSON lines, in one request.
+        """Send records, as dicts, dataclasses or JSON lines, in one request; or a `Body`, for
+        example of CSV.
 
         Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not
         fit the input the good are kept and the bad named in the receipt; when all are bad, Invalid

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from waybill import plans, questions
+from waybill.bodies import Records
 from waybill.connection import Connection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
@@ -19,7 +20,6 @@ from waybill.findings import Findings
 from waybill.generations import Generations
 from waybill.manifest_calls import ManifestCalls
 from waybill.models import IssuedToken, Operation, Position, Receipt, Replayed, Span, StartFrom
-from waybill.ndjson import Record
 from waybill.outcomes import Outcome
 from waybill.pipeline_calls import PipelineCalls
 from waybill.pipelines import Pipeline
@@ -108,14 +108,15 @@ class Client(WatchCalls, ManifestCalls, PipelineCalls):
         self,
         pipeline: str,
         input: str,
-        records: Iterable[Record],
+        records: Records,
         *,
         atomic: bool = False,
         request_id: str | None = None,
         generation: int | None = None,
         key: str | None = None,
     ) -> Receipt:
-        """Send records, as dicts, dataclasses or JSON lines, in one request.
+        """Send records, as dicts, dataclasses or JSON lines, in one request; or a `Body`, for
+        example of CSV.
 
         Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not
         fit the input the good are kept and the bad named in the receipt; when all are bad, Invalid

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote
 
+from waybill.bodies import Records, body_of
 from waybill.errors import Unusable
 from waybill.manifests import manifest_name
 from waybill.models import Position, Span, StartFrom
-from waybill.ndjson import Record, encode
+from waybill.ndjson import encode
 from waybill.tokens import AnyToken, text_of
 
 PATH_TOKEN_CHARACTERS_MAX = 4_096  # a longer token goes into a body: proxies cut long addresses
@@ -29,17 +30,17 @@ class Question:
 def send(
     pipeline: str,
     input: str,
-    records: Iterable[Record],
+    records: Records,
     *,
     atomic: bool = False,
     request_id: str | None = None,
     if_match: str | None = None,
     key: str | None = None,
 ) -> Question:
-    body = encode(records)
-    if not body:
+    body = body_of(records)
+    if not body.content:
         raise Unusable(f"no records to send to {pipeline}.{input}")
-    headers = {"Content-Type": "application/x-ndjson"}
+    headers = {"Content-Type": body.media_type}
     if request_id is not None:
         headers["X-Request-Id"] = request_id
     if if_match is not None:
@@ -47,8 +48,10 @@ def send(
     if key is not None:
         headers["Idempotency-Key"] = key_of(key)
     path = f"{_pipeline_path(pipeline)}/inputs/{quote(input, safe='')}/records"
-    params = {"atomic": "true"} if atomic else None
-    return Question(method="POST", path=path, content=body, params=params, headers=headers)
+    params = {**body.options, **({"atomic": "true"} if atomic else {})}
+    return Question(
+        method="POST", path=path, content=body.content, params=params or None, headers=headers
+    )
 
 
 def key_of(key: str) -> str:

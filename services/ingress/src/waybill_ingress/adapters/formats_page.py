@@ -131,5 +131,11 @@ OF_FORMATS: Final = [
     ),
     _parameter("null", "of CSV: the field that is null; if not given, an empty one", "NULL"),
     _parameter("encoding", "of CSV: its characters; if not given, UTF-8", "windows-1252"),
+    _parameter(
+        "line",
+        "of CSV that is part of a file: the number of its first row's line there, from 1; reasons"
+        " count from it",
+        "10001",
+    ),
     _parameter("key", "of `application/octet-stream`: the key of the record", "42"),
 ]

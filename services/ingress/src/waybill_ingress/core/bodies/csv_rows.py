@@ -25,7 +25,8 @@ OTHER_DELIMITERS: Final = {";": "%3B", "\t": "tab", "|": "%7C"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvOptions:
     """`header`: the first row names the columns; else the fields are those of the manifest, in that
-    order. `null`: the field that stands for no value."""
+    order. `null`: the field that stands for no value. `line`: of the first row in the file that it
+    is part of, where reasons count from; None counts from the beginning of the body."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -33,6 +34,7 @@ class CsvOptions:
     header: bool = True
     null: str = ""
     encoding: str = "utf-8"
+    line: int | None = None
 
 
 def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> None:
@@ -46,13 +48,17 @@ def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> N
         strict=True,
     )
     csv.field_size_limit(max(csv.field_size_limit(), lines.most))
-    table: _Table | None = None if options.header else _Table(_declared(rows), rows, options.null)
+    table: _Table | None = None
+    if not options.header:
+        table = _Table(_declared(rows), rows, options.null)
+        lines.count_from(options.line)
     try:
         for fields in parsed:
             if not fields:
                 pass  # an empty line
             elif table is None:
                 table = _Table(_named(fields, rows, lines.begun), rows, options.null)
+                lines.count_from(options.line)
             else:
                 table.take(fields, lines.begun)
             lines.begin()
@@ -85,6 +91,12 @@ class _Lines:
             if line.count(self._delimiter) > FIELDS_MAX:
                 raise _wrong(f"line {self._number} has more than {FIELDS_MAX} fields")
             yield line
+
+    def count_from(self, line: int | None) -> None:
+        """Number the next line so, if the sender has said it."""
+        if line is not None:
+            self._number = line - 1
+            self.begun = line
 
     def begin(self) -> None:
         """Another record."""

@@ -38,6 +38,7 @@ ENCODINGS_OF_TEXT: Final = frozenset(
 """Of text only: Python has others, of which some run for long, or make what is no text."""
 CHARSET: Final = re.compile(r"charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 EMPTY_MAX: Final = 1_000  # characters of what stands for null
+LINE_DIGITS_MAX: Final = 18
 
 
 def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
@@ -122,8 +123,19 @@ def _csv(parameters: Parameters) -> Reader:
         header=header == "present",
         null=null,
         encoding=_encoding(parameters.get("encoding", "utf-8")),
+        line=_line(parameters),
     )
     return partial(read_csv, options=options)
+
+
+def _line(parameters: Parameters) -> int | None:
+    text = parameters.get("line")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= LINE_DIGITS_MAX and int(text)):
+        hint = "give the number that the first row's line has in its file, from 1"
+        raise invalid("line", f"{text!r:.80} is not the number of a line", hint)
+    return int(text)
 
 
 def character_of(parameters: Parameters, name: str, usual: str, *, may_lack: bool = False) -> str:
@@ -154,7 +166,7 @@ def invalid(name: str, message: str, hint: str) -> UserError:
     return UserError([Problem(message=message, hint=hint, path=f"query.{name}")])
 
 
-OF_CSV: Final = frozenset({"delimiter", "quote", "escape", "header", "null", "encoding"})
+OF_CSV: Final = frozenset({"delimiter", "quote", "escape", "header", "null", "encoding", "line"})
 OF_RAW: Final = frozenset({"key"})
 OF_ALL: Final = frozenset({"atomic"})
 NONE: Final[frozenset[str]] = frozenset()

@@ -1,0 +1,32 @@
+"""What one request of `send` carries: records that are written as NDJSON, or a body that is already
+in one of the formats that Waybill accepts.
+
+Never reads a record's meaning: what is wrong in it, Waybill says.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from waybill.ndjson import Record, encode
+
+NDJSON = "application/x-ndjson"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """Records in a format of their own, for example `text/csv`; docs/formats.md lists the media
+    types, and the `options` of each."""
+
+    content: bytes
+    media_type: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+Records = Iterable[Record] | Body
+
+
+def body_of(records: Records) -> Body:
+    """Return what goes over the wire."""
+    if isinstance(records, Body):
+        return records
+    return Body(content=encode(records), media_type=NDJSON)

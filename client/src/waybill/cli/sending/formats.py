@@ -1,0 +1,119 @@
+"""The formats that `waybill send` reads: a table, and which row a source is in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+from typing import BinaryIO
+
+import typer
+
+from waybill.cli.sending.avro_blocks import read_avro
+from waybill.cli.sending.csv_rows import character, read_csv
+from waybill.cli.sending.json_values import read_values
+from waybill.cli.sending.lines import read_ndjson, read_raw
+from waybill.cli.sending.units import Units
+
+GZIP_ENDING = ".gz"
+
+
+class FormatName(StrEnum):
+    """What `--format` takes."""
+
+    NDJSON = "ndjson"
+    JSON = "json"
+    CSV = "csv"
+    TSV = "tsv"
+    AVRO = "avro"
+    RAW = "raw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """`noun`: what is counted in it. `takes`: options, by the names that HTTP has for them; `usual`
+    are those that differ from HTTP. `reasons_have_line`: Waybill's reasons name the line already.
+    """
+
+    endings: tuple[str, ...]
+    media_type: str
+    read: Callable[[BinaryIO, Mapping[str, str]], Units]
+    noun: str = "record"
+    takes: frozenset[str] = frozenset()
+    usual: Mapping[str, str] = field(default_factory=dict)
+    reasons_have_line: bool = False
+
+    def options(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return what applies; one that the format does not have is a usage error."""
+        for name, value in given.items():
+            if name not in self.takes:
+                told = f"does not go with {self.media_type}: `--format` says what the source is"
+                raise typer.BadParameter(told, param_hint=f"--{PARAMETERS.get(name, name)}")
+            if name in CHARACTERS:
+                _check_character(name, value)
+        return {**self.usual, **given}
+
+    def sent_options(self, options: Mapping[str, str], line: int) -> dict[str, str]:
+        """Return those of a request whose first record is in that line."""
+        if not self.reasons_have_line:
+            return dict(options)
+        told = {name: value for name, value in options.items() if name != "encoding"}
+        return {**told, "line": str(line)}
+
+
+CHARACTERS = frozenset({"delimiter", "quote", "escape"})
+OF_CSV = CHARACTERS | {"header", "null", "encoding"}
+PARAMETERS = {"header": "no-header", "key": "record-key"}
+FORMATS = {
+    FormatName.NDJSON: Format(
+        endings=(".ndjson", ".jsonl"),
+        media_type="application/x-ndjson",
+        read=read_ndjson,
+        noun="line",
+    ),
+    FormatName.JSON: Format(endings=(".json",), media_type="application/json", read=read_values),
+    FormatName.CSV: Format(
+        endings=(".csv",),
+        media_type="text/csv",
+        read=read_csv,
+        noun="line",
+        takes=OF_CSV,
+        reasons_have_line=True,
+    ),
+    FormatName.TSV: Format(
+        endings=(".tsv", ".tab"),
+        media_type="text/csv",
+        read=read_csv,
+        noun="line",
+        takes=OF_CSV,
+        usual={"delimiter": "tab"},
+        reasons_have_line=True,
+    ),
+    FormatName.AVRO: Format(
+        endings=(".avro",), media_type="application/vnd.apache.avro", read=read_avro
+    ),
+    FormatName.RAW: Format(
+        endings=(".bin", ".raw"),
+        media_type="application/octet-stream",
+        read=read_raw,
+        takes=frozenset({"key"}),
+    ),
+}
+BY_ENDING = {ending: name for name, each in FORMATS.items() for ending in each.endings}
+
+
+def format_of(path: str) -> FormatName:
+    """Return the format that the name ends with; a name without an ending is NDJSON."""
+    name = PurePath(path).name
+    ending = PurePath(name.removesuffix(GZIP_ENDING)).suffix.lower()
+    found = BY_ENDING.get(ending) if ending else FormatName.NDJSON
+    if found is None:
+        told = f"{name} is in no known format by its ending: add --format {'|'.join(FormatName)}"
+        raise typer.BadParameter(told, param_hint="FILE")
+    return found
+
+
+def _check_character(name: str, value: str) -> None:
+    try:
+        character(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=f"--{name}") from error
