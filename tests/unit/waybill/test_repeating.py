@@ -97,19 +97,21 @@ def test_a_key_that_is_none_is_not_sent(server: ScriptedServer, client: Client, 
     assert server.requests == []
 
 
-def test_each_chunk_of_the_command_has_a_key_of_its_own(
+def test_each_request_of_the_command_has_a_key_of_its_own(
     server: ScriptedServer, command: Command, tmp_path: Path
 ) -> None:
     server.answer("POST", RECORDS, RECEIPT)
     source = tmp_path / "rows.ndjson"
-    source.write_text("".join(json.dumps({"id": n}) + "\n" for n in range(2_500)))
+    source.write_text("".join(json.dumps({"id": n}) + "\n" for n in range(25_000)))
+    server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.all"}))
     for _ in range(2):
         assert command("send", "orders", "orders", str(source), "--key", "day 1").exit_code == 0
-    assert keys_in(server) == ["day 1", "day 1/2", "day 1/3"] * 2
+    keys = [request.headers.get(KEY) for request in server.asked("POST", RECORDS)]
+    assert keys == ["day 1", "day 1/2", "day 1/3"] * 2
 
 
 @pytest.mark.parametrize("key", ["", "a" * 241])
-def test_a_key_that_does_not_serve_all_chunks_is_refused_before_the_first(
+def test_a_key_that_does_not_serve_all_requests_is_refused_before_the_first(
     server: ScriptedServer, command: Command, key: str
 ) -> None:
     told = command("send", "orders", "orders", '{"id": 1}', "--key", key)

@@ -77,7 +77,7 @@ def send(
         bool,
         typer.Option(
             "--no-header",
-            help="of CSV: the first row is a record, its fields in the order of the input's columns",
+            help="of CSV: the first row is a record, its fields in the order of the columns",
         ),
     ] = False,
     generation: GenerationOption = None,

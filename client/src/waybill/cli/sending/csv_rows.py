@@ -1,9 +1,8 @@
 """Rows of CSV as they stand in the file, found by the parser that Waybill itself uses: a line end
 in quotes ends no row. The header goes in front of each part."""
 
+import codecs
 import csv
-import io
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
@@ -11,6 +10,7 @@ from waybill.cli.sending.units import BYTES_MAX, Unit, Units
 from waybill.errors import WaybillError
 
 CHARACTERS = {"tab": "\t", "space": " ", "none": ""}
+READ_BYTES = 65_536
 UTF_8 = ("utf-8", "utf8")
 Lines = Iterator[tuple[bytes, str]]
 
@@ -36,13 +36,13 @@ class _Rows:
         self._size = 0
         self._begun = 1
         csv.field_size_limit(max(csv.field_size_limit(), BYTES_MAX))
-        quote = character(options.get("quote", '"'))
+        delimiter, quote, escape = characters_of(options)
         self._parsed = csv.reader(
             self._texts(),
-            delimiter=character(options.get("delimiter", ",")),
+            delimiter=delimiter,
             quotechar=quote or None,
             quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
-            escapechar=character(options.get("escape", "none")) or None,
+            escapechar=escape or None,
             strict=True,
         )
 
@@ -71,25 +71,44 @@ class _Rows:
         return WaybillError(f"not CSV: the record that begins at line {self._begun}: {reason}")
 
 
-def character(text: str) -> str:
-    """The character that an option names; ValueError if it is not one."""
-    found = CHARACTERS.get(text, text)
-    if len(found) > 1 or found in ("\r", "\n"):
-        raise ValueError(f"{text!r} is not one character; give one, or {', '.join(CHARACTERS)}")
-    return found
+def check_csv(options: Mapping[str, str]) -> None:
+    """Raise ValueError or LookupError for options that no file can be read with."""
+    characters_of(options)
+    "".encode(options.get("encoding", "utf-8"))
+
+
+def characters_of(options: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return delimiter, quote and escape; the last two may be empty."""
+    found = []
+    for name, usual in (("delimiter", ","), ("quote", '"'), ("escape", "none")):
+        given = options.get(name, usual)
+        character = CHARACTERS.get(given, given)
+        if len(character) > 1 or character in ("\r", "\n"):
+            words = ", ".join(CHARACTERS)
+            raise ValueError(f"{name} {given!r} is not one character; give one, or {words}")
+        found.append(character)
+    delimiter, quote, escape = found
+    if not delimiter or delimiter in (quote, escape) or quote == escape != "":
+        raise ValueError("delimiter, quote and escape should be different characters")
+    return delimiter, quote, escape
 
 
 def _plain(file: BinaryIO) -> Lines:
     """What is not UTF-8 passes: Waybill names its line."""
     for number, line in enumerate(file):
-        raw = line if number else line.removeprefix(BOM_UTF8)
+        raw = line if number else line.removeprefix(codecs.BOM_UTF8)
         yield raw, raw.decode("utf-8", "surrogateescape")
 
 
 def _transcoded(file: BinaryIO, encoding: str) -> Lines:
-    text = io.TextIOWrapper(file, encoding, newline="\n")
+    decoder = codecs.getincrementaldecoder(encoding)()
+    text = ""
     try:
-        for line in text:
-            yield line.encode(), line
+        while piece := file.read(READ_BYTES):
+            *lines, text = (text + decoder.decode(piece)).split("\n")
+            yield from ((f"{line}\n".encode(), f"{line}\n") for line in lines)
+        text += decoder.decode(b"", final=True)
     except UnicodeError as error:
         raise WaybillError(f"the file is not {encoding}: {error}") from error
+    if text:
+        yield text.encode(), text

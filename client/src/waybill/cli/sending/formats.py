@@ -9,7 +9,7 @@ from typing import BinaryIO
 import typer
 
 from waybill.cli.sending.avro_blocks import read_avro
-from waybill.cli.sending.csv_rows import character, read_csv
+from waybill.cli.sending.csv_rows import check_csv, read_csv
 from waybill.cli.sending.json_values import read_values
 from waybill.cli.sending.lines import read_ndjson, read_raw
 from waybill.cli.sending.units import Units
@@ -39,18 +39,22 @@ class Format:
     read: Callable[[BinaryIO, Mapping[str, str]], Units]
     noun: str = "record"
     takes: frozenset[str] = frozenset()
+    check: Callable[[Mapping[str, str]], None] = lambda _: None
     usual: Mapping[str, str] = field(default_factory=dict)
     reasons_have_line: bool = False
 
     def options(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return what applies; one that the format does not have is a usage error."""
-        for name, value in given.items():
+        for name in given:
             if name not in self.takes:
                 told = f"does not go with {self.media_type}: `--format` says what the source is"
                 raise typer.BadParameter(told, param_hint=f"--{PARAMETERS.get(name, name)}")
-            if name in CHARACTERS:
-                _check_character(name, value)
-        return {**self.usual, **given}
+        options = {**self.usual, **given}
+        try:
+            self.check(options)
+        except (ValueError, LookupError) as error:
+            raise typer.BadParameter(str(error)) from error
+        return options
 
     def sent_options(self, options: Mapping[str, str], line: int) -> dict[str, str]:
         """Return those of a request whose first record is in that line."""
@@ -60,8 +64,7 @@ class Format:
         return {**told, "line": str(line)}
 
 
-CHARACTERS = frozenset({"delimiter", "quote", "escape"})
-OF_CSV = CHARACTERS | {"header", "null", "encoding"}
+OF_CSV = frozenset({"delimiter", "quote", "escape", "header", "null", "encoding"})
 PARAMETERS = {"header": "no-header", "key": "record-key"}
 FORMATS = {
     FormatName.NDJSON: Format(
@@ -77,6 +80,7 @@ FORMATS = {
         read=read_csv,
         noun="line",
         takes=OF_CSV,
+        check=check_csv,
         reasons_have_line=True,
     ),
     FormatName.TSV: Format(
@@ -85,6 +89,7 @@ FORMATS = {
         read=read_csv,
         noun="line",
         takes=OF_CSV,
+        check=check_csv,
         usual={"delimiter": "tab"},
         reasons_have_line=True,
     ),
@@ -110,10 +115,3 @@ def format_of(path: str) -> FormatName:
         told = f"{name} is in no known format by its ending: add --format {'|'.join(FormatName)}"
         raise typer.BadParameter(told, param_hint="FILE")
     return found
-
-
-def _check_character(name: str, value: str) -> None:
-    try:
-        character(value)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=f"--{name}") from error

@@ -10,6 +10,7 @@ from waybill.cli.sending.units import BYTES_MAX, Unit, Units
 from waybill.errors import WaybillError
 
 READ_BYTES = 1_000_000
+GOES_ON = ("", *".0123456789eE+-")  # behind a value: the end of the text, or more of a number
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -51,7 +52,8 @@ class _Values:
                 reason = ""
             except (ValueError, RecursionError) as error:
                 end, reason = len(self._text), getattr(error, "msg", "it is nested too deep")
-            if end < len(self._text) or not self._read_on():
+            ended = self._text[end : end + 1] not in GOES_ON
+            if ended or not self._read_on():
                 break
         self._refuse_if(bool(reason), reason)
         content = self._text[self._at : end].encode("utf-8", "surrogateescape")
@@ -61,6 +63,7 @@ class _Values:
     def _go_on(self) -> bool:
         """True if another value of the array follows."""
         mark = self._next()
+        self._refuse_if(not mark, "the array has no end")
         self._refuse_if(mark not in (",", "]"), "the array goes on with neither , nor ]")
         self._at += mark == ","
         return mark == ","
